@@ -69,13 +69,16 @@ def call(
     definition: str, payload: object, timeout: float, idempotency_key: str | None, options: JobOptions
 ) -> Flow[Any]:
     """The result. The replica holds the submit back until the job has ended; where that takes longer than it may,
-    or breaks off, the same submit asks again."""
+    or breaks off, the same submit asks again. Of another job, whose duplicate this one is, only that is asked for: the
+    same submit would make a new one when that has ended."""
     body = job_body(definition, payload, {"mode": "on_demand", **options})
     key = key_of(idempotency_key)
     until = time.monotonic() + timeout
+    other: str | None = None
     while True:
-        left_s = max(0.0, until - time.monotonic())
-        job: Job = yield requests.submit(body, key, min(left_s, requests.WAIT_S_MAX))
+        held_s = min(max(0.0, until - time.monotonic()), requests.WAIT_S_MAX)
+        job: Job = yield requests.submit(body, key, held_s) if other is None else requests.get(other, held_s)
+        other = job.id if job.is_duplicate else other
         if job.has_ended:
             return _result(job)
         if time.monotonic() >= until:

@@ -203,7 +203,8 @@ def _path(job_id: str) -> str:
 
 
 def submitted(answer: Answer) -> Job:
-    return read_job(answer.body, replayed=answer.headers.get("Idempotency-Replayed") == "true")
+    replayed, is_duplicate = answer.headers.get("Idempotency-Replayed") == "true", "Duplicate-Of" in answer.headers
+    return read_job(answer.body, replayed=replayed, is_duplicate=is_duplicate)
 
 
 def batch_of(answer: Answer) -> tuple[str, tuple[BatchResult, ...]]:

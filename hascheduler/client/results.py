@@ -54,7 +54,8 @@ class Job:
     """One job as it stood. ``payload``, ``result`` and ``attempts`` are empty where it comes from a list.
 
     ``attempt`` is the fencing token; ``tries`` counts attempts, as each of the ``revivals`` has taken a number too.
-    ``replayed``: this submit found it there, under its idempotency key. ``fields`` is the whole answer.
+    ``replayed``: this submit found it there, under its idempotency key. ``is_duplicate``: the submit made no job, as it
+    was a duplicate of this one (``unique`` of the definition). ``fields`` is the whole answer.
     """
 
     id: str
@@ -86,6 +87,7 @@ class Job:
     tries: int = 0
     revivals: int = 0
     replayed: bool = False
+    is_duplicate: bool = False
     fields: Json = field(default_factory=dict, repr=False)
 
     @property
@@ -163,7 +165,7 @@ class JobEvent:
     fields: Json
 
 
-def read_job(fields: Json, *, replayed: bool = False) -> Job:
+def read_job(fields: Json, *, replayed: bool = False, is_duplicate: bool = False) -> Job:
     """Raises `ValueError`, `KeyError` or `TypeError` where that is no job."""
     progress = fields["progress"]
     return Job(
@@ -198,6 +200,7 @@ def read_job(fields: Json, *, replayed: bool = False) -> Job:
         tries=fields.get("tries", fields["attempt"]),  # a replica of 0.2.0 does not count them
         revivals=fields.get("revivals", 0),
         replayed=replayed,
+        is_duplicate=is_duplicate,
         fields=fields,
     )
 

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from hascheduler.model.resources import NO_RESOURCES, Resources
 from hascheduler.model.retry import DEFAULT_RETRY, RetryPolicy
+from hascheduler.model.uniqueness import Uniqueness
 
 DEFAULT_COST_MS_DEFAULT = 1_000
 
@@ -44,8 +45,8 @@ class Definition:
     run on one target at once, if they are of one tenant or the ``conflict_scope`` of one is shared.
     ``default_cost_ms`` is charged for a target whose cost is not learned yet. ``resources`` are the demand of a job
     without a demand of its own. An attempt may run for ``timeout_ms``; all attempts, with the pauses between, for
-    ``total_timeout_ms`` from the first start. ``key_limits`` have each key once. ``owner`` decides nothing
-    here: it is whose `hascheduler apply` wrote it.
+    ``total_timeout_ms`` from the first start. ``key_limits`` have each key once. ``unique`` None: no
+    submitted job is a duplicate of another. ``owner`` decides nothing here: it is whose `hascheduler apply` wrote it.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Definition:
     conflict_scope: ConflictScope = ConflictScope.SHARED
     owner: str | None = None
     key_limits: tuple[KeyLimit, ...] = ()
+    unique: Uniqueness | None = None
 
     @property
     def keyed_by(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.limit_keys import LimitKeys
 from hascheduler.model.resources import Resources
 from hascheduler.model.trace import TraceContext
+from hascheduler.model.uniqueness import UniqueKey
 
 
 class JobState(StrEnum):
@@ -247,7 +248,8 @@ class NewJob:
 
     ``depends_on`` are all the jobs it was said to depend on, ``waits_for`` those that had yet to succeed.
     ``request_hash`` is the hash of the request under the ``idempotency_key``. All attempts belong to ``trace``; no
-    mirror has it, see `hascheduler.ports.JobTraces`.
+    mirror has it, see `hascheduler.ports.JobTraces`. A ``unique`` key may let it begin later
+    than its ``not_before_ms``.
     """
 
     id: str
@@ -277,3 +279,4 @@ class NewJob:
     request_hash: str | None = None
     trace: TraceContext | None = None
     limit_keys: LimitKeys = ()
+    unique: UniqueKey | None = None

@@ -44,7 +44,7 @@ class MongoJobStore:
 
     def __init__(self, database: Database, job_retention_ms: int) -> None:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
-        self._submissions = Submissions(database)
+        self._submissions = Submissions(database, job_retention_ms)
         self._bulk_changes = BulkChanges(database, job_retention_ms)
         self._lists = JobLists(database)
         self._job_retention_ms = job_retention_ms

@@ -1,28 +1,43 @@
-"""Inserts jobs, each once: by its id, and by its idempotency key where it has one.
+"""Inserts jobs, each once: by its id, by its idempotency key and by its unique key, where it has those.
 
 The keys are a unique index over (tenant, key) of the jobs themselves. So the winning insert and the reservation of its
 key are one write, however many equal submits race. A losing submit reads the winner, after a write that changes nothing
 but waits for the winner's majority. A key is free again `IDEMPOTENCY_MS` after its job was submitted: the next submit
 takes it from that job.
+
+Unique keys are a unique index likewise. Where the job that holds one keeps it, the submit is answered with that job.
+Where it gives it away (`hascheduler.model.documents.unique_job.fate_of`), the submit takes it by a compare-and-set on
+the state and attempt that it has seen, and inserts again. A submit that may replace the holder cancels it last, and
+only while it is not dispatched. At one replica such submits of one key go one after another, apart from all others:
+they would only race, and no other submit is to wait for them.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from bson import encode
+from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, new_job_document
+from hascheduler.model.documents.unique_job import HolderFate, fate_of, replaced_error, replacing
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import NewJob
+from hascheduler.model.job import JobState, NewJob
 from hascheduler.mongo.connection import MAJORITY, Database, awaited
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document, translated
 from hascheduler.mongo.request_batcher import RequestBatcher
-from hascheduler.ports import Submission, SubmitAnswer
+from hascheduler.mongo.state_updates import BY_ID, to_terminal
+from hascheduler.ports import AttemptOutcome, Submission, SubmitAnswer
 
 _TRIES = 5
+_REPLACE_TRIES = 20
+"""Each that fails is one at which another replica has inserted a job of that key."""
+_KEYS_AT_ONCE = 16
+"""Of one batch, submits that may replace others."""
 _TOGETHER_LIMIT_S = 15.0
 """A thousand jobs of eight megabytes in one transaction."""
 _UNCHANGED = {"$max": {"rev": 0}}
@@ -33,16 +48,21 @@ _Request = tuple[NewJob, dict[str, Any]]
 class Submissions:
     """The part of the job store that inserts."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, job_retention_ms: int) -> None:
         self._database = database
+        self._job_retention_ms = job_retention_ms
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._batcher = RequestBatcher(self._submit_batch, "submit jobs")
+        self._turns = _Turns()
 
     async def submit(self, job: NewJob) -> Submission:
         """Concurrent submits share an exchange."""
         document = new_job_document(job)
         with translated("submit the job"):
             encode(document)  # a document that can't be stored must fail alone, before it is batched with others
+        if job.unique is not None and job.unique.replaces:
+            async with self._turns.of(job.unique.digest):
+                return await self._replace(job)
         return await self._batcher.send((job, document))
 
     async def _submit_batch(self, requests: Sequence[_Request]) -> Sequence[Submission | Exception]:
@@ -59,7 +79,7 @@ class Submissions:
                         return met
                 else:
                     return Submission(SubmitAnswer.NEW, document)
-        raise StoreUnavailable("submit the job: the one that is there comes and goes")
+        raise _unsettled()
 
     async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> Mapping[str, Any] | None:
         query = {"tenant": tenant, "idempotency_key": key, "submitted_at_ms": {"$gt": at_ms - IDEMPOTENCY_MS}}
@@ -70,8 +90,31 @@ class Submissions:
             return await self._jobs.find_one(query)
 
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
+        answers: dict[int, Submission | Exception] = {}
+        by_key: dict[str, list[int]] = {}
+        plain: list[int] = []
+        for place, job in enumerate(jobs):
+            if job.unique is not None and job.unique.replaces:
+                by_key.setdefault(job.unique.digest, []).append(place)
+            else:
+                plain.append(place)
+        if plain:
+            answers.update(
+                zip(plain, await self._insert([(jobs[n], new_job_document(jobs[n])) for n in plain]), strict=True)
+            )
+        free = asyncio.Semaphore(_KEYS_AT_ONCE)
+
+        async def of_key(places: Sequence[int]) -> None:
+            async with free:
+                for place in places:
+                    answers[place] = await self.submit(jobs[place])
+
+        for failed in await asyncio.gather(*map(of_key, by_key.values()), return_exceptions=True):
+            if failed is not None:
+                raise failed
         submissions = []
-        for submission in await self._insert([(job, new_job_document(job)) for job in jobs]):
+        for place in range(len(jobs)):
+            submission = answers[place]
             if isinstance(submission, Exception):
                 raise submission
             submissions.append(submission)
@@ -101,57 +144,128 @@ class Submissions:
                     return met if is_replay else None
         raise StoreUnavailable("submit the jobs together: those that are there come and go")
 
-    async def _insert(self, requests: Sequence[_Request]) -> Sequence[Submission | InvalidInput]:
-        documents = [document for _, document in requests]
-        answers: list[Submission | InvalidInput | None] = [
-            Submission(SubmitAnswer.NEW, document) for document in documents
-        ]
+    async def _insert(self, requests: Sequence[_Request]) -> Sequence[Submission | Exception]:
+        answers: list[Submission | Exception | None] = [None] * len(requests)
+        left = list(range(len(requests)))
         with faults("submit the jobs"):
-            try:
-                # Inserted in the given order: a reader of the stream sees a job after the jobs that it waits for.
-                await self._jobs.insert_many(documents, ordered=False)
-            except BulkWriteError as error:
-                failures = error.details.get("writeErrors", ())
-                refused = [failure for failure in failures if refuses_document(failure["code"])]
-                known = [failure["index"] for failure in failures if failure["code"] == DUPLICATE_KEY]
-                if error.details.get("writeConcernErrors") or len(refused) + len(known) < len(failures):
-                    raise
-                for failure in refused:
-                    problem = f"can't be stored: {str(failure.get('errmsg', ''))[:200]}"
-                    answers[failure["index"]] = InvalidInput(("document",), problem)
-                if known:
-                    for place, met in zip(
-                        known, await self._collisions([requests[place][0] for place in known]), strict=True
-                    ):
-                        answers[place] = met
-        # The few whose key was held by a job that no longer answers for it.
-        return [answer or await self._submit(*one) for answer, one in zip(answers, requests, strict=True)]
+            for _ in range(_TRIES):
+                collided = await self._insert_some(requests, left, answers)
+                # Those that are left collided with a job that has given its key away, or is gone.
+                met = await self._collisions([requests[place][0] for place in collided]) if collided else []
+                for place, submission in zip(collided, met, strict=True):
+                    answers[place] = submission
+                left = [place for place in collided if answers[place] is None]
+                if not left:
+                    break
+        return [answer or _unsettled() for answer in answers]
+
+    async def _insert_some(
+        self, requests: Sequence[_Request], places: Sequence[int], answers: list[Submission | Exception | None]
+    ) -> list[int]:
+        """The ``places`` whose jobs collided with stored ones; the others get their answers."""
+        documents = [requests[place][1] for place in places]
+        for place, document in zip(places, documents, strict=True):
+            answers[place] = Submission(SubmitAnswer.NEW, document)
+        try:
+            # Inserted in the given order: a reader of the stream sees a job after the jobs that it waits for.
+            await self._jobs.insert_many(documents, ordered=False)
+        except BulkWriteError as error:
+            failures = error.details.get("writeErrors", ())
+            refused = [failure for failure in failures if refuses_document(failure["code"])]
+            collided = [places[failure["index"]] for failure in failures if failure["code"] == DUPLICATE_KEY]
+            if error.details.get("writeConcernErrors") or len(refused) + len(collided) < len(failures):
+                raise
+            for failure in refused:
+                problem = f"can't be stored: {str(failure.get('errmsg', ''))[:200]}"
+                answers[places[failure["index"]]] = InvalidInput(("document",), problem)
+            return collided
+        return []
+
+    async def _replace(self, job: NewJob) -> Submission:
+        """Takes the unique key, inserts the job, and then cancels those that it replaces."""
+        replaced: dict[str, None] = {}
+        with faults("submit the job"):
+            for _ in range(_REPLACE_TRIES):
+                document = new_job_document(job)
+                try:
+                    await self._jobs.insert_one(document)
+                except DuplicateKeyError:
+                    [met] = await self._collisions([job])
+                else:
+                    met = Submission(SubmitAnswer.NEW, document)
+                if met is not None:
+                    if met.answer is not SubmitAnswer.OTHER:
+                        await self._cancel(replaced, str(met.document["_id"]), job.submitted_at_ms)
+                    return met
+                job = await self._take_unique_key(job, replaced)
+        raise _unsettled()
+
+    async def _take_unique_key(self, job: NewJob, replaced: dict[str, None]) -> NewJob:
+        """``job`` as it is to be inserted next, after the holder of its key has been asked for it. That one joins
+        ``replaced`` if it gives way to this one or to one that does, and is cancelled only if it has no key by then."""
+        assert job.unique is not None
+        holder = await self._jobs.find_one({"unique_key": job.unique.digest}, _HOLDER_FIELDS)
+        if holder is None:
+            # It may be there without a majority. A write waits for that, even one that changes nothing.
+            await self._jobs.update_one({"unique_key": job.unique.digest}, _UNCHANGED)
+            return job
+        if fate_of(holder, job) is HolderFate.REPLACED:
+            replaced[str(holder["_id"])] = None
+            job = replacing(job, holder)
+        await self._jobs.update_one(*_release(holder))
+        return job
+
+    async def _cancel(self, ids: Mapping[str, None], replaced_by: str, at_ms: WallMs) -> None:
+        if not ids:
+            return
+        # Whoever holds the key now is the newest: a job without it gave it away.
+        undispatched = {"_id": {"$in": list(ids)}, "state": JobState.PENDING.value, "attempt": 0, "unique_key": None}
+        end = AttemptOutcome(JobState.CANCELLED, error=replaced_error(replaced_by))
+        update = to_terminal(end, end.state.value, at_ms, kept_ms=self._job_retention_ms)
+        await self._jobs.update_many(undispatched, update, hint=BY_ID)
 
     async def _collisions(self, jobs: Sequence[NewJob]) -> list[Submission | None]:
-        """The stored job that each of ``jobs`` collided with; None: it is gone, or gave its key away, so try again."""
+        """The stored job that each of ``jobs`` collided with; None: it is gone, or gave its key away, so try again.
+
+        A job that holds the unique key of one that may replace it is none of them.
+        """
         keys: dict[str, list[str]] = {}
         for job in jobs:
             if job.idempotency_key is not None:
                 keys.setdefault(job.tenant, []).append(job.idempotency_key)
+        unique = [job.unique.digest for job in jobs if job.unique is not None and not job.unique.replaces]
         which: list[dict[str, Any]] = [{"_id": {"$in": [job.id for job in jobs]}}]
         which += [{"tenant": tenant, "idempotency_key": {"$in": of_one}} for tenant, of_one in keys.items()]
+        which += [{"unique_key": {"$in": list(dict.fromkeys(unique))}}] if unique else []
         by_id: dict[str, Mapping[str, Any]] = {}
         by_key: dict[tuple[str, str], Mapping[str, Any]] = {}
+        by_unique_key: dict[str, Mapping[str, Any]] = {}
         for query in which:
             await self._jobs.update_many(query, _UNCHANGED)
             for document in await self._jobs.find(query).to_list(None):
                 by_id[document["_id"]] = document
                 if isinstance(document.get("idempotency_key"), str):
                     by_key[document["tenant"], document["idempotency_key"]] = document
+                if isinstance(document.get("unique_key"), str):
+                    by_unique_key[document["unique_key"]] = document
         answers: list[Submission | None] = []
+        releases: dict[str, UpdateOne] = {}
         for job in jobs:
             by_own_key = None if job.idempotency_key is None else by_key.get((job.tenant, job.idempotency_key))
             met = by_own_key or by_id.get(job.id)
-            if met is None or (met is by_own_key and await self._take_expired_key(met, job)):
+            if met is not None and met is by_own_key and await self._take_expired_key(met, job):
                 answers.append(None)
-            else:
+            elif met is not None:
                 is_other = job.idempotency_key is not None and met.get("request_hash") != job.request_hash
                 answers.append(Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, met))
+            else:
+                holder = None if job.unique is None or job.unique.replaces else by_unique_key.get(job.unique.digest)
+                keeps = holder is not None and fate_of(holder, job) is HolderFate.KEEPS
+                answers.append(Submission(SubmitAnswer.DUPLICATE, holder) if holder is not None and keeps else None)
+                if holder is not None and not keeps:
+                    releases[holder["_id"]] = UpdateOne(*_release(holder))
+        if releases:
+            await self._jobs.bulk_write(list(releases.values()), ordered=False)
         return answers
 
     async def _take_expired_key(self, met: Mapping[str, Any], job: NewJob) -> bool:
@@ -163,3 +277,35 @@ class Submissions:
             {"$unset": {"idempotency_key": "", "request_hash": ""}},
         )
         return True
+
+
+_HOLDER_FIELDS = ("state", "attempt", "unique_key", "unique_since_ms", "submitted_at_ms")
+
+
+def _release(holder: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The write by which ``holder`` gives its unique key away, unless it has moved since it was read."""
+    seen = {name: holder.get(name) for name in ("_id", "unique_key", "state", "attempt")}
+    return seen, {"$unset": {"unique_key": ""}}
+
+
+def _unsettled() -> StoreUnavailable:
+    return StoreUnavailable("submit the job: the one that is there comes and goes")
+
+
+class _Turns:
+    """Owner of who is next under which key: one at a time, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def of(self, key: str) -> AsyncIterator[None]:
+        lock, waiting = self._by_key.get(key) or (asyncio.Lock(), 0)
+        self._by_key[key] = lock, waiting + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, waiting = self._by_key.pop(key)
+            if waiting > 1:
+                self._by_key[key] = lock, waiting - 1

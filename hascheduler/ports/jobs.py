@@ -23,6 +23,8 @@ class SubmitAnswer(StrEnum):
     """It is there already, by its id or by its idempotency key: nothing was written."""
     OTHER = "other"
     """Something else was submitted under that idempotency key: nothing was written."""
+    DUPLICATE = "duplicate"
+    """Another job holds its unique key and keeps it: nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,19 +188,22 @@ class JobStore(Protocol):
         """Insert, acknowledged by a majority, unless it is there: of equal submits at once, one inserts.
 
         A job with an idempotency key is kept for `IDEMPOTENCY_MS` (of `model.documents.job`) at least; then the key is
-        free again.
+        free again. Where it has a ``unique`` key too, that one comes second. What becomes of the job that holds its
+        unique key, `model.documents.unique_job.fate_of` says. One that it replaces gives its key away before it is
+        inserted, and is cancelled after that: what breaks off in between leaves both to run, never neither.
         """
         ...
 
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
-        """As `submit`, one answer each; they appear in the stream in this order."""
+        """As `submit`, one answer each; they appear in the stream in this order, but those that may replace others, in
+        their order, at any place."""
         ...
 
     async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
         """All of them, each NEW, or none: in one write, whatever breaks off. They appear in the stream in this order.
 
         Where idempotency keys are held already nothing is written: each KNOWN, if all of them are held by the same
-        jobs, else None. `InvalidInput` where one of them can't be stored.
+        jobs, else None. `InvalidInput` where one of them can't be stored. None of them has a ``unique`` key.
         """
         ...
 

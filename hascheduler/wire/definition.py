@@ -31,6 +31,7 @@ from hascheduler.model.retry import (
     LOST_ATTEMPTS_MAX_DEFAULT,
     RetryPolicy,
 )
+from hascheduler.model.uniqueness import MAX_WAIT_PERIODS, UNIQUE_KEYS_MAX, OnDuplicate, Uniqueness
 from hascheduler.wire.fields import (
     JOBS_MAX,
     WEEK_MS,
@@ -123,11 +124,91 @@ class KeyLimitResponse(KeyLimitFields):
 
 
 def _each_key_once(limits: list[KeyLimitBody]) -> list[KeyLimitBody]:
-    keys = [limit.key for limit in limits]
+    _demand_each_once([limit.key for limit in limits])
+    return limits
+
+
+def _demand_each_once(keys: list[str]) -> list[str]:
     twice = next((key for place, key in enumerate(keys) if key in keys[:place]), None)
     if twice is not None:
         raise invalid_value(f"{quoted(twice)} is there twice", "each key once")
-    return limits
+    return keys
+
+
+MaxWaitMs = Annotated[DurationMs, between(1, MAX_WAIT_PERIODS * WEEK_MS)]
+
+
+class UniqueFields(StrictModel):
+    """What makes submitted jobs of one tenant duplicates of each other, and what becomes of a duplicate.
+
+    Fires, triggers, backfills and retries are exempt.
+    """
+
+    by: Annotated[list[LimitKey], NullIs([]), AfterValidator(_demand_each_once)] = Field(
+        default=[],
+        max_length=UNIQUE_KEYS_MAX,
+        description="Duplicates have the same values at all of these keys: `payload.<field>`, `label.<key>` or "
+        "`target`, as in `key_limits`; none: all jobs of the definition are duplicates",
+        examples=[["payload.customer"]],
+    )
+    on_duplicate: Annotated[Literal["keep_first", "replace", "debounce"], NullIs("keep_first")] = Field(
+        default="keep_first",
+        description="keep_first: it is answered with the job that is there; replace: it takes the place of that one, "
+        "which is cancelled if it was never dispatched; debounce: likewise, and it waits for `period`",
+    )
+    period: PeriodMs | None = Field(
+        default=None,
+        description="keep_first: a job has duplicates for so long after its submission, even if it has ended; null: "
+        "until it has ended. debounce: how long no duplicate comes before the job may start",
+        examples=["1h"],
+    )
+    max_wait: MaxWaitMs | None = Field(
+        default=None,
+        description=f"debounce: the longest that duplicates keep a job from starting; null: {MAX_WAIT_PERIODS} periods",
+        examples=["10h"],
+    )
+
+    def uniqueness(self) -> Uniqueness:
+        longest_ms = self.max_wait
+        if self.on_duplicate == "debounce" and longest_ms is None and self.period is not None:
+            longest_ms = self.period * MAX_WAIT_PERIODS
+        return Uniqueness(tuple(self.by), OnDuplicate(self.on_duplicate), self.period, longest_ms)
+
+
+class UniqueBody(UniqueFields):
+    @model_validator(mode="wrap")
+    @classmethod
+    def _has_the_spans_of_its_kind(cls, given: Any, read: ModelWrapValidatorHandler["UniqueBody"]) -> "UniqueBody":
+        body = read(given)
+        if body.on_duplicate == "replace" and body.period is not None:
+            raise invalid_together(("period",), body, invalid_value("means nothing for replace", "null, or debounce"))
+        if body.on_duplicate != "debounce":
+            if body.max_wait is not None:
+                wrong = invalid_value(f"means nothing for {body.on_duplicate}", "null, or debounce")
+                raise invalid_together(("max_wait",), body, wrong)
+            return body
+        if body.period is None:
+            raise invalid_together(("period",), body, invalid_value("is missing for debounce", 'a span such as "30s"'))
+        if body.max_wait is not None and body.max_wait < body.period:
+            longest, period = written_span(given, "max_wait", body.max_wait), written_span(given, "period", body.period)
+            wrong = invalid_value(f"the max_wait {longest} is shorter than the period {period}", "one as long")
+            raise invalid_together(("max_wait",), body, wrong)
+        return body
+
+
+class UniqueResponse(UniqueFields):
+    model_config = ConfigDict(extra="ignore")
+
+    @classmethod
+    def of(cls, unique: Uniqueness | None) -> "UniqueResponse | None":
+        if unique is None:
+            return None
+        return cls.model_construct(
+            by=list(unique.by),
+            on_duplicate=unique.on_duplicate.value,
+            period=unique.period_ms,
+            max_wait=unique.max_wait_ms,
+        )
 
 
 ATTEMPTS_MAX = 100
@@ -224,6 +305,7 @@ _EXAMPLE: dict[str, Any] = {
     "key_limits": [
         {"key": "payload.customer", "max_concurrency": 2, "rate_limit": {"count": 10, "per": "1m"}},
     ],
+    "unique": {"by": ["payload.customer"], "on_duplicate": "debounce", "period": "30s", "max_wait": "5m"},
     "resources": {"cpu": 2},
     "retry": {"attempts": 5, "lost_attempts": 10, "backoff": "2s", "factor": 2, "max": "1m"},
     "timeout": "5m",
@@ -278,7 +360,11 @@ class StartLimits(StrictModel):
         )
 
 
+_UNIQUE = "What makes submitted jobs duplicates of each other, and what becomes of a duplicate; null: none are"
+
+
 class DefinitionFields(StartLimits):
+    unique: UniqueFields | None = Field(default=None, description=_UNIQUE)
     retry: RetryFields = Field(
         default=RetryFields(), description="How often a job is tried, and how long it waits in between"
     )
@@ -295,6 +381,7 @@ class DefinitionFields(StartLimits):
             retry=self.retry.policy(),
             timeout_ms=self.timeout,
             total_timeout_ms=self.total_timeout,
+            unique=None if self.unique is None else self.unique.uniqueness(),
             owner=self.owner,
         )
 
@@ -304,6 +391,7 @@ class DefinitionBody(DefinitionFields):
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
+    unique: UniqueBody | None = Field(default=None, description=_UNIQUE)
     retry: RetryBody = Field(
         default=RetryBody(), description="How often a job is tried, and how long it waits in between"
     )
@@ -340,6 +428,7 @@ class DefinitionResponse(DefinitionFields, Revisioned):
     key_limits: list[KeyLimitResponse] = Field(
         description="Limits for each value at a key, of jobs made from then on; each tenant's values are its own"
     )  # type: ignore[assignment]  # read back, with what a newer replica adds
+    unique: UniqueResponse | None = Field(description=_UNIQUE)
     resources: dict[str, int] = Field(description="What a job needs that does not say so itself")
     retry: RetryResponse = Field(description="How often a job is tried, and how long it waits in between")
 
@@ -355,6 +444,7 @@ class DefinitionResponse(DefinitionFields, Revisioned):
             tier=definition.tier,
             rate_limit=RateLimitResponse.of(definition.rate_limit),
             key_limits=[KeyLimitResponse.of(limit) for limit in definition.key_limits],
+            unique=UniqueResponse.of(definition.unique),
             resources=dict(definition.resources),
             retry=RetryResponse.of(definition.retry),
             timeout=definition.timeout_ms,

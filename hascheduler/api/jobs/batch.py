@@ -33,7 +33,7 @@ from hascheduler.api.jobs.all_or_none import require_all
 from hascheduler.api.jobs.batch_bodies import BatchBody, BatchJobBody, BatchResponse
 from hascheduler.api.jobs.dependencies import BATCH_PREFIX, Lookup, look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
-from hascheduler.api.jobs.limit_keys import KeysOfDefinitions, keys_of, with_keys
+from hascheduler.api.jobs.keys import Definitions, definitions_of, with_keys
 from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.jobs.topological_levels import topological_levels
 from hascheduler.api.middleware.audit import Noted
@@ -103,8 +103,8 @@ async def _submit_all(
 ) -> Sequence[_BatchItem]:
     items = await run_in_slices(_parse_all(body.jobs))
     refs = _refs(items)
-    limits = await keys_of((item.body.definition for item in items if item.body), services)
-    await run_in_slices(_make_jobs(items, key, caller, services, batch=batch, trace=trace, limits=limits))
+    definitions = await definitions_of((item.body.definition for item in items if item.body), services)
+    await run_in_slices(_make_jobs(items, key, caller, services, batch=batch, trace=trace, definitions=definitions))
     names = [name for item in items if item.body for name in item.body.depends_on if not name.startswith(REF_PREFIX)]
     lookup = await look_up(names, caller, services) if names else Lookup({}, {})
     order = await run_in_slices(topological_levels(await run_in_slices(_dependencies(items, refs))))
@@ -128,6 +128,12 @@ async def _submit_together(
         if item.body is not None and item.body.idempotency_key is not None and item.refusal is None:
             problem = "can't be had in an atomic batch"
             item.refuse([FieldError(("idempotency_key",), problem, "the header's key, for all of them")])
+        if item.job is not None and item.job.unique is not None and item.refusal is None:
+            # All or none, and one that another job keeps out, or that takes another's place, do not go together.
+            problem = f"jobs of {item.job.definition!r} are unique, which can't be had in an atomic batch"
+            item.refuse(
+                [FieldError(("definition",), problem, "a definition without unique, or a batch without atomic")]
+            )
     for index in order:
         # One by one, as each may wait for the one before it. What is refused already is not told twice.
         if items[index].refusal is None:
@@ -205,7 +211,7 @@ def _make_jobs(
     *,
     batch: str,
     trace: TraceContext | None,
-    limits: KeysOfDefinitions,
+    definitions: Definitions,
 ) -> Generator[None, None, None]:
     now = services.clock.wall_ms()
     for index, item in enumerate(items):
@@ -217,7 +223,7 @@ def _make_jobs(
         try:
             body.require_time_to_start(now)
             require_lane(body.lane, caller, services.view)
-            job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
+            job = with_keys(body.job(services.new_job_id(), caller.tenant_of(body.tenant), now), definitions)
             own_key = None if body.idempotency_key is None else checked_key(body.idempotency_key)
         except InvalidInput as error:
             item.refuse([FieldError(error.path, error.problem, error.expected)])
@@ -228,7 +234,7 @@ def _make_jobs(
         own_key = own_key or (None if key is None else f"{key}#{index}")
         if own_key is not None:
             job = replace(job, idempotency_key=own_key, request_hash=body.request_hash())
-        item.job = replace(with_keys(job, limits), batch=batch, trace=trace)
+        item.job = replace(job, batch=batch, trace=trace)
 
 
 def _dependencies(items: Sequence[_BatchItem], refs: dict[str, int]) -> Generator[None, None, list[list[int]]]:

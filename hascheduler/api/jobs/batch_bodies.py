@@ -39,12 +39,15 @@ class BatchBody(StrictModel):
     atomic: bool = Field(
         default=False,
         description="All or none: where one is refused, so is the request, with the errors of all at `jobs.0.…`, and "
-        "nothing is submitted. The only key is that of the header",
+        "nothing is submitted. The only key is that of the header, and no definition may be `unique`",
     )
 
 
 class BatchJobResponse(BaseModel):
-    status: int = Field(description="201: submitted; 200: it was there already; else `problem` says what is wrong")
+    status: int = Field(
+        description="201: submitted; 200: it was there already, or it is a duplicate of `job`, as `unique` of its "
+        "definition says; else `problem` says what is wrong"
+    )
     job: str | None = Field(description="Its id; null where it was refused")
     problem: ProblemDetails | None = Field(description="Why it was refused; null where it was not")
 

@@ -18,7 +18,7 @@ from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.dependencies import look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey
-from hascheduler.api.jobs.limit_keys import keys_of, with_keys
+from hascheduler.api.jobs.keys import definitions_of, with_keys
 from hascheduler.api.jobs.responses import JobResponse, job_response
 from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.jobs.waiting import Unwanted, end_of
@@ -39,10 +39,13 @@ log = structlog.get_logger(__name__)
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
 
+DUPLICATE_OF = "Duplicate-Of"
+"""The header with the id of the job that a duplicate is answered with."""
 _ANSWERS: Responses = {
     200: {
         "model": JobResponse,
-        "description": "It is there already under this key, or was waited for and has ended",
+        "description": "It is there already under this key, or was waited for and has ended. With a header "
+        f"`{DUPLICATE_OF}`: it is another job, of which this one is a duplicate, as `unique` of the definition says",
     },
     202: {"model": JobResponse, "description": "It was waited for and has not ended; `Location` is where to ask again"},
     **problem_responses(409, 413, 422, 429),
@@ -94,6 +97,9 @@ async def submit_job(
     if submission.answer is SubmitAnswer.KNOWN:
         response.status_code = HTTPStatus.OK
         response.headers.update(idempotency.REPLAYED)
+    if submission.answer is SubmitAnswer.DUPLICATE:
+        response.status_code = HTTPStatus.OK
+        response.headers[DUPLICATE_OF] = str(document["_id"])
     response.headers["Location"] = f"/v1/jobs/{document['_id']}"
     if waiting.wait is not None:
         document = await _after_waiting(
@@ -116,7 +122,7 @@ async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: A
     body.require_time_to_start(now)
     require_lane(body.lane, caller, services.view)
     job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
-    job = with_keys(job, await keys_of((body.definition,), services))
+    job = with_keys(job, await definitions_of((body.definition,), services))
     if key is not None:
         job = replace(job, idempotency_key=key, request_hash=body.request_hash())
     if not body.depends_on:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.limit_keys import keys_of, with_keys
+from hascheduler.api.jobs.keys import definitions_of, with_limit_keys
 from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator
@@ -106,8 +106,8 @@ async def backfill_schedule(
         jobs = _jobs(name, stored, ids, now, serial=body.overlap == "buffer_one")
         attributes: dict[str, Attribute] = {JOB_SCHEDULE: name, JOBS: len(jobs)}
         with submit_span(request, services, "backfill", **attributes) as span:
-            limits = await keys_of((schedule.template.definition,), services)
-            made = [replace(with_keys(job, limits), trace=span.context) for job in jobs]
+            definitions = await definitions_of((schedule.template.definition,), services)
+            made = [replace(with_limit_keys(job, definitions), trace=span.context) for job in jobs]
             created = await _create(made, services)
     return BackfillResponse(
         count=len(times),

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, JsonValue, SkipValidation
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.idempotency import IdempotencyKey
-from hascheduler.api.jobs.limit_keys import keys_of, with_keys
+from hascheduler.api.jobs.keys import definitions_of, with_limit_keys
 from hascheduler.api.jobs.responses import JobResponse, show_job
 from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.middleware.auth import Submitter
@@ -70,8 +70,8 @@ async def trigger_schedule(
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     overlap = schedule.policy.overlap if body.overlap is None else Overlap(body.overlap)
-    limits = await keys_of((schedule.template.definition,), services)
-    job = with_keys(_job(name, stored, body, overlap, services), limits)
+    definitions = await definitions_of((schedule.template.definition,), services)
+    job = with_limit_keys(_job(name, stored, body, overlap, services), definitions)
     if key is not None:
         asked = {field: getattr(body, field) for field in body.model_fields_set}
         job = replace(job, idempotency_key=key, request_hash=idempotency.request_hash("trigger", name, asked))

@@ -106,6 +106,14 @@ def _parts(limit: Mapping[str, Any]) -> list[str]:
     return ([] if number is None else [str(number)]) + ([] if rate is None else [rate_text(rate)])
 
 
+def unique_text(unique: Mapping[str, Any] | None) -> str:
+    """What makes jobs unique, as tables show it: ``payload.customer keep_first 1h``."""
+    if unique is None:
+        return "–"
+    parts = [",".join(unique["by"]), unique["on_duplicate"], unique["period"]]
+    return " ".join(part for part in parts if part)
+
+
 def read_resources(text: str) -> dict[str, int] | None:
     """``cpu=2,gpu=1`` by their names, None for ``none``; `InvalidInput` at ``--resources``."""
     return None if or_none(text) is None else dict(parse_resources(text, ("--resources",)))

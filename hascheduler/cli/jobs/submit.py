@@ -15,6 +15,7 @@ from hascheduler.cli.jobs.tables import print_ended_job
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Options, Url, with_options
 from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.printable import printable
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import Job, Scheduler
 from hascheduler.errors import WorldError
@@ -27,6 +28,8 @@ _HELD_S = 30.0
 """So long a replica holds a request back; less than proxies put up with."""
 _FAILURES_MAX = 10
 """In a row, once there was an answer: a replica that restarts is waited for, one that is not there is not."""
+
+_DUPLICATE = "not submitted: jobs of {} are unique, and this is a duplicate"
 
 
 class OnDependencyFailure(StrEnum):
@@ -98,12 +101,16 @@ def submit(
         job = scheduler.submit(
             definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **options
         )
+    if job.is_duplicate and (as_json or wait_ms is not None):
+        typer.echo(f"hascheduler: {_DUPLICATE.format(definition)} of {printable(job.id)}", err=True)
     if wait_ms is not None:
         print_ended_job(job.fields, as_json=as_json)
     elif as_json:
         print_json(job.fields)
     else:
         done = "known already: " if job.replayed else "submitted "
+        if job.is_duplicate:
+            done = f"{_DUPLICATE.format(definition)} of "
         console().print(Text.assemble(done, (job.id, "bold green")), soft_wrap=True)
 
 

@@ -9,12 +9,14 @@ import typer
 from hascheduler.cli.completion import DefinitionName, NewName
 from hascheduler.cli.input.prompts import delete_stored
 from hascheduler.cli.input.values import (
+    NONE,
     key_limits_or_none,
     key_limits_text,
     or_none,
     rate_or_none,
     rate_text,
     read_resources,
+    unique_text,
     whole_or_none,
 )
 from hascheduler.cli.jobs.options import RESOURCES
@@ -56,6 +58,35 @@ _LIMITS: Options = {
             help="How many jobs of each value at a key run at once, and how fast they start, such as "
             "payload.customer=2, payload.customer=10/1m or payload.customer=2,10/1m; again for more; none.",
         ),
+    ],
+    "unique_by": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unique",
+            metavar="KEY",
+            help="Its jobs of one value at this key, such as payload.customer or target, are duplicates of each other; "
+            "again for more; none: no jobs are.",
+        ),
+    ],
+    "on_duplicate": Annotated[
+        str | None,
+        typer.Option(
+            "--on-duplicate",
+            metavar="WHAT",
+            help="keep_first, replace or debounce; without --unique all of its jobs are duplicates.",
+        ),
+    ],
+    "unique_period": Annotated[
+        str | None,
+        typer.Option(
+            "--unique-period",
+            metavar="SPAN",
+            help="How long a job has duplicates (keep_first), or the newest waits for another (debounce).",
+        ),
+    ],
+    "unique_max_wait": Annotated[
+        str | None,
+        typer.Option("--unique-max-wait", metavar="SPAN", help="How long debounce keeps a job; default: 10 periods."),
     ],
     "default_cost": Annotated[
         str | None,
@@ -102,12 +133,13 @@ def _cells(one: Answer) -> tuple[str, ...]:
         or_dash(one["timeout"]),
         or_dash(one.get("owner")),
         key_limits_text(one.get("key_limits", ())),
+        unique_text(one.get("unique")),
     )
 
 
 _definitions = NamedResource(
     "definition",
-    ("max", "tier", "conflicts", "rate", "cost", "resources", "attempts", "timeout", "owner", "keys"),
+    ("max", "tier", "conflicts", "rate", "cost", "resources", "attempts", "timeout", "owner", "keys", "unique"),
     _cells,
     "There are no definitions; every job has the default limits.",
 )
@@ -170,12 +202,31 @@ def _body(given: Given) -> dict[str, Any]:
         body["rate_limit"] = rate_or_none("--rate-limit", given["rate_limit"])
     if given.get("key_limits"):
         body["key_limits"] = key_limits_or_none("--key-limit", given["key_limits"])
+    unique = _unique(given)
+    if unique or given.get("unique_by"):
+        body["unique"] = unique
     if "resources" in given:
         body["resources"] = read_resources(given["resources"])
     retry = _retry(given)
     if retry:
         body["retry"] = retry
     return body
+
+
+def _unique(given: Given) -> dict[str, Any] | None:
+    unique: dict[str, Any] = {}
+    if given.get("unique_by"):
+        if list(given["unique_by"]) == [NONE]:
+            return None
+        unique["by"] = list(given["unique_by"])
+    for name, option in (
+        ("on_duplicate", "on_duplicate"),
+        ("period", "unique_period"),
+        ("max_wait", "unique_max_wait"),
+    ):
+        if option in given:
+            unique[name] = or_none(given[option])
+    return unique
 
 
 def _retry(given: Given) -> dict[str, Any]:

@@ -25,11 +25,12 @@ from hascheduler.model.retry import (
     RetryPolicy,
 )
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.uniqueness import UNIQUE_KEYS_MAX, OnDuplicate, Uniqueness
 
 DEFINITION_FIELDS = (
     "v", "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",
     "resources", "backoff_ms", "backoff_factor", "backoff_max_ms", "timeout_ms", "total_timeout_ms",
-    "conflict_scope", "lost_attempts_max", "owner", "key_limits",
+    "conflict_scope", "lost_attempts_max", "owner", "key_limits", "unique",
 )  # fmt: skip
 
 
@@ -55,6 +56,7 @@ def encode_definition(definition: Definition) -> dict[str, Any]:
         "total_timeout_ms": definition.total_timeout_ms,
         "owner": definition.owner,
         "key_limits": [_encode_key_limit(limit) for limit in definition.key_limits],
+        "unique": _encode_unique(definition.unique),
     }
 
 
@@ -81,6 +83,7 @@ def decode_definition(id: object, fields: Document) -> Definition:
         conflict_scope=_decode_conflict_scope(fields),
         owner=text_or_none(fields, "owner"),
         key_limits=_decode_key_limits(fields),
+        unique=_decode_unique(fields.get("unique")),
     )
 
 
@@ -115,6 +118,37 @@ def _decode_key_limits(fields: Document) -> tuple[KeyLimit, ...]:
     if len({limit.key for limit in limits}) < len(limits):
         raise InvalidInput(("key_limits",), "a key is there twice", "each key once")
     return tuple(limits)
+
+
+def _encode_unique(unique: Uniqueness | None) -> dict[str, Any] | None:
+    if unique is None:
+        return None
+    return {
+        "by": list(unique.by),
+        "on_duplicate": unique.on_duplicate.value,
+        "period_ms": unique.period_ms,
+        "max_wait_ms": unique.max_wait_ms,
+    }
+
+
+def _decode_unique(fields: object) -> Uniqueness | None:
+    if fields is None:
+        return None
+    if not isinstance(fields, Mapping):
+        raise InvalidInput(("unique",), f"a {type(fields).__name__}", "an object")
+    keys, on_duplicate = fields.get("by"), fields.get("on_duplicate")
+    if not isinstance(keys, list) or len(keys) > UNIQUE_KEYS_MAX:
+        raise InvalidInput(("unique", "by"), f"{str(keys)[:64]!r}", f"a list of at most {UNIQUE_KEYS_MAX} keys")
+    if not isinstance(on_duplicate, str) or on_duplicate not in set(OnDuplicate):
+        raise InvalidInput(
+            ("unique", "on_duplicate"), f"{str(on_duplicate)[:64]!r} is unknown", " or ".join(OnDuplicate)
+        )
+    try:
+        by = tuple(checked_limit_key(key) for key in keys)
+        period_ms, max_wait_ms = positive_or_none(fields, "period_ms"), positive_or_none(fields, "max_wait_ms")
+    except InvalidInput as error:
+        raise InvalidInput(("unique", *(error.path or ("by",))), error.problem, error.expected) from None
+    return Uniqueness(by, OnDuplicate(on_duplicate), period_ms, max_wait_ms)
 
 
 def encode_rate_limit(limit: RateLimit | None) -> dict[str, int] | None:

@@ -48,7 +48,7 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         "labels": job.labels,
         "submitted_at_ms": job.submitted_at_ms,
         "sequence": job.sequence,
-        "not_before_ms": job.not_before_ms,
+        "not_before_ms": _not_before_ms(job),
         "schedule": job.schedule,
         "schedule_created_at_ms": job.schedule_created_at_ms,
         "nominal_ms": job.nominal_ms,
@@ -77,8 +77,14 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         document |= {
             "idempotency_key": job.idempotency_key,
             "request_hash": job.request_hash,
-            "kept_until": to_datetime(job.submitted_at_ms + KEPT_FOR_KEY_MS),
         }
+    if job.unique is not None:
+        document["unique_key"] = job.unique.digest
+        if job.unique.since_ms is not None:
+            document["unique_since_ms"] = job.unique.since_ms
+    kept_ms = _kept_ms(job)
+    if kept_ms:
+        document["kept_until"] = to_datetime(job.submitted_at_ms + kept_ms)
     if job.limit_keys:
         document["limit_keys"] = [list(pair) for pair in job.limit_keys]
     if job.trace is not None:
@@ -86,10 +92,22 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
     return document
 
 
+def _not_before_ms(job: NewJob) -> WallMs | None:
+    return job.not_before_ms if job.unique is None else job.unique.not_before_ms(job.not_before_ms, job.submitted_at_ms)
+
+
+def _kept_ms(job: NewJob) -> int:
+    """How long after its submission the job answers for a key, even if it has ended by then; 0: for none."""
+    held_ms = [] if job.idempotency_key is None else [IDEMPOTENCY_MS]
+    if job.unique is not None and not job.unique.replaces and job.unique.rule.period_ms is not None:
+        held_ms.append(job.unique.rule.period_ms)
+    return max(held_ms) + _KEPT_LONGER_MS if held_ms else 0
+
+
 IDEMPOTENCY_MS = 24 * 3_600_000
 """For this long after its submission a job holds its idempotency key."""
-KEPT_FOR_KEY_MS = IDEMPOTENCY_MS + 3_600_000
-"""Longer, as the clocks of replicas and database differ: a lookup by key must still find its job."""
+_KEPT_LONGER_MS = 3_600_000
+"""As the clocks of replicas and database differ: a lookup by key must still find its job."""
 RETRY_KEYS_KEPT_MAX = 16
 """Of the idempotency keys that a job was revived under, in its ``retry_keys``: ``{key, request, at_ms}``, the first two
 as digests. No mirror has them."""

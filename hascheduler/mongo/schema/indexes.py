@@ -54,6 +54,13 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
             unique=True,
             partialFilterExpression={"idempotency_key": {"$gt": ""}},
         ),
+        # Which job holds a unique key; that is a digest, which tenant and definition belong to.
+        IndexModel(
+            [("unique_key", ASCENDING)],
+            name="unique_key",
+            unique=True,
+            partialFilterExpression={"unique_key": {"$gt": ""}},
+        ),
         IndexModel([("depends_on", ASCENDING)], name=DEPENDS_ON, partialFilterExpression={"depends_on": {"$gt": ""}}),
         # Sparse: a live job has no such field, so its writes do not touch this index.
         IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0, sparse=True),

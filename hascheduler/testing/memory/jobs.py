@@ -6,6 +6,7 @@ from typing import Any
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state, maker_of, new_job_document
+from hascheduler.model.documents.unique_job import HolderFate, fate_of, replaced_error, replacing
 from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
@@ -46,11 +47,11 @@ class MemoryJobStore:
 
     async def submit(self, job: NewJob) -> Submission:
         async with self._connection.exchange("jobs.submit") as database:
-            return _submitted(database, job)
+            return self._submitted(database, job)
 
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
         async with self._connection.exchange("jobs.submit_many") as database:
-            return [_submitted(database, job) for job in jobs]
+            return [self._submitted(database, job) for job in jobs]
 
     async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
         async with self._connection.exchange("jobs.submit_all") as database:
@@ -58,7 +59,7 @@ class MemoryJobStore:
                 stored_form(new_job_document(job))  # one that can't be stored keeps all back
             held = [_held(database, job) for job in jobs]
             if not any(held):
-                return [_submitted(database, job) for job in jobs]
+                return [self._submitted(database, job) for job in jobs]
             is_replay = all(
                 met is not None and job.idempotency_key is not None and met.get("request_hash") == job.request_hash
                 for met, job in zip(held, jobs, strict=True)
@@ -179,9 +180,33 @@ class MemoryJobStore:
                 database.update(Collection.JOBS, job, revived(job))
             return len(found)
 
-    def _cancelled(self, database: MemoryDatabase, job: Document, at_ms: WallMs) -> CancelAnswer:
+    def _submitted(self, database: MemoryDatabase, job: NewJob) -> Submission:
+        met = None if job.idempotency_key is None else _of_key(database, job.tenant, job.idempotency_key)
+        if met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS <= job.submitted_at_ms:
+            database.update(Collection.JOBS, met, {"idempotency_key": None, "request_hash": None})
+            met = None
+        met = met or database.find(Collection.JOBS, job.id)
+        if met is not None:
+            is_other = job.idempotency_key is not None and met.get("request_hash") != job.request_hash
+            return Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, deepcopy(met))
+        stored_form(new_job_document(job))  # one that can't be stored takes no key
+        holder = None if job.unique is None else _of_unique_key(database, job.unique.digest)
+        if holder is not None:
+            fate = fate_of(holder, job)
+            if fate is HolderFate.KEEPS:
+                return Submission(SubmitAnswer.DUPLICATE, deepcopy(holder))
+            holder = database.update(Collection.JOBS, holder, {"unique_key": None})
+            if fate is HolderFate.REPLACED:
+                job = replacing(job, holder)
+                self._cancelled(database, holder, job.submitted_at_ms, replaced_error(job.id))
+        database.insert(Collection.JOBS, new_job_document(job))
+        return Submission(SubmitAnswer.NEW, deepcopy(database.find(Collection.JOBS, job.id) or {}))
+
+    def _cancelled(
+        self, database: MemoryDatabase, job: Document, at_ms: WallMs, error: str | None = None
+    ) -> CancelAnswer:
         if may(Move.CANCEL, job):
-            end = AttemptOutcome(JobState.CANCELLED)
+            end = AttemptOutcome(JobState.CANCELLED, error=error)
             fields = to_terminal(job, end, end.state.value, at_ms, kept_ms=self._job_retention_ms)
             database.update(Collection.JOBS, job, fields)
             return CancelAnswer.CANCELLED
@@ -192,24 +217,15 @@ class MemoryJobStore:
         return CancelAnswer.ALREADY_RUNNING
 
 
-def _submitted(database: MemoryDatabase, job: NewJob) -> Submission:
-    met = None if job.idempotency_key is None else _of_key(database, job.tenant, job.idempotency_key)
-    if met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS <= job.submitted_at_ms:
-        database.update(Collection.JOBS, met, {"idempotency_key": None, "request_hash": None})
-        met = None
-    if met is None and database.insert(Collection.JOBS, new_job_document(job)):
-        stored = database.find(Collection.JOBS, job.id)
-        return Submission(SubmitAnswer.NEW, deepcopy(stored or {}))
-    met = met or database.find(Collection.JOBS, job.id) or {}
-    is_other = job.idempotency_key is not None and met.get("request_hash") != job.request_hash
-    return Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, deepcopy(met))
-
-
 def _held(database: MemoryDatabase, job: NewJob) -> Document | None:
     """The job by that id, or that holds its key."""
     met = None if job.idempotency_key is None else _of_key(database, job.tenant, job.idempotency_key)
     is_held = met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS > job.submitted_at_ms
     return met if is_held else database.find(Collection.JOBS, job.id)
+
+
+def _of_unique_key(database: MemoryDatabase, digest: str) -> Document | None:
+    return next((each for each in database.documents(Collection.JOBS) if each.get("unique_key") == digest), None)
 
 
 def _of_key(database: MemoryDatabase, tenant: str, key: str) -> Document | None:

@@ -9,6 +9,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.retry import RetryPolicy
+from hascheduler.model.uniqueness import OnDuplicate, Uniqueness
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, get
 
@@ -16,7 +17,8 @@ LOG = "/v1/definitions/log"
 RETRY: dict[str, Any] = {"attempts": 5, "lost_attempts": 10, "backoff": "2s", "factor": 2, "max": "1m"}
 PLAIN: dict[str, Any] = {
     "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None,
-    "conflict_scope": "tenant", "tier": None, "rate_limit": None, "key_limits": [], "resources": {}, "retry": RETRY,
+    "conflict_scope": "tenant", "tier": None, "rate_limit": None, "key_limits": [], "unique": None, "resources": {},
+    "retry": RETRY,
     "timeout": None, "total_timeout": None, "owner": None,
 }  # fmt: skip
 FULL: dict[str, Any] = {
@@ -26,6 +28,7 @@ FULL: dict[str, Any] = {
         {"key": "payload.customer", "max_concurrency": 2, "rate_limit": {"count": 10, "per": "1m"}},
         {"key": "target", "max_concurrency": 1, "rate_limit": None},
     ],
+    "unique": {"by": ["payload.customer", "target"], "on_duplicate": "debounce", "period": "30s", "max_wait": "5m"},
     "resources": {"cpu": 2},
     "retry": {"attempts": 2, "lost_attempts": 3, "backoff": "500ms", "factor": 1.5, "max": "30s"}, "timeout": "5m",
     "total_timeout": "1h", "owner": "team-a",
@@ -66,6 +69,7 @@ async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, wo
         conflict_scope=ConflictScope.TENANT,
         owner="team-a",
         key_limits=(KeyLimit("payload.customer", 2, RateLimit(10, 60_000)), KeyLimit("target", 1)),
+        unique=Uniqueness(("payload.customer", "target"), OnDuplicate.DEBOUNCE, 30_000, 300_000),
     )
     nulls = {name: None for name in FULL if name != "retry"}
     assert (await client.put(LOG, json=nulls)).json() == PLAIN | {"rev": 2}
@@ -98,6 +102,13 @@ async def test_with_if_none_match_it_is_created_only(client: httpx.AsyncClient) 
         ({"key_limits": FULL["key_limits"]}, {"rev": 1}),
         ({"key_limits": FULL["key_limits"][:1]}, {"rev": 2, "key_limits": FULL["key_limits"][:1]}),
         ({"key_limits": None}, {"rev": 2, "key_limits": []}),
+        ({"unique": {"period": 30}}, {"rev": 1}),
+        ({"unique": {"by": []}}, {"rev": 2, "unique": FULL["unique"] | {"by": []}}),
+        (
+            {"unique": {"max_wait": None, "period": "2s"}},
+            {"rev": 2, "unique": FULL["unique"] | {"period": "2s", "max_wait": "20s"}},
+        ),
+        ({"unique": None}, {"rev": 2, "unique": None}),
         ({"resources": {"gpu": 1}}, {"rev": 2, "resources": {"cpu": 2, "gpu": 1}}),
         ({"resources": {"cpu": None}, "tier": None}, {"rev": 2, "resources": {}, "tier": None}),
     ],
@@ -128,6 +139,8 @@ async def test_a_patch_changes_what_it_names(
         ({"retry": {"factor": True}}, "retry.factor"),
         ({"retry": {"factor": "2"}}, "retry.factor"),
         ({"retry": {"pause": "2s"}}, "retry.pause"),
+        ({"unique": {"on_duplicate": "debounce"}}, "unique.period"),
+        ({"unique": {"by": ["name"]}}, "unique.by.0"),
         ({"timeout": "0s"}, "timeout"),
         ({"total_timeout": "29d"}, "total_timeout"),
         ({"rate_limit": {"count": 5}}, "rate_limit.per"),

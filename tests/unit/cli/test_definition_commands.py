@@ -25,6 +25,7 @@ _OPTIONS = (
     "--default-cost", "20s", "--max-concurrency", "3", "--conflict-group", "git", "--conflict-scope",
     "tenant", "--tier", "10", "--rate-limit",
     "100/1s", "--key-limit", "payload.customer=2,10/1m",
+    "--unique", "payload.customer",
     "--resources", "cpu=2,gpu=1", "--retry-attempts", "9", "--retry-backoff", "500ms",
     "--retry-factor", "1.5", "--retry-max", "30s", "--timeout", "5m", "--total-timeout", "1h",
 )  # fmt: skip
@@ -37,11 +38,15 @@ async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica)
         "default_cost: 20s\nmax_concurrency: 3\nconflict_group: git\nconflict_scope: tenant\n"
         "tier: 10\n"
         "rate_limit:\n  count: 100\n  per: 1s\nkey_limits:\n- key: payload.customer\n  max_concurrency: 2\n"
-        "  rate_limit:\n    count: 10\n    per: 1m\nresources:\n  cpu: 2\n  gpu: 1\nretry:\n  attempts: 9\n"
+        "  rate_limit:\n    count: 10\n    per: 1m\nresources:\n  cpu: 2\n  gpu: 1\nunique:\n  by:\n"
+        "  - payload.customer\nretry:\n  attempts: 9\n"
         "  backoff: 500ms\n  factor: 1.5\n  max: 30s\ntimeout: 5m\ntotal_timeout: 1h\n"
     )
     shown = (await replica.done("definition", "list", COLUMNS="180")).out
-    assert all(text in shown for text in ("20s", "git", "100/1s", "cpu=2,gpu=1", "payload.customer=2,10/1m"))
+    assert all(
+        text in shown
+        for text in ("20s", "git", "100/1s", "cpu=2,gpu=1", "payload.customer=2,10/1m", "payload.customer keep_first")
+    )
     none = ["none" if not option.startswith("--") else option for option in _OPTIONS]
     edited = (await replica.done("definition", "edit", "repack", *none)).out
     assert edited.endswith("\n#   total_timeout: 1h → none\nname: repack\n")
@@ -49,6 +54,35 @@ async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica)
     assert "\n#   resources.cpu: 2 → none\n" in edited
     same = (await replica.done("definition", "put", "repack", *none)).out
     assert same == "# definition repack: unchanged\nname: repack\n"
+
+
+async def test_what_becomes_of_duplicates_is_said_and_edited_part_by_part(replica: Replica) -> None:
+    spans = ("--on-duplicate", "debounce", "--unique-period", "30s", "--unique-max-wait", "5m")
+    made = await replica.done(
+        "definition", "put", "invoice", "--unique", "payload.customer", "--unique", "target", *spans
+    )
+    assert made.out == (
+        "# definition invoice: created\nname: invoice\nunique:\n  by:\n  - payload.customer\n  - target\n"
+        "  on_duplicate: debounce\n  period: 30s\n  max_wait: 5m\n"
+    )
+    shown = (await replica.done("definition", "list", "--columns", "unique")).out
+    assert "payload.customer,target debounce 30s" in shown
+    edited = (await replica.done("definition", "edit", "invoice", "--unique-period", "1m")).out
+    assert edited.startswith("# definition invoice: changed\n#   unique.period: 30s → 1m\n")
+    kept = (
+        "--on-duplicate",
+        "keep_first",
+        "--unique-period",
+        "none",
+        "--unique-max-wait",
+        "none",
+        "--unique",
+        "target",
+    )
+    assert "  - target\n" in (await replica.done("definition", "edit", "invoice", *kept)).out
+    assert "→ none\nname: invoice\n" in (await replica.done("definition", "edit", "invoice", "--unique", "none")).out
+    all_of_them = await replica.done("definition", "put", "invoice", "--on-duplicate", "replace")
+    assert all_of_them.out.endswith("unique:\n  on_duplicate: replace\n")
 
 
 async def test_putting_replaces_the_whole(replica: Replica) -> None:
@@ -88,6 +122,11 @@ async def test_programs_are_told_what_a_put_and_an_edit_changed(replica: Replica
         (["put", "repack", "--timeout", "soon"], "timeout: 'soon' is not a duration"),
         (["put", "repack", "--key-limit", "customer"], "--key-limit: 'customer' is not KEY=LIMIT"),
         (["put", "repack", "--key-limit", "customer=2"], "key_limits.0.key: 'customer' names no field of a job"),
+        (["put", "repack", "--unique", "customer"], "unique.by.0: 'customer' names no field of a job"),
+        (["put", "repack", "--on-duplicate", "debounce"], "unique.period: is missing for debounce"),
+        (["put", "repack", "--on-duplicate", "drop"], "unique.on_duplicate: "),
+        (["put", "repack", "--unique-period", "soon"], "unique.period: 'soon' is not a duration"),
+        (["put", "repack", "--unique-max-wait", "1h"], "unique.max_wait: means nothing for keep_first"),
         (["put", "repack", "--rate-limit", "100"], "--rate-limit: '100' is not N/SPAN"),
         (["put", "repack", "--rate-limit", "many/1s"], "--rate-limit: 'many' is not a whole number"),
         (["put", "repack", "--rate-limit", "5/soon"], "rate_limit.per: 'soon' is not a duration"),

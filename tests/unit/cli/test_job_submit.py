@@ -23,6 +23,25 @@ async def test_under_one_key_it_is_one_job(replica: Replica) -> None:
     assert "'order-1'" in ended.err
 
 
+async def test_a_duplicate_says_of_which_job(replica: Replica) -> None:
+    await replica.done("definition", "put", "log", "--on-duplicate", "keep_first")
+    await replica.done("job", "submit", "log")
+    said = f"not submitted: jobs of log are unique, and this is a duplicate of {ID}\n"
+    assert (await replica.done("job", "submit", "log")).out == said
+    shown = await replica.run("job", "submit", "log", "--json")
+    assert (shown.json["id"], shown.err) == (ID, f"hascheduler: {said}")
+    waited = await replica.run("job", "submit", "log", "--wait", "0s")
+    assert waited.err.startswith(f"hascheduler: {said}")
+
+
+async def test_a_replaced_job_says_by_which(replica: Replica) -> None:
+    await replica.done("definition", "put", "log", "--on-duplicate", "replace")
+    for _ in range(2):
+        await replica.done("job", "submit", "log")
+    assert "replaced by job:0002" in (await replica.done("job", "get", ID)).out
+    assert "replaced by job:0002" in (await replica.done("why", ID)).out
+
+
 async def test_what_is_waited_for_tells_its_result(replica: Replica, world: World) -> None:
     asked = ("job", "submit", "log", "--idempotency-key", "order-1")
     await replica.done(*asked)

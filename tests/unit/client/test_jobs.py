@@ -9,6 +9,7 @@ import pytest
 from hascheduler.client import InvalidInput, JobCancelled, JobFailed, JobState, Progress, Refused, StillRunning
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
+from tests.unit.api.test_waiting import end, until, waits
 from tests.unit.client.faces import Face
 
 LATER = datetime(2031, 1, 1, tzinfo=UTC)
@@ -38,6 +39,19 @@ async def test_under_one_key_it_is_one_job_and_else_each_submit_is_another(face:
         await face.ask.submit("resize", idempotency_key="order-1")
     assert refused.value.status == 409
     assert len(world.everything()[Collection.JOBS]) == 3
+
+
+async def test_a_duplicate_is_told_and_a_call_waits_for_the_job_that_is_there(face: Face, world: World) -> None:
+    await face.ask.definitions.put_document("log", {"unique": {"by": []}})
+    one, again = await face.ask.submit("log"), await face.ask.submit("log")
+    assert (one.is_duplicate, again.is_duplicate, again.id, again.replayed) == (False, True, one.id, False)
+    [result] = (await face.ask.submit_many([{"definition": "log"}])).results
+    assert (result.status, result.job) == (200, one.id)
+    calling = asyncio.create_task(face.ask.call("log", timeout=30))
+    await until(lambda: waits(world, one.id))
+    end(world, one.id, result=7)
+    assert await calling == 7
+    assert len(world.everything()[Collection.JOBS]) == 1
 
 
 async def test_a_call_returns_what_the_handler_did(face: Face, world: World) -> None:

@@ -58,6 +58,7 @@ from hascheduler.model.schema_version import (
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token
 from hascheduler.model.trigger import CalendarUse, Cron, Interval, Once, Times, Trigger, Window
+from hascheduler.model.uniqueness import OnDuplicate, Uniqueness
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from tests.tiers import examples
 
@@ -115,6 +116,10 @@ DEFINITIONS = st.builds(
         st.builds(KeyLimit, st.sampled_from(["target", "payload.a.b", "label.c"]), st.none() | POSITIVE, LIMITS),
         max_size=3, unique_by=lambda limit: limit.key,
     ).map(tuple),
+    st.none() | st.builds(
+        Uniqueness, st.sampled_from([(), ("target",), ("payload.a.b", "label.c")]), st.sampled_from(OnDuplicate),
+        st.none() | POSITIVE, st.none() | POSITIVE,
+    ),
 )  # fmt: skip
 CRITERIA = st.permutations([criterion for criterion in Criterion if criterion is not Criterion.ARRIVAL]).flatmap(
     lambda order: st.integers(0, len(order)).map(lambda count: (*order[:count], Criterion.ARRIVAL))
@@ -258,6 +263,11 @@ def test_a_wrong_field_of_a_job_is_named(field: str, value: object) -> None:
         (Collection.DEFINITIONS, "key_limits", {}), (Collection.DEFINITIONS, "key_limits", [{"key": "name"}]),
         (Collection.DEFINITIONS, "key_limits", [{"key": "target"}, {"key": "target"}]),
         (Collection.DEFINITIONS, "key_limits", [{"key": "target", "max_concurrency": 0}]),
+        (Collection.DEFINITIONS, "unique", []), (Collection.DEFINITIONS, "unique", {}),
+        (Collection.DEFINITIONS, "unique", {"by": ["name"], "on_duplicate": "replace"}),
+        (Collection.DEFINITIONS, "unique", {"by": ["target"] * 5, "on_duplicate": "replace"}),
+        (Collection.DEFINITIONS, "unique", {"by": [], "on_duplicate": "both"}),
+        (Collection.DEFINITIONS, "unique", {"by": [], "on_duplicate": "debounce", "period_ms": 0}),
         (Collection.DEFINITIONS, "resources", {SLOTS: 1}), (Collection.DEFINITIONS, "resources", []),
         (Collection.DEFINITIONS, "resources", {f"r{n}": 1 for n in range(RESOURCE_NAMES_MAX + 1)}),
         (Collection.LANES, "weight", 0), (Collection.LANES, "promote_after_ms", [1] * PRIORITY_MAX),

@@ -28,6 +28,20 @@ def test_a_job_is_submitted_now_and_runs_when_time_passes(scheduler: VirtualSche
     assert (ended.id, ended.state, scheduler.job(job.id).result) == (job.id, JobState.SUCCEEDED, 42)
 
 
+def test_duplicates_are_debounced_on_virtual_time(scheduler: VirtualScheduler) -> None:
+    scheduler.handle("index", lambda job: job.payload)
+    scheduler.put_definition("index", unique={"by": ["target"], "on_duplicate": "debounce", "period": "30s"})
+    jobs = []
+    for n in range(3):
+        jobs.append(scheduler.submit("index", n, target="acme"))
+        scheduler.advance("20s")
+    assert scheduler.calls() == []
+    assert [job.state for job in scheduler.drain()] == [JobState.CANCELLED, JobState.CANCELLED, JobState.SUCCEEDED]
+    assert scheduler.job(jobs[0].id).error == f"replaced by {jobs[1].id}"
+    [call] = scheduler.calls("index")
+    assert call.at == scheduler.job(jobs[2].id).submitted_at + timedelta(seconds=30)
+
+
 def test_the_registry_of_a_program_is_taken_as_it_is() -> None:
     handlers = Handlers()
     handlers.handler("one")(lambda job: 1)

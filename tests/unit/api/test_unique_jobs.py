@@ -1,0 +1,162 @@
+"""Jobs of a definition that is `unique`: what a submit, a batch and a schedule get."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.instants import format_instant
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import check_problem, create, get, post
+
+LOG = "/v1/definitions/log"
+JOBS = "/v1/jobs"
+BATCH = "/v1/jobs:batch"
+BY_CUSTOMER: dict[str, Any] = {"by": ["payload.customer"]}
+ACME: dict[str, Any] = {"definition": "log", "payload": {"customer": "acme"}}
+OTHER: dict[str, Any] = {"definition": "log", "payload": {"customer": "other"}}
+
+
+async def defined(client: httpx.AsyncClient, **unique: Any) -> None:
+    assert (await client.put(LOG, json={"unique": {**BY_CUSTOMER, **unique}})).is_success
+
+
+@pytest.mark.parametrize("ready", [True, False])
+async def test_a_duplicate_is_answered_with_the_job_that_is_there(
+    client: httpx.AsyncClient, world: World, ready: bool
+) -> None:
+    await defined(client)
+    if not ready:
+        await post(client, JOBS, {"definition": "else"}, 201)  # else it is not known how much waits
+        world.view.ready, world.view.definitions = False, dict
+    first = await post(client, JOBS, ACME, 201)
+    answer = await client.post(JOBS, json={**ACME, "priority": 9})
+    assert (answer.status_code, answer.json()) == (200, first)
+    assert (answer.headers["duplicate-of"], answer.headers["location"]) == (first["id"], f"{JOBS}/{first['id']}")
+    assert "idempotency-replayed" not in answer.headers
+    assert (await client.post(JOBS, json=OTHER)).status_code == 201
+    assert (await client.post(JOBS, json={**ACME, "tenant": "another"})).status_code == 201
+
+
+async def test_waiting_as_a_duplicate_is_waiting_for_the_other_job(client: httpx.AsyncClient, world: World) -> None:
+    await defined(client, period="1h")
+    first = await post(client, JOBS, ACME, 201)
+    assert (await client.post(f"{JOBS}?wait=0s", json=ACME)).status_code == 202
+    world.rewrite_job(first["id"], state="succeeded", finished_at_ms=NOW, result=7)
+    answer = await client.post(f"{JOBS}?wait=10s", json=ACME)
+    assert (answer.status_code, answer.json()["result"], answer.headers["duplicate-of"]) == (200, 7, first["id"])
+
+
+async def test_a_duplicate_takes_no_room_among_what_waits(client: httpx.AsyncClient) -> None:
+    await defined(client)
+    assert (await client.put("/v1/tenants/default", json={"max_pending": 2})).is_success
+    for status in (201, 200, 200, 200):
+        assert (await client.post(JOBS, json=ACME)).status_code == status
+    [result] = (await post(client, BATCH, {"jobs": [ACME]}))["results"]
+    assert result["status"] == 200
+    assert (await client.post(JOBS, json=OTHER)).status_code == 201
+
+
+async def test_within_a_batch_too(client: httpx.AsyncClient, world: World) -> None:
+    await defined(client)
+    jobs = [{**ACME, "ref": "a"}, ACME, OTHER, {"definition": "then", "depends_on": ["ref:a"]}]
+    answer = await post(client, BATCH, {"jobs": jobs})
+    first, again, other, then = answer["results"]
+    assert [each["status"] for each in answer["results"]] == [201, 200, 201, 201]
+    assert first["job"] == again["job"] != other["job"]
+    repeated = await post(client, BATCH, {"jobs": jobs})
+    assert [each["status"] for each in repeated["results"]] == [200, 200, 200, 201]
+    assert world.job(repeated["results"][3]["job"])["waits_for"] == [first["job"]]
+    assert world.job(then["job"])["waits_for"] == [first["job"]]
+
+
+async def test_an_atomic_batch_has_no_unique_jobs(client: httpx.AsyncClient, world: World) -> None:
+    await defined(client)
+    before = world.everything()
+    answer = await client.post(BATCH, json={"jobs": [{"definition": "else"}, ACME], "atomic": True})
+    assert [one["path"] for one in check_problem(answer, 422)["errors"]] == ["jobs.1.definition"]
+    assert world.everything() == before
+    assert (await client.post(BATCH, json={"jobs": [{"definition": "else"}], "atomic": True})).is_success
+
+
+async def test_a_replaced_job_says_by_which(client: httpx.AsyncClient) -> None:
+    await defined(client, on_duplicate="replace")
+    first, second = await post(client, JOBS, ACME, 201), await post(client, JOBS, ACME, 201)
+    shown = await get(client, f"{JOBS}/{first['id']}")
+    assert (shown["state"], shown["error"]) == ("cancelled", f"replaced by {second['id']}")
+    why = await get(client, f"{JOBS}/{first['id']}/why")
+    assert why["summary"].startswith("it was cancelled at ")
+    assert why["summary"].endswith(f": replaced by {second['id']}")
+    assert (await get(client, f"{JOBS}/{second['id']}"))["state"] == "pending"
+
+
+async def test_a_debounced_job_waits(client: httpx.AsyncClient) -> None:
+    await defined(client, on_duplicate="debounce", period="30s")
+    job = await post(client, JOBS, ACME, 201)
+    assert job["not_before"] == format_instant(NOW + 30_000)
+    later = await post(client, JOBS, {**ACME, "not_before": format_instant(NOW + 60_000)}, 201)
+    assert later["not_before"] == format_instant(NOW + 60_000)
+
+
+async def test_one_that_would_expire_while_it_is_debounced_is_refused(client: httpx.AsyncClient) -> None:
+    await defined(client, on_duplicate="debounce", period="30s")
+    early = {**ACME, "expires_at": format_instant(NOW + 30_000)}
+    check_problem(await client.post(JOBS, json=early), 422, "expires_at")
+    [result] = (await post(client, BATCH, {"jobs": [early]}))["results"]
+    assert (result["status"], result["problem"]["errors"][0]["path"]) == (422, "expires_at")
+    assert (await client.post(JOBS, json={**ACME, "expires_at": format_instant(NOW + 30_001)})).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_duplicates"),
+    [
+        ({"payload": {"customer": 5}}, {"payload": {"customer": "5"}}, True),
+        ({"payload": {"customer": "a" * 300}}, {"payload": {"customer": "a" * 301}}, False),
+        ({"payload": {"customer": "a" * 300}}, {"payload": {"customer": "a" * 300}}, True),
+        ({"payload": None}, {"payload": {"customer": [1]}}, True),
+        ({"payload": {"customer": "a"}}, {"payload": {"customer": "a"}, "labels": {"region": "eu"}}, False),
+        ({"payload": {"customer": "\u2028"}}, {"payload": {"customer": "\u2029"}}, False),
+        ({"payload": {"customer": "a"}, "target": "x"}, {"payload": {"customer": "a"}, "target": "y"}, True),
+    ],
+)
+async def test_the_values_decide(
+    client: httpx.AsyncClient, world: World, one: Any, other: Any, are_duplicates: bool
+) -> None:
+    await defined(client, by=["payload.customer", "label.region"])
+    first = await post(client, JOBS, {"definition": "log", **one}, 201)
+    answer = await client.post(JOBS, json={"definition": "log", **other})
+    assert (answer.headers.get("duplicate-of") == first["id"]) is are_duplicates
+    assert len(world.job(first["id"])["unique_key"]) == 64
+
+
+async def test_without_a_key_there_is_one_of_a_tenant(client: httpx.AsyncClient) -> None:
+    await defined(client, by=[])
+    await post(client, JOBS, ACME, 201)
+    assert (await client.post(JOBS, json=OTHER)).status_code == 200
+    assert (await client.post(JOBS, json={**OTHER, "tenant": "another"})).status_code == 201
+
+
+async def test_a_target_of_its_own_is_no_duplicate(client: httpx.AsyncClient) -> None:
+    await defined(client, by=["target"])
+    for body, status in ((ACME, 201), (ACME, 201), ({**ACME, "target": "t"}, 201), ({**OTHER, "target": "t"}, 200)):
+        assert (await client.post(JOBS, json=body)).status_code == status
+
+
+async def test_what_a_schedule_makes_is_exempt(client: httpx.AsyncClient, world: World) -> None:
+    await defined(client)
+    await create(client, trigger={"type": "interval", "every": "1h"}, job=ACME)
+    made = [await post(client, "/v1/schedules/tick/trigger", None, 201) for _ in range(2)]
+    past = format_instant(NOW - 3_600_000)
+    backfilled = await post(client, "/v1/schedules/tick/backfill", {"from": past, "to": past})
+    for id in (*(job["id"] for job in made), *backfilled["jobs"]):
+        assert "unique_key" not in world.job(id)
+    assert (await client.post(JOBS, json=ACME)).status_code == 201
+
+
+async def test_jobs_made_before_the_definition_was_unique_keep_nothing_out(client: httpx.AsyncClient) -> None:
+    await post(client, JOBS, ACME, 201)
+    await defined(client)
+    assert (await client.post(JOBS, json=ACME)).status_code == 201
+    assert (await client.post(JOBS, json=ACME)).status_code == 200
+    await defined(client, by=["payload.customer", "target"])
+    assert (await client.post(JOBS, json=ACME)).status_code == 201
