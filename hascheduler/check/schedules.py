@@ -15,7 +15,7 @@ from hascheduler.model.payload import PAYLOAD_BYTES_MAX
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.triggers import due_ms
 
-PAYLOAD_FIELDS = ("job", "payload", "render", "labels")
+PAYLOAD_FIELDS = ("job", "payload", "payloads", "render", "labels")
 
 
 def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: bool) -> Iterator[Finding]:

@@ -420,12 +420,28 @@ class TemplateBody(TypedDict):
     render: NotRequired[bool]
 
 
+class GraphJobBody(TypedDict):
+    definition: str
+    payload: NotRequired[Json]
+    priority: NotRequired[int]
+    tenant: NotRequired[str | None]
+    fairness_key: NotRequired[str | None]
+    lane: NotRequired[str]
+    mode: NotRequired[Literal["queued", "on_demand"]]
+    resources: NotRequired[Mapping[str, Any] | None]
+    target: NotRequired[str | None]
+    render: NotRequired[bool]
+    ref: str
+    depends_on: NotRequired[Sequence[str]]
+
+
 class CreateScheduleBody(TypedDict):
     trigger: CronBody | IntervalBody | TimesBody | OnceBody
     misfire: NotRequired[MisfireBody]
     overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"]]
     pause_after_failures: NotRequired[int | None]
-    job: TemplateBody
+    job: NotRequired[TemplateBody | None]
+    jobs: NotRequired[Sequence[GraphJobBody] | None]
     labels: NotRequired[Mapping[str, Any]]
     name: str
     paused: NotRequired[bool]
@@ -628,6 +644,21 @@ class FinishBody(TypedDict):
 class FinishResponse(TypedDict):
     answer: FinishAnswer
     retry_at: str | None
+
+
+class GraphJobResponse(TypedDict):
+    definition: str
+    payload: Json
+    priority: int
+    tenant: str
+    fairness_key: str
+    lane: str
+    mode: str
+    resources: Mapping[str, int] | None
+    target: str
+    render: bool
+    ref: str
+    depends_on: Sequence[str]
 
 
 class Report(TypedDict):
@@ -913,7 +944,8 @@ class ReplaceScheduleBody(TypedDict):
     misfire: NotRequired[MisfireBody]
     overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"]]
     pause_after_failures: NotRequired[int | None]
-    job: TemplateBody
+    job: NotRequired[TemplateBody | None]
+    jobs: NotRequired[Sequence[GraphJobBody] | None]
     labels: NotRequired[Mapping[str, Any]]
     name: NotRequired[str | None]
 
@@ -971,6 +1003,7 @@ class ScheduleResponse(TypedDict):
     overlap: Overlap
     pause_after_failures: int | None
     job: TemplateResponse
+    jobs: Sequence[GraphJobResponse] | None
     labels: Mapping[str, str]
     created_at: str
     paused: bool

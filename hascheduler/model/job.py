@@ -145,6 +145,16 @@ def trigger_job_id(schedule: str, token: str) -> str:
     return f"trigger:{schedule}:{token}"
 
 
+def graph_job_id(last_id: str, ref: str) -> str:
+    """A job of a schedule's graph that comes before the last one, whose id is ``last_id``. Refs have no colon."""
+    return f"{last_id}.{ref}"
+
+
+def is_before_last(job_id: str) -> bool:
+    """Whether the job by that id is of a schedule's graph, and not the last of it."""
+    return "." in job_id.rpartition(":")[2] and schedule_of(job_id) is not None
+
+
 def schedule_of(job_id: str) -> str | None:
     """The schedule that made the job by that id; None for one that was submitted. Names have no colon."""
     kind, _, rest = job_id.partition(":")

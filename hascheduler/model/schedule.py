@@ -86,6 +86,34 @@ class JobTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphJob:
+    """One of several jobs that each fire makes; ``depends_on`` are refs of others of them."""
+
+    ref: str
+    depends_on: tuple[str, ...]
+    template: JobTemplate
+    render: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobGraph:
+    """All jobs that each fire makes, as written, of one tenant; ``order`` has their places (see `job_graph`)."""
+
+    jobs: tuple[GraphJob, ...]
+    order: tuple[int, ...]
+
+    @property
+    def in_order(self) -> list[GraphJob]:
+        """Each after those that it depends on, so the last of them at the end."""
+        return [self.jobs[place] for place in self.order]
+
+    @property
+    def last(self) -> GraphJob:
+        """The job that comes after all others; its id is that of the fire."""
+        return self.jobs[self.order[-1]]
+
+
+@dataclass(frozen=True, slots=True)
 class TriggerPeriod:
     """``trigger`` was in force after ``since_ms`` through ``through_ms``; ``paused``: its times are not to fire."""
 
@@ -120,6 +148,9 @@ class ScheduleRef:
 
     The leader's fields, whose writing is no edit: ``cursor_ms`` is the last nominal time decided, and only grows;
     ``tally`` counts those decided, by verdict; ``failures`` is how many of its jobs failed in a row.
+
+    ``template`` is that of the job that a fire makes. Where it makes several, they are the ``graph``, and ``template``
+    is that of the last.
     """
 
     name: str
@@ -134,6 +165,18 @@ class ScheduleRef:
     past: tuple[TriggerPeriod, ...] = ()
     tally: FireCounts = NOTHING_DECIDED
     failures: int = 0
+    graph: JobGraph | None = None
+
+    @property
+    def jobs_per_fire(self) -> int:
+        return 1 if self.graph is None else len(self.graph.jobs)
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """Of the jobs that a fire makes."""
+        if self.graph is None:
+            return (self.template.definition,)
+        return tuple(dict.fromkeys(job.template.definition for job in self.graph.in_order))
 
     def basis_at(self, cursor_ms: int) -> Basis:
         """The basis of a decision about the first times after ``cursor_ms``."""

@@ -15,10 +15,9 @@ from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.job_lists import JobLists
 from hascheduler.mongo.queries import DEPENDS_ON, job_query
-from hascheduler.mongo.state_updates import NEXT_REV, Pipeline, revived, source_states, terminal_fields
+from hascheduler.mongo.state_updates import NEXT_REV, Pipeline, cancelled, revived, source_states
 from hascheduler.mongo.submissions import Submissions
 from hascheduler.ports import (
-    AttemptOutcome,
     CancelAnswer,
     CancelledSome,
     Dependent,
@@ -78,7 +77,7 @@ class MongoJobStore:
 
     async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
         # One write for all states: with one for each, a job that moves in between could slip through them all.
-        before = await self._changed(job_id, _cancelled(at_ms, self._job_retention_ms), "cancel the job")
+        before = await self._changed(job_id, cancelled(at_ms, self._job_retention_ms), "cancel the job")
         if before is None:
             return None
         if before in source_states(Move.CANCEL):
@@ -164,28 +163,3 @@ def _where(condition: dict[str, Any], change: dict[str, Any]) -> Pipeline:
     """``change``, a ``$set`` stage, where ``condition`` holds; elsewhere the document stays as it is."""
     fields = change["$set"]
     return [{"$replaceWith": {"$cond": [condition, {"$mergeObjects": ["$$ROOT", fields]}, "$$ROOT"]}}]
-
-
-def _cancelled(at_ms: WallMs, kept_ms: int) -> Pipeline:
-    ended = terminal_fields(AttemptOutcome(JobState.CANCELLED), JobState.CANCELLED.value, at_ms, kept_ms=kept_ms)
-    requested = {"cancel_requested_at_ms": at_ms, "rev": NEXT_REV}
-    not_requested_yet = {"$eq": [{"$ifNull": ["$cancel_requested_at_ms", None]}, None]}
-    return [
-        {
-            "$replaceWith": {
-                "$switch": {
-                    "branches": [
-                        {
-                            "case": {"$in": ["$state", source_states(Move.CANCEL)]},
-                            "then": {"$mergeObjects": ["$$ROOT", ended]},
-                        },
-                        {
-                            "case": {"$and": [{"$in": ["$state", source_states(Move.STOP)]}, not_requested_yet]},
-                            "then": {"$mergeObjects": ["$$ROOT", requested]},
-                        },
-                    ],
-                    "default": "$$ROOT",
-                }
-            }
-        }
-    ]

@@ -161,6 +161,32 @@ def terminal_fields(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *,
     }
 
 
+def cancelled(at_ms: WallMs, kept_ms: int) -> Pipeline:
+    """A job that waits is cancelled, one that runs is asked to stop, and all others stay as they are."""
+    ended = terminal_fields(AttemptOutcome(JobState.CANCELLED), JobState.CANCELLED.value, at_ms, kept_ms=kept_ms)
+    requested = {"cancel_requested_at_ms": at_ms, "rev": NEXT_REV}
+    not_requested_yet = {"$eq": [{"$ifNull": ["$cancel_requested_at_ms", None]}, None]}
+    return [
+        {
+            "$replaceWith": {
+                "$switch": {
+                    "branches": [
+                        {
+                            "case": {"$in": ["$state", source_states(Move.CANCEL)]},
+                            "then": {"$mergeObjects": ["$$ROOT", ended]},
+                        },
+                        {
+                            "case": {"$and": [{"$in": ["$state", source_states(Move.STOP)]}, not_requested_yet]},
+                            "then": {"$mergeObjects": ["$$ROOT", requested]},
+                        },
+                    ],
+                    "default": "$$ROOT",
+                }
+            }
+        }
+    ]
+
+
 _LOSSES = {"$ifNull": ["$losses", 0]}
 
 

@@ -29,6 +29,7 @@ from hascheduler.ports import DecidedVerdict, ListPosition, VerdictPage, Verdict
 
 _SCANNED_MAX = 2_000
 """Fewer than jobs: the schedule of each is looked up."""
+_LAST_OF_A_FIRE = r":[0-9]+$"
 _OWNER = ["job.tenant", "labels", "created_at_ms"]
 
 
@@ -101,7 +102,12 @@ class MongoVerdictStore:
         return list(islice(newest_first, limit))
 
     async def _fired(self, schedule: ScheduleId, after_ms: int, before_ms: int, limit: int) -> Sequence[VerdictRecord]:
-        between = {"$gt": fire_job_id(schedule.name, after_ms), "$lt": fire_job_id(schedule.name, before_ms)}
+        # Of a graph of jobs, the last one: the ids of the others go on after the time.
+        between = {
+            "$gt": fire_job_id(schedule.name, after_ms),
+            "$lt": fire_job_id(schedule.name, before_ms),
+            "$regex": _LAST_OF_A_FIRE,
+        }
         with faults("read the fired jobs"):
             documents = await (
                 self._jobs.find({"_id": between, **made_by(schedule)}, ["nominal_ms", "state"])

@@ -1,55 +1,39 @@
-"""Schedules: when they fire, what becomes of late and overlapping times, and the job that each fire makes."""
+"""Schedules: when they fire, what becomes of late and overlapping times, and which jobs each fire makes."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import InitErrorDetails
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents.fired_job import require_storable_payload
-from hascheduler.model.payload import PAYLOAD_BYTES_MAX, PLACEHOLDERS, missing_placeholders
+from hascheduler.model.documents.fired_job import Payload, require_storable_payload, require_storable_payloads
+from hascheduler.model.job_graph import GRAPH_JOBS_MAX, GRAPH_JOBS_MIN, graph_order
 from hascheduler.model.schedule import (
     CATCH_UP_MAX_DEFAULT,
     GRACE_MS_DEFAULT,
     CatchUp,
+    JobGraph,
     JobTemplate,
     Overlap,
     SchedulePolicy,
 )
-from hascheduler.model.tenant import DEFAULT_TENANT
-from hascheduler.wire.fields import DurationMs, Labels, Name, StrictModel, Text, invalid_value
-from hascheduler.wire.job import JobFields
+from hascheduler.wire.fields import DurationMs, Labels, Name, StrictModel, invalid_value
+from hascheduler.wire.schedule_jobs import (
+    GraphJobBody,
+    TemplateBody,
+    require_known_placeholders,
+    require_one_tenant,
+)
 from hascheduler.wire.trigger import TriggerBody
 
 OverlapText = Literal["allow", "skip", "buffer_one", "cancel_running"]
 CatchUpText = Literal["none", "latest", "all"]
+OVERLAPS_OF_GRAPHS = (Overlap.ALLOW, Overlap.SKIP)
+"""Those of schedules that make several jobs: the others make a job wait, and jobs of one graph wait for each other."""
 _FAILURES_MAX = 1_000
-
-
-class TemplateBody(JobFields):
-    """The job that each fire makes."""
-
-    target: Text | None = Field(default=None, description="What it works on; default: the schedule's name")
-    render: bool = Field(
-        default=False,
-        description="Fill `${…}` in the texts of the payload: "
-        + ", ".join(PLACEHOLDERS)
-        + f", label.<key>; `$$` is `$`. Filled with the longest of each it has at most {PAYLOAD_BYTES_MAX:,} bytes",
-    )
-
-    def template(self) -> JobTemplate:
-        return JobTemplate(
-            definition=self.definition,
-            target=self.target,
-            tenant=self.tenant or DEFAULT_TENANT,
-            lane=self.lane,
-            fairness_key=self.key(self.tenant or DEFAULT_TENANT),
-            priority=self.priority,
-            mode=self.mode,
-            resources=self.needs(),
-        )
 
 
 class MisfireBody(StrictModel):
@@ -79,6 +63,15 @@ _EXAMPLES: list[JsonDict] = [
         "pause_after_failures": 3,
         "job": {"definition": "log", "payload": {"day": "${nominal_date}"}, "render": True},
     },
+    {
+        "name": "import",
+        "trigger": {"type": "cron", "expression": "0 4 * * *"},
+        "overlap": "skip",
+        "jobs": [
+            {"ref": "extract", "definition": "log", "payload": {"message": "extract"}},
+            {"ref": "load", "definition": "log", "payload": {"message": "load"}, "depends_on": ["extract"]},
+        ],
+    },
 ]
 
 
@@ -93,7 +86,14 @@ class ScheduleFields(StrictModel):
     pause_after_failures: int | None = Field(
         default=None, ge=1, le=_FAILURES_MAX, description="Pause after as many failed jobs in a row; null: never"
     )
-    job: TemplateBody = Field(description="The job that each fire makes")
+    job: TemplateBody | None = Field(default=None, description="The job that each fire makes; or `jobs`")
+    jobs: list[GraphJobBody] | None = Field(
+        default=None,
+        min_length=GRAPH_JOBS_MIN,
+        max_length=GRAPH_JOBS_MAX,
+        description="Several jobs that each fire makes, some of which wait for others; one of them comes after all the"
+        " others, directly or not. `overlap` is allow or skip then, and all belong to one tenant",
+    )
     labels: Labels = Field(default={}, description="Texts for people; the jobs it makes carry them too")
 
     def policy(self) -> SchedulePolicy:
@@ -105,16 +105,85 @@ class ScheduleFields(StrictModel):
             pause_after_failures=self.pause_after_failures,
         )
 
+
+class ScheduleBody(ScheduleFields):
+    """What requests have to keep, beyond each field alone."""
+
+    @model_validator(mode="after")
+    def _makes_jobs(self) -> "ScheduleBody":
+        if self.jobs is None:
+            if self.job is None:
+                raise _refused(InvalidInput(("job",), "missing", "job, or several in jobs"))
+            return self
+        try:
+            order = graph_order([(job.ref, job.depends_on) for job in self.jobs])
+            require_one_tenant(self.jobs)
+        except InvalidInput as error:
+            raise _refused(error) from None
+        if self.job is not None and not self.jobs[order[-1]].is_same_job(self.job):
+            problem = "is not the last of jobs, and both can't be had"
+            raise _refused(InvalidInput(("job",), problem, "job or jobs; null takes a stored one away"))
+        if self.overlap not in OVERLAPS_OF_GRAPHS:
+            problem = f"{self.overlap} is only for schedules of one job"
+            raise _refused(InvalidInput(("overlap",), problem, " or ".join(OVERLAPS_OF_GRAPHS)))
+        return self
+
+    @property
+    def made(self) -> Sequence[tuple[tuple[str | int, ...], TemplateBody]]:
+        """All jobs that a fire makes, each with its path."""
+        if self.jobs is not None:
+            return [(("jobs", number), job) for number, job in enumerate(self.jobs)]
+        assert self.job is not None
+        return [(("job",), self.job)]
+
+    def graph(self) -> JobGraph | None:
+        if self.jobs is None:
+            return None
+        order = graph_order([(job.ref, job.depends_on) for job in self.jobs])
+        return JobGraph(tuple(job.graph_job() for job in self.jobs), order)
+
+    def template(self) -> JobTemplate:
+        """Of the job that stands for a fire."""
+        graph = self.graph()
+        if graph is not None:
+            return graph.last.template
+        assert self.job is not None
+        return self.job.template()
+
+    @property
+    def said_tenant(self) -> tuple[tuple[str | int, ...], str | None]:
+        """The tenant that a job names, with its path; None where none does."""
+        path, job = next((made for made in self.made if made[1].tenant is not None), self.made[0])
+        return (*path, "tenant"), job.tenant
+
+    def of_tenant(self, tenant: str) -> Self:
+        """With all its jobs of that tenant."""
+        owned = {"tenant": tenant}
+        if self.jobs is not None:
+            return self.model_copy(update={"job": None, "jobs": [job.model_copy(update=owned) for job in self.jobs]})
+        assert self.job is not None
+        return self.model_copy(update={"job": self.job.model_copy(update=owned)})
+
     def require_storable(self, name: str) -> None:
-        """`InvalidInput` unless the payload can be rendered, and the jobs of the schedule ``name`` can be stored."""
-        path = ("job", "payload")
-        if self.job.render:
-            require_known_placeholders(self.job.payload, self.labels, path)
-        target = self.job.target or name
-        require_storable_payload(self.job.payload, name, target, self.labels, rendered=self.job.render, path=path)
+        """`InvalidInput` unless the payloads can be rendered, and the jobs of the schedule ``name`` can be stored."""
+        payloads = []
+        for path, job in self.made:
+            at = (*path, "payload")
+            if job.render:
+                require_known_placeholders(job.payload, self.labels, at)
+            target = job.target or name
+            payloads.append(Payload(job.payload, target, rendered=job.render))
+            require_storable_payload(job.payload, name, target, self.labels, rendered=job.render, path=at)
+        if self.jobs is not None:
+            require_storable_payloads(payloads, name, self.labels)
 
 
-class CreateScheduleBody(ScheduleFields):
+def _refused(error: InvalidInput) -> ValidationError:
+    wrong = invalid_value(error.problem, error.expected or "")
+    return ValidationError.from_exception_data("Schedule", [InitErrorDetails(type=wrong, loc=error.path, input=None)])
+
+
+class CreateScheduleBody(ScheduleBody):
     """A new schedule."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [*_EXAMPLES]})
@@ -127,7 +196,7 @@ def _not_here(_: object) -> Any:
     raise invalid_value("an edit does not pause or resume", "POST …/pause or POST …/resume")
 
 
-class ReplaceScheduleBody(ScheduleFields):
+class ReplaceScheduleBody(ScheduleBody):
     """A whole schedule; what is left out gets its default. `name`, if given, must be the one in the path."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [*_EXAMPLES]})
@@ -142,44 +211,7 @@ class ReplaceScheduleBody(ScheduleFields):
         self.require_storable(name)
 
 
-def require_known_placeholders(payload: object, labels: Mapping[str, str], path: tuple[str | int, ...]) -> None:
-    """`InvalidInput` where ``payload`` has a placeholder that does not exist."""
-    known = [*PLACEHOLDERS, *(f"label.{key}" for key in labels)]
-    for where, name in missing_placeholders(payload, frozenset(known), path):
-        raise InvalidInput(
-            where, f"there is no ${{{name[:64]}}}", f"one of {', '.join(known)}, or $$ for a dollar sign"
-        )
-
-
 # As answers show them
-
-
-class TemplateResponse(TemplateBody):
-    model_config = ConfigDict(extra="ignore", strict=False)
-
-    target: str = Field(description="What it works on")
-    tenant: str = Field(description="Who owns the schedule and its jobs")
-    fairness_key: str = Field(description="Divides its tenant's share between those of one key and those of another")
-    mode: str = Field(description="`on_demand`: somebody is waiting for the answer; else `queued`")  # type: ignore[assignment]  # as it is stored
-    render: bool = Field(description="Whether `${…}` in the texts of the payload is filled")
-    resources: dict[str, int] | None = Field(
-        description="What each needs besides a slot; null: what its definition says"
-    )
-
-    @classmethod
-    def of(cls, template: JobTemplate, schedule: str, payload: JsonValue, *, render: bool) -> "TemplateResponse":
-        return cls.model_construct(
-            definition=template.definition,
-            target=template.target_of(schedule),
-            payload=payload,
-            render=render,
-            priority=template.priority,
-            tenant=template.tenant,
-            fairness_key=template.fairness_key,
-            lane=template.lane,
-            mode=template.mode,
-            resources=None if template.resources is None else dict(template.resources),
-        )
 
 
 class MisfireResponse(MisfireBody):

@@ -1,10 +1,11 @@
 """``/v1/schedules/{name}/backfill``: a job for each nominal time of a span that has none.
 
 A nominal time is backfilled once at most, as the id of its job is made of it, so a request may be repeated. Jobs of an
-earlier schedule by the same name do not count.
+earlier schedule by the same name do not count. Where a schedule makes a graph of jobs, the last one is the job of its
+time: it is submitted after the others, so a request that broke off is completed by the next.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Literal
 
@@ -28,7 +29,7 @@ from hascheduler.dispatch.schedules.backfill import (
     possible_job_ids,
 )
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents.fired_job import job_from_schedule
+from hascheduler.model.documents.fired_job import jobs_from_schedule
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import NewJob, ScheduleId
 from hascheduler.ports import StoredDocument, SubmitAnswer
@@ -78,7 +79,7 @@ class BackfillResponse(BaseModel):
     created: int = Field(description="Those that got a job now; in a dry run, that would get one")
     existing: int = Field(description="Those that have a job, of a fire or of an earlier backfill")
     undecided: int = Field(description="Those about which a leader is still to decide: they are left alone")
-    jobs: list[str] = Field(description="The job of each that has one now, oldest first")
+    jobs: list[str] = Field(description="The job of each that has one now, oldest first; of several, the last")
 
 
 @router.post("/{name}/backfill", responses=problem_responses(404, 409, 413, 422, 429))
@@ -88,7 +89,7 @@ async def backfill_schedule(
     """Make the jobs of nominal times that have passed and have no job, by the trigger of now; paused or not.
 
     Exclusion windows are left out, and so are the days that calendars leave out now; `max_fires` is not applied. At
-    most 1,000 nominal times a request. One that is still to be decided is left alone, lest it get a second job when it
+    most 1,000 jobs a request. One that is still to be decided is left alone, lest it get a second job when it
     fires.
     """
     note.unaudited = body.dry_run
@@ -96,19 +97,19 @@ async def backfill_schedule(
     _require_past(body, now)
     stored = await stored_schedule(name, caller, services)
     schedule = with_calendars(readable_schedule(stored), services.view.calendars())
-    times = backfill_times(schedule.trigger, body.from_, body.to)
+    times = backfill_times(schedule.trigger, body.from_, body.to, BACKFILL_TIMES_MAX // schedule.jobs_per_fire)
     makers = await _makers(possible_job_ids(schedule.identity, times), services)
     plan = plan_backfill(schedule, times, makers, now)
+    ids = {nominal_ms: plan.job_ids[nominal_ms] for nominal_ms in plan.missing}
     if body.dry_run:
-        created = len(plan.missing)
+        created = len(ids)
     else:
-        ids = {nominal_ms: plan.job_ids[nominal_ms] for nominal_ms in plan.missing}
-        jobs = _jobs(name, stored, ids, now, serial=body.overlap == "buffer_one")
+        jobs = _jobs(name, stored, ids, now, one_by_one=body.overlap == "buffer_one")
         attributes: dict[str, Attribute] = {JOB_SCHEDULE: name, JOBS: len(jobs)}
         with submit_span(request, services, "backfill", **attributes) as span:
-            definitions = await definitions_of((schedule.template.definition,), services)
+            definitions = await definitions_of(schedule.definitions, services)
             made = [replace(with_limit_keys(job, definitions), trace=span.context) for job in jobs]
-            created = await _create(made, services)
+            created = await _create(made, frozenset(ids.values()), services)
     return BackfillResponse(
         count=len(times),
         created=created,
@@ -139,21 +140,34 @@ async def _makers(ids: Sequence[str], services: ApiServices) -> dict[str, Schedu
 
 
 def _jobs(
-    name: str, stored: StoredDocument, ids: Mapping[WallMs, str], now: WallMs, *, serial: bool
+    name: str, stored: StoredDocument, ids: Mapping[WallMs, str], now: WallMs, *, one_by_one: bool
 ) -> Sequence[NewJob]:
-    assert len(ids) <= BACKFILL_TIMES_MAX
-    jobs = []
-    for number, (at, id) in enumerate(ids.items()):
-        job = job_from_schedule(name, stored, id, at, serial=serial)
-        if job is None:
+    jobs: list[NewJob] = []
+    before: Sequence[NewJob] = ()
+    for at, id in ids.items():
+        made = jobs_from_schedule(name, stored, id, at, serial=one_by_one)
+        if not made:
             raise too_large_to_render(name)
+        if one_by_one and len(made) > 1:
+            made = [_after(before, job) for job in made]
+        before = made
         # Submitted now, in their order: with the age of their nominal times they would run before all other work.
-        jobs.append(replace(job, submitted_at_ms=now, sequence=number))
+        jobs += [replace(job, submitted_at_ms=now, sequence=len(jobs) + n) for n, job in enumerate(made)]
+    assert len(jobs) <= BACKFILL_TIMES_MAX
     return jobs
 
 
-async def _create(jobs: Sequence[NewJob], services: ApiServices) -> int:
-    """Submit the jobs, and return how many are new. The tenant's limits admit all of them, or none."""
+def _after(before: Sequence[NewJob], job: NewJob) -> NewJob:
+    """Of a graph that begins when all jobs of the graph ``before`` have ended, however they did: those of its jobs that
+    wait for no other wait for them."""
+    if job.waits_for or not before:
+        return job
+    return replace(job, waits_for=tuple(each.id for each in before), ignores_failures=True)
+
+
+async def _create(jobs: Sequence[NewJob], of_times: Set[str], services: ApiServices) -> int:
+    """Submit the jobs, and return how many times got one now: those of the ids ``of_times`` that are new. The tenant's
+    limits admit all jobs, or none."""
     if jobs:
         await services.admission.admit(jobs[0].tenant, len(jobs), ("to",))
     submissions = [
@@ -161,7 +175,7 @@ async def _create(jobs: Sequence[NewJob], services: ApiServices) -> int:
         for first in range(0, len(jobs), _SUBMITTED_AT_ONCE_MAX)
         for submission in await services.jobs.submit_many(jobs[first : first + _SUBMITTED_AT_ONCE_MAX])
     ]
-    created = sum(submission.answer is SubmitAnswer.NEW for submission in submissions)
+    new = {str(each.document["_id"]) for each in submissions if each.answer is SubmitAnswer.NEW}
     if jobs:
-        services.admission.not_new(jobs[0].tenant, len(jobs) - created)
-    return created
+        services.admission.not_new(jobs[0].tenant, len(jobs) - len(new))
+    return len(new & of_times)

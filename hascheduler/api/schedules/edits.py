@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Body
+from pydantic import JsonValue
 
 from hascheduler.api.admission.control import require_lane
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
@@ -25,10 +26,10 @@ from hascheduler.dispatch.schedules.edits import with_trigger
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.documents.calendar import decode_calendar
+from hascheduler.model.documents.job_template import encode_jobs
 from hascheduler.model.documents.schedule import (
     NewSchedule,
     encode_schedule_edit,
-    encode_template,
     new_schedule_document,
 )
 from hascheduler.model.documents.trigger import decode_trigger
@@ -37,7 +38,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Trigger
 from hascheduler.ports import ClusterView, StoredDocument
 from hascheduler.triggers import missing_calendar
-from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody, TemplateBody
+from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody, ScheduleBody
 from hascheduler.wire.trigger import TriggerBody, trigger_of
 
 SchedulePatch = Annotated[
@@ -74,11 +75,12 @@ class ScheduleEdit:
     now: WallMs
     calendars: Mapping[str, Calendar]
 
-    def require_lane(self, job: TemplateBody, stored: StoredDocument | None = None) -> None:
-        """`InvalidInput` where the caller may not name the job's lane; the stored lane may stay."""
-        template = (stored or {}).get("job")
-        if not isinstance(template, Mapping) or template.get("lane") != job.lane:
-            require_lane(job.lane, self.caller, self.view, ("job", "lane"))
+    def require_lanes(self, body: ScheduleBody, stored: StoredDocument | None = None) -> None:
+        """`InvalidInput` where the caller may not name the lane of a job; stored lanes may stay."""
+        kept = _lanes((stored or {}).get("job"))
+        for path, job in body.made:
+            if job.lane not in kept:
+                require_lane(job.lane, self.caller, self.view, (*path, "lane"))
 
     def trigger(self, body: TriggerBody, stored: Trigger | None) -> Trigger:
         """The requested trigger; `InvalidInput` where it makes no sense, or fires too often for the caller."""
@@ -150,7 +152,7 @@ async def edit_schedule(
 def new_document(body: CreateScheduleBody, edit: ScheduleEdit) -> dict[str, Any]:
     """The document of a new schedule."""
     body.require_storable(body.name)
-    edit.require_lane(body.job)
+    edit.require_lanes(body)
     trigger = edit.trigger(body.trigger, None)
     return new_schedule_document(_new(body.name, body, trigger, edit.now, paused=body.paused))
 
@@ -159,20 +161,17 @@ def replaced_fields(
     name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: ScheduleEdit
 ) -> Mapping[str, Any]:
     """The fields of the stored schedule after a replacement, which repairs one that was broken by hand."""
-    edit.require_lane(body.job, stored)
+    edit.require_lanes(body, stored)
     try:
         schedule = read_schedule(stored)
     except InvalidInput:
         return _repaired(name, body, stored, edit)
     trigger = edit.trigger(body.trigger, schedule.trigger)
     edited = replace(with_trigger(schedule, trigger, edit.now), policy=body.policy())
-    is_same_payload = is_same_json(plain_json(stored.get("payload")), body.job.payload)
     return {
         **encode_schedule_edit(edited),
-        "job": encode_template(body.job.template(), name),
-        # A stored payload may hold more than JSON, and an edit of another field must not flatten it.
-        "payload": stored.get("payload") if is_same_payload else body.job.payload,
-        "render": body.job.render,
+        "job": encode_jobs(body.template(), body.graph(), name),
+        **_payloads(body, stored),
         "labels": body.labels,
     }
 
@@ -184,6 +183,8 @@ def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument) ->
         form = request_form(stored)
     except InvalidInput as error:
         raise UnreadableDocument("schedule", name, error) from error
+    if patch.get("jobs") is not None and "job" not in patch:
+        form.pop("job", None)  # several take the place of one
     body = whole(ReplaceScheduleBody, merge_patch(_with_trigger_of_one_type(form, patch), patch))
     body.require_consistent(name)
     return body
@@ -215,6 +216,32 @@ def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit
     return {field: value for field, value in repaired.items() if field not in ("_id", "rev")}
 
 
+def _payloads(body: ScheduleBody, stored: StoredDocument) -> Mapping[str, Any]:
+    """The stored fields that hold the payloads; ``payloads`` only where there are several, or were."""
+    if body.jobs is None:
+        assert body.job is not None
+        emptied = {"payloads": None} if stored.get("payloads") is not None else {}
+        return {"payload": _kept(stored.get("payload"), body.job.payload), "render": body.job.render, **emptied}
+    known = stored.get("payloads")
+    kept = known if isinstance(known, Mapping) else {}
+    payloads = {job.ref: _kept(kept.get(job.ref), job.payload) for job in body.jobs}
+    return {"payload": None, "payloads": payloads, "render": any(job.render for job in body.jobs)}
+
+
+def _kept(stored: object, payload: JsonValue) -> Any:
+    """A stored payload may hold more than JSON, and an edit of another field must not flatten it."""
+    return stored if is_same_json(plain_json(stored), payload) else payload
+
+
+def _lanes(job: object) -> set[object]:
+    """Those of a stored schedule, as far as they can be read."""
+    if not isinstance(job, Mapping):
+        return set()
+    jobs = job.get("jobs")
+    templates = [each for each in jobs if isinstance(each, Mapping)] if isinstance(jobs, list) else [job]
+    return {lane for each in templates if isinstance(lane := each.get("lane"), str)}
+
+
 def _stored_trigger(stored: StoredDocument) -> Trigger | None:
     try:
         return decode_trigger(stored.get("trigger"))
@@ -225,14 +252,17 @@ def _stored_trigger(stored: StoredDocument) -> Trigger | None:
 def _new(
     name: str, body: CreateScheduleBody | ReplaceScheduleBody, trigger: Trigger, now: WallMs, *, paused: bool
 ) -> NewSchedule:
+    payloads = _payloads(body, {})
     return NewSchedule(
         name=name,
         trigger=trigger,
-        template=body.job.template(),
-        payload=body.job.payload,
+        template=body.template(),
+        payload=payloads["payload"],
         labels=body.labels,
         now=now,
         policy=body.policy(),
-        render=body.job.render,
+        render=payloads["render"],
         paused=paused,
+        graph=body.graph(),
+        payloads=payloads.get("payloads"),
     )

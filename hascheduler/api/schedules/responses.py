@@ -15,12 +15,13 @@ from hascheduler.api.routing.wire_format import instant, instant_or_none, plain_
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
-from hascheduler.model.schedule import Overlap
+from hascheduler.model.schedule import Overlap, ScheduleRef
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 from hascheduler.ports import StoredDocument
 from hascheduler.triggers import MissingCalendar, remarks, with_calendars
 from hascheduler.wire.fields import Revisioned, instant_text
-from hascheduler.wire.schedule import MisfireResponse, ReplaceScheduleBody, ScheduleFields, TemplateResponse
+from hascheduler.wire.schedule import MisfireResponse, ReplaceScheduleBody, ScheduleFields
+from hascheduler.wire.schedule_jobs import GraphJobResponse, TemplateResponse
 from hascheduler.wire.trigger import TriggerResponse, show_trigger
 
 NO_CALENDARS: Mapping[str, Calendar] = MappingProxyType({})
@@ -53,6 +54,7 @@ _EXAMPLE: JsonDict = {
         "mode": "queued",
         "resources": None,
     },
+    "jobs": None,
     "labels": {"team": "a"},
     "created_at": "2030-01-01T00:00:00.000Z",
     "paused": False,
@@ -95,7 +97,10 @@ class ScheduleResponse(ScheduleFields, Revisioned):
     trigger: TriggerResponse = Field(description="When it fires")
     misfire: MisfireResponse = Field(description="What becomes of nominal times that could not be decided in time")
     overlap: Overlap = Field(description="What becomes of a nominal time while an earlier job has not ended")  # type: ignore[assignment]  # the same texts, under their published name
-    job: TemplateResponse = Field(description="The job that each fire makes")
+    job: TemplateResponse = Field(description="The job that each fire makes; of several, the last")
+    jobs: list[GraphJobResponse] | None = Field(  # type: ignore[assignment]  # as they are stored
+        description="All of them, where each fire makes several; null where it makes one"
+    )
     labels: dict[str, str] = Field(description="Texts for people; the jobs it makes carry them too")
     created_at: str = Field(description="When it was created; a deleted one of the same name was another")
     paused: bool = Field(description="It does not fire until it is resumed")
@@ -123,6 +128,7 @@ def show_schedule(document: StoredDocument, calendars: Mapping[str, Calendar] = 
         fire = None
         warnings.append(f"it does not fire: {missing.problem}")
     because = document.get("paused_because")
+    jobs, last = _jobs(schedule, document), None if schedule.graph is None else schedule.graph.last.ref
     return ScheduleResponse.model_construct(
         name=schedule.name,
         rev=schedule.rev,
@@ -130,9 +136,8 @@ def show_schedule(document: StoredDocument, calendars: Mapping[str, Calendar] = 
         misfire=MisfireResponse.of(schedule.policy),
         overlap=schedule.policy.overlap,
         pause_after_failures=schedule.policy.pause_after_failures,
-        job=TemplateResponse.of(
-            schedule.template, schedule.name, plain_json(document.get("payload")), render=bool(document.get("render"))
-        ),
+        job=_job(schedule, document) if jobs is None else next(job for job in jobs if job.ref == last),
+        jobs=jobs,
         labels=texts(document, "labels"),
         created_at=instant(document, "created_at_ms"),
         paused=schedule.paused_at_ms is not None,
@@ -147,12 +152,30 @@ def show_schedule(document: StoredDocument, calendars: Mapping[str, Calendar] = 
     )
 
 
+def _job(schedule: ScheduleRef, document: StoredDocument) -> TemplateResponse:
+    payload, render = plain_json(document.get("payload")), bool(document.get("render"))
+    return TemplateResponse.of(schedule.template, schedule.name, payload, render=render)
+
+
+def _jobs(schedule: ScheduleRef, document: StoredDocument) -> list[GraphJobResponse] | None:
+    if schedule.graph is None:
+        return None
+    stored = document.get("payloads")
+    payloads = stored if isinstance(stored, Mapping) else {}
+    return [
+        GraphJobResponse.of_graph(job, schedule.name, plain_json(payloads.get(job.ref))) for job in schedule.graph.jobs
+    ]
+
+
 def request_form(document: StoredDocument) -> dict[str, Any]:
     """The request body that would create this schedule; `InvalidInput` if the document can't be read."""
     form = show_schedule(document).model_dump(mode="json", by_alias=True, include=_REQUESTED)
-    if form["job"]["fairness_key"] == form["job"]["tenant"]:
-        # The default, left out so that it follows a change of the tenant.
-        del form["job"]["fairness_key"]
+    if form["jobs"] is not None:
+        del form["job"]  # it is the last of them
+    for job in form["jobs"] or [form["job"]]:
+        if job["fairness_key"] == job["tenant"]:
+            # The default, left out so that it follows a change of the tenant.
+            del job["fairness_key"]
     return form
 
 

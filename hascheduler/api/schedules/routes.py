@@ -1,6 +1,6 @@
 """``/v1/schedules``: create, list, show, replace, patch and delete schedules."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -26,10 +26,11 @@ from hascheduler.api.schedules.edits import (
 )
 from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
 from hascheduler.api.schedules.tenant_scope import TenantSchedules, schedule_response, stored_schedule, with_tenant
-from hascheduler.api.services import Services
+from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
 from hascheduler.ports import StoredDocument
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
+from hascheduler.wire.schedule_jobs import TemplateBody
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -50,7 +51,7 @@ async def create_schedule(
     if document is None:
         raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
     response.headers["Location"] = f"/v1/schedules/{quote(body.name)}"
-    warn_of_lane(response, whole.job.lane, services.view)
+    _warn_of_lanes(response, [job for _, job in whole.made], services)
     return schedule_response(document, response, services.view)
 
 
@@ -98,7 +99,7 @@ async def replace_schedule(
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         return replaced_fields(name, whole, stored, edit)
 
-    warn_of_lane(response, whole.job.lane, services.view)
+    _warn_of_lanes(response, [job for _, job in whole.made], services)
     return schedule_response(await edit_schedule(name, caller, services, precondition, change), response, services.view)
 
 
@@ -119,7 +120,7 @@ async def patch_schedule(
 
     document = await edit_schedule(name, caller, services, precondition, change)
     shown = schedule_response(document, response, services.view)
-    warn_of_lane(response, shown.job.lane, services.view)
+    _warn_of_lanes(response, shown.jobs or [shown.job], services)
     return shown
 
 
@@ -127,3 +128,8 @@ async def patch_schedule(
 async def delete_schedule(name: PathName, services: Services, caller: Operator, precondition: IfMatch) -> None:
     """Delete a schedule. Jobs that it made go on."""
     await revisions.delete("schedule", name, TenantSchedules(services.schedules, caller), precondition)
+
+
+def _warn_of_lanes(response: Response, jobs: Sequence[TemplateBody], services: ApiServices) -> None:
+    for lane in dict.fromkeys(job.lane for job in jobs):
+        warn_of_lane(response, lane, services.view)

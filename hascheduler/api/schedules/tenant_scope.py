@@ -58,8 +58,8 @@ def tenant_of(document: StoredDocument) -> object:
 
 def with_tenant(body: Body, caller: Caller) -> Body:
     """``body`` with its tenant filled in from the caller; refused if the caller may not act for that tenant."""
-    tenant = caller.tenant_of(body.job.tenant, ("job", "tenant"))
-    return body.model_copy(update={"job": body.job.model_copy(update={"tenant": tenant})})
+    path, tenant = body.said_tenant
+    return body.of_tenant(caller.tenant_of(tenant, path))
 
 
 async def stored_schedule(name: str, caller: Caller, services: ApiServices) -> StoredDocument:

@@ -1,5 +1,6 @@
 """``/v1/schedules/{name}/trigger``: one job of the schedule now, outside its nominal times."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
@@ -18,16 +19,17 @@ from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PAGE_SIZE_MAX, PathName
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.errors import Conflict
-from hascheduler.model.documents.fired_job import job_from_schedule, require_storable_payload
-from hascheduler.model.documents.schedule import decode_template
+from hascheduler.errors import Conflict, InvalidInput
+from hascheduler.model.documents.fired_job import jobs_from_schedule, require_storable_payload
+from hascheduler.model.documents.job_template import decode_template
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob, ScheduleId, trigger_job_id
 from hascheduler.model.schedule import Overlap
 from hascheduler.ports import JobSelection, StoredDocument, Submission, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 from hascheduler.wire.fields import StrictModel
-from hascheduler.wire.schedule import OverlapText, require_known_placeholders
+from hascheduler.wire.schedule import OVERLAPS_OF_GRAPHS, OverlapText
+from hascheduler.wire.schedule_jobs import require_known_placeholders
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -65,19 +67,27 @@ async def trigger_schedule(
     key: IdempotencyKey,
 ) -> JobResponse:
     """Make a job of the schedule now, paused or not. It is no fire: nominal times, counts and verdicts stay as they
-    are, and a repeated request makes another job unless it has the same idempotency key."""
+    are, and a repeated request makes another job unless it has the same idempotency key.
+
+    A schedule of several `jobs` makes all of them, with one overlap of allow and skip, and the answer is the last.
+    """
     body = body or TriggerNowBody()
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     overlap = schedule.policy.overlap if body.overlap is None else Overlap(body.overlap)
-    definitions = await definitions_of((schedule.template.definition,), services)
-    job = with_limit_keys(_job(name, stored, body, overlap, services), definitions)
+    if schedule.graph is not None:
+        _require_for_one_job(body, overlap)
+    definitions = await definitions_of(schedule.definitions, services)
+    jobs = [with_limit_keys(job, definitions) for job in _jobs(name, stored, body, overlap, services)]
     if key is not None:
         asked = {field: getattr(body, field) for field in body.model_fields_set}
-        job = replace(job, idempotency_key=key, request_hash=idempotency.request_hash("trigger", name, asked))
+        hash = idempotency.request_hash("trigger", name, asked)
+        keys = _keys(key, len(jobs))
+        jobs = [replace(job, idempotency_key=own, request_hash=hash) for job, own in zip(jobs, keys, strict=True)]
+    job = jobs[-1]
     submission = await _known(job, services)
     if submission is None:
-        submission, replaced = await _made(job, schedule.identity, overlap, request, services)
+        submission, replaced = await _made(jobs, schedule.identity, overlap, request, services)
     else:
         replaced = await _left_over(submission, schedule.identity, overlap, services)
     if submission.answer is SubmitAnswer.OTHER:
@@ -114,9 +124,10 @@ async def _left_over(known: Submission, schedule: ScheduleId, overlap: Overlap, 
 
 
 async def _made(
-    job: NewJob, schedule: ScheduleId, overlap: Overlap, request: Request, services: ApiServices
+    jobs: Sequence[NewJob], schedule: ScheduleId, overlap: Overlap, request: Request, services: ApiServices
 ) -> tuple[Submission, list[str]]:
-    """With the jobs that it replaces."""
+    """Of several, the last; with the jobs that it replaces."""
+    job = jobs[-1]
     try:
         replaced = await _replaced_jobs(schedule, overlap, services)
     except Conflict:
@@ -127,11 +138,33 @@ async def _made(
         return known, []
     attributes = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: schedule.name}
     with submit_span(request, services, job.definition, **attributes) as span:
-        await services.admission.admit(job.tenant, 1)
-        submission = await services.jobs.submit(replace(job, trace=span.context))
+        await services.admission.admit(job.tenant, len(jobs))
+        submission = await _submitted([replace(job, trace=span.context) for job in jobs], services)
     if submission.answer is not SubmitAnswer.NEW:
-        services.admission.not_new(job.tenant, 1)
+        services.admission.not_new(job.tenant, len(jobs))
     return submission, replaced
+
+
+async def _submitted(jobs: Sequence[NewJob], services: ApiServices) -> Submission:
+    """Of several, the last; all of them or none."""
+    if len(jobs) == 1:
+        return await services.jobs.submit(jobs[0])
+    submissions = await services.jobs.submit_all(jobs)
+    return Submission(SubmitAnswer.OTHER, {}) if submissions is None else submissions[-1]
+
+
+def _keys(key: str, jobs: int) -> list[str]:
+    """The last of so many jobs has the key itself; those of the others follow from it."""
+    return [*(f"{key}#{number}" for number in range(jobs - 1)), key]
+
+
+def _require_for_one_job(body: TriggerNowBody, overlap: Overlap) -> None:
+    """`InvalidInput` where the request is only for a schedule that makes one job."""
+    if "payload" in body.model_fields_set:
+        raise InvalidInput(("payload",), "the schedule makes several jobs, each with its own", "no payload")
+    if overlap not in OVERLAPS_OF_GRAPHS:
+        problem = f"{overlap} is only for schedules of one job"
+        raise InvalidInput(("overlap",), problem, " or ".join(OVERLAPS_OF_GRAPHS))
 
 
 async def _replaced_jobs(
@@ -175,7 +208,9 @@ def _instant(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _job(name: str, stored: StoredDocument, body: TriggerNowBody, overlap: Overlap, services: ApiServices) -> NewJob:
+def _jobs(
+    name: str, stored: StoredDocument, body: TriggerNowBody, overlap: Overlap, services: ApiServices
+) -> list[NewJob]:
     source: dict[str, Any] = dict(stored)
     if "payload" in body.model_fields_set:
         source["payload"] = body.payload
@@ -186,7 +221,7 @@ def _job(name: str, stored: StoredDocument, body: TriggerNowBody, overlap: Overl
         require_storable_payload(body.payload, name, target, labels, rendered=rendered, path=("payload",))
     now = services.clock.wall_ms()
     id = trigger_job_id(name, services.new_job_id().removeprefix("job:"))
-    job = job_from_schedule(name, source, id, now, serial=overlap is not Overlap.ALLOW)
-    if job is None:
+    jobs = jobs_from_schedule(name, source, id, now, serial=overlap is not Overlap.ALLOW)
+    if not jobs:
         raise too_large_to_render(name)
-    return job
+    return jobs

@@ -177,7 +177,9 @@ _PARTS = ("retry", "trigger", "misfire", "job")
 
 def _said(document: Mapping[str, Any]) -> dict[str, Any]:
     """Without what is null: it has its default."""
-    parts = {name: _said(document[name]) for name in _PARTS if isinstance(document.get(name), dict)}
+    parts: dict[str, Any] = {name: _said(document[name]) for name in _PARTS if isinstance(document.get(name), dict)}
+    if isinstance(document.get("jobs"), list):
+        parts["jobs"] = [_said(each) if isinstance(each, dict) else each for each in document["jobs"]]
     return {name: value for name, value in {**document, **parts}.items() if value is not None}
 
 

@@ -25,10 +25,14 @@ def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
     from hascheduler.wire.schedule import CreateScheduleBody
 
     normal = _normal(CreateScheduleBody, body)
-    trigger, job = normal.get("trigger"), normal.get("job")
+    trigger, job, jobs = normal.get("trigger"), normal.get("job"), normal.get("jobs")
     if isinstance(trigger, Mapping):
         normal["trigger"] = _trigger(trigger)
-    if isinstance(job, Mapping):
+    if isinstance(jobs, list):
+        normal["jobs"] = [_job(each, body.get("name")) if isinstance(each, Mapping) else each for each in jobs]
+        if body.get("rev") is not None:
+            normal.pop("job", None)  # an answer shows the last of them there, too
+    elif isinstance(job, Mapping):
         normal["job"] = _job(job, body.get("name"))
     return normal
 

@@ -20,6 +20,7 @@ Planned = Mapping[str, Mapping[str, Any] | None]
 """By a schedule's name, what it will be; None where it goes."""
 
 _LIVE = [state for state in JobState if state not in TERMINAL]
+_OF_JOBS = ("definition", "lane", "tenant")
 _UNSAID = {"lane": DEFAULT_LANE, "tenant": DEFAULT_TENANT}
 LOOKED_AT_MAX = 10_000
 """How many live jobs are looked at to find one of a lane, as no list of jobs is by lane."""
@@ -44,11 +45,10 @@ def uses(scheduler: Scheduler, nouns: Sequence[Noun], planned: Planned) -> dict[
 def _schedules(scheduler: Scheduler, nouns: Set[Noun], planned: Planned) -> dict[Noun, str]:
     users: dict[Noun, list[str]] = {}
     for name, body in _bodies(scheduler, planned):
-        job = body.get("job", {})
-        for kind in ("definition", "lane", "tenant"):
-            noun = kind, job.get(kind) or _UNSAID.get(kind, "")
-            if noun in nouns:
-                users.setdefault(noun, []).append(name)
+        jobs = body.get("jobs") or [body.get("job") or {}]
+        named = {(kind, job.get(kind) or _UNSAID.get(kind, "")) for job in jobs for kind in _OF_JOBS}
+        for noun in named & nouns:
+            users.setdefault(noun, []).append(name)
         use = body["trigger"].get("calendars") or {}
         for calendar in {*(use.get("only") or ()), *(use.get("except") or ())}:
             if ("calendar", calendar) in nouns:

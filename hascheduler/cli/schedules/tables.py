@@ -55,6 +55,8 @@ def schedule_page(schedule: Schedule, now_ms: int) -> RenderableType:
     facts.add_row("counts", _counts(schedule))
     if schedule.get("failures_in_a_row"):
         facts.add_row("failures", Text(f"{schedule['failures_in_a_row']} in a row", style="red"))
+    if schedule.get("jobs"):
+        facts.add_row("jobs", _graph(schedule["jobs"]))
     facts.add_row("created", _instant(schedule["created_at"], now_ms))
     facts.add_row("revision", str(schedule["rev"]))
     title = Text(schedule["name"], style="bold")
@@ -79,6 +81,16 @@ def _counts(schedule: Schedule) -> Text:
     counts = schedule.get("counts") or {}
     parts = [Text(f"{count} {name}", style=VERDICT_STYLES.get(name, "")) for name, count in counts.items() if count]
     return Text(", ").join(parts) if parts else Text("–", style="dim")
+
+
+def _graph(jobs: Sequence[Mapping[str, Any]]) -> Text:
+    """A line for each job that a fire makes: what it is, and after which it runs."""
+    width = max(len(job["ref"]) for job in jobs)
+    lines = []
+    for job in jobs:
+        after = f" after {', '.join(job['depends_on'])}" if job.get("depends_on") else ""
+        lines.append(Text.assemble((f"{job['ref']:<{width}}", "bold"), f"  {job['definition']}", (after, "dim")))
+    return Text("\n").join(lines)
 
 
 def _instant(instant: str | None, now_ms: int) -> str:

@@ -14,6 +14,7 @@ from hascheduler.client.wire import (
     BackfillResponse,
     CronBody,
     EditPreviewResponse,
+    GraphJobBody,
     IntervalBody,
     MisfireBody,
     OnceBody,
@@ -41,19 +42,22 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         self,
         name: str,
         trigger: Trigger,
-        job: TemplateBody,
+        job: TemplateBody | None = None,
         *,
+        jobs: Sequence[GraphJobBody] | None = None,
         misfire: MisfireBody | None = None,
         overlap: str | None = None,
         pause_after_failures: int | None = None,
         labels: Mapping[str, str] | None = None,
         paused: bool | None = None,
     ) -> ScheduleResponse:
-        """A new schedule. Sent once: after `Unavailable` look with `find` whether it is there."""
+        """A new schedule, of one ``job`` or of several ``jobs``. Sent once: after `Unavailable` look with `find`
+        whether it is there."""
         document = plain(
             name=name,
             trigger=trigger,
             job=job,
+            jobs=jobs,
             misfire=misfire,
             overlap=overlap,
             pause_after_failures=pause_after_failures,
@@ -81,8 +85,9 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         self,
         name: str,
         trigger: Trigger,
-        job: TemplateBody,
+        job: TemplateBody | None = None,
         *,
+        jobs: Sequence[GraphJobBody] | None = None,
         misfire: MisfireBody | None = None,
         overlap: str | None = None,
         pause_after_failures: int | None = None,
@@ -93,6 +98,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         body = plain(
             trigger=trigger,
             job=job,
+            jobs=jobs,
             misfire=misfire,
             overlap=overlap,
             pause_after_failures=pause_after_failures,

@@ -35,17 +35,17 @@ class BackfillPlan:
     undecided: int
 
 
-def backfill_times(trigger: Trigger, from_ms: int, to_ms: int) -> list[WallMs]:
+def backfill_times(trigger: Trigger, from_ms: int, to_ms: int, times_max: int = BACKFILL_TIMES_MAX) -> list[WallMs]:
     """The nominal times from ``from_ms`` through ``to_ms`` that are not excluded; ``max_fires`` is not applied.
 
     `InvalidInput` where there are too many, saying how many, and up to when there are not.
     """
-    times = list(islice(_times(trigger, from_ms, to_ms), BACKFILL_TIMES_MAX + 1))
-    if len(times) > BACKFILL_TIMES_MAX:
+    times = list(islice(_times(trigger, from_ms, to_ms), times_max + 1))
+    if len(times) > times_max:
         count = count_firing(trigger, from_ms, to_ms)
-        problem = f"{count} nominal times, and at most {BACKFILL_TIMES_MAX} are made at once"
-        last_instant = format_instant(times[BACKFILL_TIMES_MAX] - 1)
-        raise InvalidInput(("to",), problem, f"at most {last_instant}, which makes {BACKFILL_TIMES_MAX}")
+        problem = f"{count} nominal times, and at most {times_max} are made at once"
+        last_instant = format_instant(times[times_max] - 1)
+        raise InvalidInput(("to",), problem, f"at most {last_instant}, which makes {times_max}")
     return times
 
 

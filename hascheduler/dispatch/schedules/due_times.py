@@ -23,7 +23,7 @@ from hascheduler.model.verdict import FireCounts
 from hascheduler.triggers import calendars_of, due_ms, with_calendars
 
 _AT_ONCE_MAX = 100
-"""Times of one schedule decided at once, before the due times of another."""
+"""Times of one schedule decided at once, or jobs that these make, before the due times of another."""
 
 
 class DueTimes:
@@ -138,8 +138,8 @@ class DueTimes:
 
         ``live`` gives the jobs of a schedule that have not ended, ``allowance`` what its tenant's limits leave (None:
         there are none), ``fell_short`` when to look again at one that found no room. A schedule may come more than
-        once, so the jobs of what was given must be counted in both before more is asked for. When the limit is reached
-        the rest stays due.
+        once, so the jobs of what was given must be counted in both before more is asked for. When so many jobs are made
+        as ``limit`` says, about, the rest stays due.
         """
         while limit > 0:
             due = next(self._timers.take_due(now, 1), None)
@@ -147,7 +147,7 @@ class DueTimes:
                 return
             stored = schedule = self._schedules[due[0]]
             cursor_ms, tally = self._decided(schedule)
-            at_once = min(limit, _AT_ONCE_MAX)
+            at_once = max(1, min(limit, _AT_ONCE_MAX) // schedule.jobs_per_fire)
             left = allowance(schedule)
             try:
                 schedule = with_calendars(stored, self._calendars)
@@ -164,7 +164,7 @@ class DueTimes:
                 limit -= 1  # looking has a cost too
             else:
                 self._arm(schedule, not_before_ms=0 if new else now + 1)
-            limit -= len(new) or schedule.trigger.calendars is not None
+            limit -= len(new) * schedule.jobs_per_fire or schedule.trigger.calendars is not None
             yield new
 
     def next_at(self) -> int | None:

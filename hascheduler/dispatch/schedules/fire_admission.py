@@ -4,10 +4,14 @@ A fire makes a job that waits, so it is admitted like a submit. No client repeat
 newest due time itself waits for room (`time_outcomes`), and its schedule is looked at again after a second. The more
 schedules of a tenant wait, the longer each waits, so that looking costs the same.
 
+A fire of several jobs is admitted if there is room for all of them. So one of more jobs than a limit allows at all is
+always throttled.
+
 Fires take nothing from `submit_rate`, whose bucket the replicas share in the database; they have `fire_rate`.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hascheduler.dispatch.capacity.rate_limits import FireRates
@@ -23,16 +27,16 @@ _AGAIN_MS = 1_000
 
 @dataclass(slots=True)
 class FireAllowance:
-    """The number of fires that are admitted, and the limit that says so; ``was_short``: there were more to fire."""
+    """The number of jobs of fires that are admitted, and the limit that says so; ``was_short``: there were more."""
 
-    fires: int
+    jobs: int
     limit: str
     was_short: bool = False
 
-    def take(self) -> bool:
-        """Admit one fire, if there is room."""
-        self.was_short |= self.fires <= 0
-        self.fires -= not self.was_short
+    def take(self, jobs: int = 1) -> bool:
+        """Admit one fire with so many jobs, if there is room."""
+        self.was_short |= self.jobs < jobs
+        self.jobs -= 0 if self.was_short else jobs
         return not self.was_short
 
 
@@ -45,20 +49,38 @@ class FireAdmission:
         self._short: dict[str, str] = {}
         """The tenant of each schedule that waits, by the schedule's name."""
         self._short_of: Counter[str] = Counter()
+        self._unseen: dict[str, tuple[str, int]] = {}
+        """Of each fire of several jobs that the stream has not shown, by its id: the tenant, and how many jobs are in
+        no table yet."""
+        self._unseen_of: Counter[str] = Counter()
 
     def allowance(self, tenant: str, pending: int, now: int) -> FireAllowance | None:
-        """None: no limit. ``pending`` is the number of its jobs that wait, with those promised."""
+        """None: no limit. ``pending`` is the number of its jobs that wait, with those promised as fires."""
         known = self._rules.tenants.get(tenant)
         if known is None or (known.max_pending is None and known.fire_rate is None):
             return None
         tokens = self._rates.tokens(tenant, now)
+        pending += self._unseen_of[tenant]
         left = None if known.max_pending is None else known.max_pending - pending
         if left is None or (tokens is not None and tokens < left):
             return FireAllowance(tokens or 0, FIRE_RATE)
         return FireAllowance(max(left, 0), MAX_PENDING)
 
-    def fired(self, tenant: str, now: int) -> None:
-        self._rates.take(tenant, now)
+    def fired(self, tenant: str, job_id: str, jobs: int, now: int) -> None:
+        """The fire ``job_id`` makes so many jobs."""
+        for _ in range(jobs):
+            self._rates.take(tenant, now)
+        if jobs > 1:
+            self._unseen[job_id] = tenant, jobs - 1
+            self._unseen_of[tenant] += jobs - 1
+
+    def forget_seen(self, is_unseen: Callable[[str], bool]) -> None:
+        """``is_unseen`` tells whether the stream has yet to show a fire; the table has the jobs of all others."""
+        for job_id in [job_id for job_id in self._unseen if not is_unseen(job_id)]:
+            tenant, jobs = self._unseen.pop(job_id)
+            self._unseen_of[tenant] -= jobs
+            if not self._unseen_of[tenant]:
+                del self._unseen_of[tenant]
 
     def fell_short(self, schedule: ScheduleRef, now: int) -> int:
         """The schedule found no room; the instant to look at it again."""
@@ -80,3 +102,5 @@ class FireAdmission:
         """This replica does not lead any more."""
         self._short.clear()
         self._short_of.clear()
+        self._unseen.clear()
+        self._unseen_of.clear()

@@ -16,7 +16,7 @@ from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.fire_admission import FireAdmission, FireAllowance
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState
+from hascheduler.model.job import JobState, is_before_last
 from hascheduler.model.schedule import Overlap, ScheduleRef
 
 
@@ -67,8 +67,9 @@ class SchedulePlanner:
         self._ledger.schedule_gone(name)
 
     def job_ended(self, job_id: str, state: JobState | None) -> None:
-        """A job ended; call it before the job is removed (for a job that is not known it does nothing)."""
-        job = self._jobs.get(job_id)
+        """A job ended; call it before the job is removed (for a job that is not known it does nothing). Of a graph, the
+        last job counts alone: where another fails, it fails."""
+        job = None if is_before_last(job_id) else self._jobs.get(job_id)
         made_by = None if job is None else job.made_by
         schedule = None if made_by is None else self._due_times.schedule(made_by.name)
         if schedule is not None and made_by is not None and schedule.identity.is_same(made_by):
@@ -99,6 +100,7 @@ class SchedulePlanner:
         for name in self._due_times.held():
             if not self._ledger.has_outcomes(name):
                 self._due_times.resume(name)
+        self._admission.forget_seen(self._ledger.is_unseen_fire)
         decisions: list[Decision] = []
 
         def allowance(schedule: ScheduleRef) -> FireAllowance | None:
@@ -120,9 +122,10 @@ class SchedulePlanner:
         return decisions
 
     def _keyed(self, outcome: TimeOutcome) -> TimeOutcome:
-        """With the keys at which the job's definition has limits."""
+        """With the keys at which the definitions of its jobs have limits."""
         schedule = self._due_times.schedule(outcome.schedule) if isinstance(outcome, Fire) else None
-        keys = () if schedule is None else self._rules.definition(schedule.template.definition).keyed_by
+        definitions = () if schedule is None else schedule.definitions
+        keys = tuple(dict.fromkeys(key for name in definitions for key in self._rules.definition(name).keyed_by))
         return replace(outcome, keyed_by=keys) if isinstance(outcome, Fire) and keys else outcome
 
     def take_counts(self, now: WallMs) -> list[CountFailures]:
@@ -142,10 +145,13 @@ class SchedulePlanner:
             if known.made_by is not None and schedule.identity.is_same(known.made_by):
                 self._ledger.job_seen(known)
             return
-        self._admission.fired(schedule.template.tenant, now)
+        self._admission.fired(schedule.template.tenant, fire.job_id, schedule.jobs_per_fire, now)
         job = fired_job(schedule, fire.nominal_ms)
-        # Its values are in its payload, which the store renders: it can't be dispatched before the stream shows them.
-        self._jobs.put(replace(job, limit_keys=None) if fire.keyed_by else job)
+        if fire.keyed_by or schedule.graph is not None:
+            # Its values are in its payload, which the store renders, and what it waits for is not there yet, which
+            # would count as succeeded: it can't be dispatched before the stream shows both.
+            job = replace(job, limit_keys=None, waits_for=())
+        self._jobs.put(job)
         if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
             self._replace_all_but_newest(schedule)
 

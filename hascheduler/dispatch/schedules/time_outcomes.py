@@ -157,7 +157,7 @@ class _Deciding:
         if in_the_way is not None:
             self._record(Verdict.SKIPPED, nominal_ms, nominal_ms, 1, in_the_way)
             return True
-        if self._allowance is not None and not is_made and not self._allowance.take():
+        if self._allowance is not None and not is_made and not self._allowance.take(self._schedule.jobs_per_fire):
             return False
         self.tally = self.tally.plus(Verdict.FIRED)
         self.outcomes.append(Fire(self._schedule.name, nominal_ms, self._basis(), self.tally))

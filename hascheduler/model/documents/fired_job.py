@@ -1,13 +1,15 @@
-"""The job that a schedule makes for a nominal time: as it is stored, and as a mirror will see it."""
+"""The jobs that a schedule makes for a nominal time: as they are stored, and as a mirror will see the last of them."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents.schedule import decode_policy, decode_template
+from hascheduler.model.documents.job_template import decode_jobs
+from hascheduler.model.documents.schedule import decode_policy
 from hascheduler.model.fields import Document, is_integer
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
+from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id, graph_job_id
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.payload import (
     PAYLOAD_BYTES_MAX,
@@ -18,10 +20,18 @@ from hascheduler.model.payload import (
     rendered_bytes_max,
     require_storable_size,
 )
-from hascheduler.model.schedule import Overlap, ScheduleRef
+from hascheduler.model.schedule import JobGraph, JobTemplate, Overlap, ScheduleRef
 
 
-def job_from_schedule(
+class Payload(NamedTuple):
+    """As it stands in a schedule, of a job on ``target``; ``rendered``: its placeholders are filled."""
+
+    value: Any
+    target: str
+    rendered: bool
+
+
+def jobs_from_schedule(
     name: str,
     schedule: Document,
     job_id: str,
@@ -29,45 +39,75 @@ def job_from_schedule(
     *,
     serial: bool,
     keyed_by: Sequence[str] = (),
-) -> NewJob | None:
-    """The job ``job_id`` that the stored ``schedule`` makes for ``nominal_ms``; None if its template is unreadable, or
-    its rendered payload too large to be stored.
+) -> list[NewJob]:
+    """The jobs that the stored ``schedule`` makes for ``nominal_ms``, each after those that it waits for, ``job_id`` at
+    the end; empty if their templates are unreadable, or their rendered payloads too large to be stored.
 
-    The result depends on the arguments alone, so every leader makes the same job. It counts as submitted at its nominal
-    time. ``keyed_by`` are the keys of its definition's limits per key.
+    The result depends on the arguments alone, so every leader makes the same jobs. They count as submitted at their
+    nominal time. ``keyed_by`` are the keys of the limits per key of their definitions. The jobs of a graph are never
+    ``serial``: they may run beside each other.
     """
     try:
-        template = decode_template(schedule.get("job"), name)
+        template, graph = decode_jobs(schedule.get("job"), name)
     except InvalidInput:
-        return None
-    stored_labels, payload = schedule.get("labels"), schedule.get("payload")
-    labels = stored_labels if isinstance(stored_labels, dict) else {}
-    created_at_ms = schedule.get("created_at_ms")
-    if schedule.get("render"):
-        # Checked before rendering: a payload that is too large is never built.
-        if rendered_payload_bytes_max(name, schedule) > PAYLOAD_BYTES_MAX:
-            return None
-        payload = render(payload, placeholder_values(name, template.target_of(name), job_id, nominal_ms, labels))
-    target = template.target_of(name)
-    return NewJob(
-        id=job_id,
-        definition=template.definition,
-        target=target,
-        payload=payload,
-        tenant=template.tenant,
-        lane=template.lane,
-        fairness_key=template.fairness_key,
-        priority=template.priority,
-        mode=template.mode,
-        labels=labels,
-        submitted_at_ms=nominal_ms,
-        schedule=name,
-        schedule_created_at_ms=WallMs(created_at_ms) if is_integer(created_at_ms) else None,
-        nominal_ms=nominal_ms,
-        serial=serial,
-        resources=template.resources,
-        limit_keys=limit_keys(keyed_by, payload, target, labels),
-    )
+        return []
+    # Checked before rendering: a payload that is too large is never built.
+    if schedule.get("render") and rendered_payload_bytes_max(name, schedule) > PAYLOAD_BYTES_MAX:
+        return []
+    fire = _Making(name, schedule, nominal_ms, keyed_by)
+    if graph is None:
+        job = fire.job(job_id, template, schedule.get("payload"), rendered=bool(schedule.get("render")))
+        return [replace(job, serial=serial)]
+    payloads = schedule.get("payloads")
+    ids = graph_job_ids(graph, job_id)
+    jobs = []
+    for made in graph.in_order:
+        payload = payloads.get(made.ref) if isinstance(payloads, Mapping) else None
+        waits_for = tuple(ids[ref] for ref in made.depends_on)
+        job = fire.job(ids[made.ref], made.template, payload, rendered=made.render)
+        jobs.append(replace(job, depends_on=waits_for, waits_for=waits_for))
+    return jobs
+
+
+def graph_job_ids(graph: JobGraph, last_id: str) -> dict[str, str]:
+    """By ref, the ids of the jobs of a graph whose last job is ``last_id``."""
+    last = graph.last.ref
+    return {job.ref: last_id if job.ref == last else graph_job_id(last_id, job.ref) for job in graph.jobs}
+
+
+class _Making:
+    """What all jobs of one nominal time have in common."""
+
+    def __init__(self, name: str, schedule: Document, nominal_ms: WallMs, keyed_by: Sequence[str]) -> None:
+        stored_labels, created_at_ms = schedule.get("labels"), schedule.get("created_at_ms")
+        self._name = name
+        self._labels = stored_labels if isinstance(stored_labels, dict) else {}
+        self._created_at_ms = WallMs(created_at_ms) if is_integer(created_at_ms) else None
+        self._nominal_ms = nominal_ms
+        self._keyed_by = keyed_by
+
+    def job(self, id: str, template: JobTemplate, payload: Any, *, rendered: bool) -> NewJob:
+        target, labels = template.target_of(self._name), self._labels
+        if rendered:
+            payload = render(payload, placeholder_values(self._name, target, id, self._nominal_ms, labels))
+        return NewJob(
+            id=id,
+            definition=template.definition,
+            target=target,
+            payload=payload,
+            tenant=template.tenant,
+            lane=template.lane,
+            fairness_key=template.fairness_key,
+            priority=template.priority,
+            mode=template.mode,
+            labels=labels,
+            submitted_at_ms=self._nominal_ms,
+            schedule=self._name,
+            schedule_created_at_ms=self._created_at_ms,
+            nominal_ms=self._nominal_ms,
+            resources=template.resources,
+            limit_keys=limit_keys(self._keyed_by, payload, target, labels),
+        )
 
 
 def require_storable_payload(
@@ -81,18 +121,40 @@ def require_storable_payload(
         require_storable_size(json_bytes(payload), path, rendered=False)
 
 
+def require_storable_payloads(payloads: Sequence[Payload], schedule: str, labels: Any) -> None:
+    """`InvalidInput` at ``jobs`` unless all these payloads together are as small as that of one job has to be."""
+    size = sum(_payload_bytes_max(payload, schedule, labels) for payload in payloads)
+    if size > PAYLOAD_BYTES_MAX:
+        problem = f"{size} bytes of JSON in all their payloads"
+        raise InvalidInput(("jobs",), problem, f"at most {PAYLOAD_BYTES_MAX} in all")
+
+
 def rendered_payload_bytes_max(name: object, schedule: Document) -> int:
-    """The largest size of the payloads that a stored schedule renders; 0 if it renders none, or is unreadable."""
+    """The largest size of the payloads that a stored schedule renders; 0 if it renders none, or is unreadable.
+
+    Of a graph, the size of all its payloads, rendered or not.
+    """
     if not schedule.get("render") or not isinstance(name, str):
         return 0
     try:
-        target = decode_template(schedule.get("job"), name).target_of(name)
+        template, graph = decode_jobs(schedule.get("job"), name)
     except InvalidInput:
         return 0
     labels = schedule.get("labels")
-    return rendered_bytes_max(
-        schedule.get("payload"), longest_values(name, target, labels if isinstance(labels, dict) else {})
-    )
+    if graph is None:
+        made = [Payload(schedule.get("payload"), template.target_of(name), rendered=True)]
+    else:
+        stored = schedule.get("payloads")
+        payloads = stored if isinstance(stored, Mapping) else {}
+        made = [Payload(payloads.get(job.ref), job.template.target_of(name), rendered=job.render) for job in graph.jobs]
+    return sum(_payload_bytes_max(payload, name, labels) for payload in made)
+
+
+def _payload_bytes_max(payload: Payload, schedule: str, labels: Any) -> int:
+    if not payload.rendered:
+        return json_bytes(payload.value)
+    values = longest_values(schedule, payload.target, labels if isinstance(labels, dict) else {})
+    return rendered_bytes_max(payload.value, values)
 
 
 def fires_serially(overlap: Overlap) -> bool:
@@ -101,10 +163,12 @@ def fires_serially(overlap: Overlap) -> bool:
 
 
 def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
-    """The job that a fire inserts, as the mirror will see it: the core may act on it before its echo arrives."""
-    template = schedule.template
+    """The job that a fire inserts, as the mirror will see it: the core may act on it before its echo arrives. Of a
+    graph, the last job."""
+    template, graph, id = schedule.template, schedule.graph, fire_job_id(schedule.name, nominal_ms)
+    ids = {} if graph is None else graph_job_ids(graph, id)
     return JobRef(
-        id=fire_job_id(schedule.name, nominal_ms),
+        id=id,
         rev=1,
         state=JobState.PENDING,
         attempt=0,
@@ -121,18 +185,19 @@ def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
         processor=None,
         dispatched_at_ms=None,
         cancel_requested_at_ms=None,
-        serial=fires_serially(schedule.policy.overlap),
+        serial=graph is None and fires_serially(schedule.policy.overlap),
         resources=template.resources,
+        waits_for=() if graph is None else tuple(ids[ref] for ref in graph.last.depends_on),
         schedule_created_at_ms=schedule.created_at_ms,
     )
 
 
-def new_fired_job(name: str, schedule: Document, nominal_ms: WallMs, keyed_by: Sequence[str] = ()) -> NewJob | None:
-    """The job that a fire inserts; None if the stored ``schedule`` makes none: it was broken by hand, or an earlier
-    release accepted a payload that is too large when rendered."""
+def new_fired_jobs(name: str, schedule: Document, nominal_ms: WallMs, keyed_by: Sequence[str] = ()) -> list[NewJob]:
+    """The jobs that a fire inserts, the last as the fire itself; empty if the stored ``schedule`` makes none: it was
+    broken by hand, or an earlier release accepted a payload that is too large when rendered."""
     try:
         overlap = decode_policy(schedule.get("policy")).overlap
     except InvalidInput:
-        return None
+        return []
     id = fire_job_id(name, nominal_ms)
-    return job_from_schedule(name, schedule, id, nominal_ms, serial=fires_serially(overlap), keyed_by=keyed_by)
+    return jobs_from_schedule(name, schedule, id, nominal_ms, serial=fires_serially(overlap), keyed_by=keyed_by)

@@ -1,7 +1,9 @@
 """Stored schedules, their parts, and the bases of decisions about them.
 
 ``{_id: name, v, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload, render, labels,
-created_at_ms}`` are written by the API, each write raising ``rev``; ``{cursor_ms, tally, failures, throttled,
+created_at_ms}`` are written by the API, each write raising ``rev``. A graph of jobs is all in ``job`` (see
+`job_template`), with ``payloads`` by ref beside it; ``payload`` is null then, and ``render`` says whether any is
+rendered. ``{cursor_ms, tally, failures, throttled,
 unstorable, missed}`` by the leader. ``unstorable``, 0 if absent, is only shown: no mirror has it. ``missed`` is written
 where a move of the cursor counts times as missed, with the first, the last and the number of them. It stays until the
 next such move: what it tells is the change that brings it.
@@ -11,20 +13,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
 from functools import lru_cache
-from sys import intern
 from typing import Any
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.job_template import decode_jobs, encode_jobs
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
-from hascheduler.model.fields import NAME_CHARACTERS_MAX, Document, identifier, integer, is_integer, not_negative, text
+from hascheduler.model.fields import NAME_CHARACTERS_MAX, Document, identifier, integer, is_integer, not_negative
 from hascheduler.model.instants import LATEST_MS, WallMs
-from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.schedule import (
     CATCH_UP_MAX_DEFAULT,
     DEFAULT_POLICY,
     GRACE_MS_DEFAULT,
     Basis,
     CatchUp,
+    JobGraph,
     JobTemplate,
     Overlap,
     SchedulePolicy,
@@ -63,6 +65,8 @@ class NewSchedule:
     policy: SchedulePolicy = DEFAULT_POLICY
     render: bool = False
     paused: bool = False
+    graph: JobGraph | None = None
+    payloads: Mapping[str, Any] | None = None
 
 
 def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
@@ -76,7 +80,7 @@ def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
         "policy": encode_policy(schedule.policy),
         "paused_at_ms": schedule.now if schedule.paused else None,
         "paused_because": None,
-        "job": encode_template(schedule.template, schedule.name),
+        "job": encode_jobs(schedule.template, schedule.graph, schedule.name),
         "payload": schedule.payload,
         "render": schedule.render,
         "labels": dict(schedule.labels),
@@ -85,7 +89,7 @@ def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
         "tally": encode_fire_counts(NOTHING_DECIDED),
         "failures": 0,
         "throttled": 0,
-    }
+    } | ({} if schedule.payloads is None else {"payloads": dict(schedule.payloads)})
 
 
 def decode_schedule(id: object, fields: Document) -> ScheduleRef:
@@ -95,11 +99,12 @@ def decode_schedule(id: object, fields: Document) -> ScheduleRef:
     past = fields.get("past")
     created_at_ms = WallMs(integer(fields, "created_at_ms"))
     cursor_ms = WallMs(integer(fields, "cursor_ms"))
+    template, graph = decode_jobs(fields.get("job"), name)
     return ScheduleRef(
         name=name,
         rev=integer(fields, "rev"),
         trigger=decode_trigger(fields.get("trigger")),
-        template=decode_template(fields.get("job"), name),
+        template=template,
         # Equal instants of one schedule are one object: there are many schedules.
         created_at_ms=created_at_ms,
         since_ms=_same(WallMs(integer(fields, "since_ms", default=created_at_ms)), created_at_ms),
@@ -109,6 +114,7 @@ def decode_schedule(id: object, fields: Document) -> ScheduleRef:
         cursor_ms=_same(cursor_ms, created_at_ms),
         tally=decode_fire_counts(fields.get("tally"), throttled=not_negative(fields, "throttled", default=0)),
         failures=integer(fields, "failures", default=0),
+        graph=graph,
     )
 
 
@@ -118,7 +124,7 @@ def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
         **encode_schedule_edit(schedule),
         "v": WRITTEN_VERSION,
         "rev": schedule.rev,
-        "job": encode_template(schedule.template, schedule.name),
+        "job": encode_jobs(schedule.template, schedule.graph, schedule.name),
         "created_at_ms": schedule.created_at_ms,
         "cursor_ms": schedule.cursor_ms,
         "tally": encode_fire_counts(schedule.tally),
@@ -241,46 +247,6 @@ def decode_basis(value: object) -> Basis:
             raise InvalidInput(("basis",), f"{str(value)[:64]!r}", "[cursor_ms, since_ms, paused_at_ms]")
 
 
-def encode_template(template: JobTemplate, schedule: str) -> dict[str, Any]:
-    """The template of the schedule of that name."""
-    return {
-        "definition": template.definition,
-        "target": template.target_of(schedule),
-        "tenant": template.tenant,
-        "lane": template.lane,
-        "fairness_key": template.fairness_key,
-        "priority": template.priority,
-        "mode": template.mode,
-        "resources": None if template.resources is None else encode_resources(template.resources),
-    }
-
-
-def decode_template(fields: object, schedule: str) -> JobTemplate:
-    """Equal templates are mostly one object, as many schedules have the same."""
-    if not isinstance(fields, Mapping):
-        raise InvalidInput(("job",), "not an object")
-    target = text(fields, "target")
-    if target != schedule or fields.get("resources") is not None:
-        return _decode_template(fields, None if target == schedule else target)
-    try:
-        return _shared_template(*map(fields.get, _SHARED_FIELDS))
-    except (InvalidInput, TypeError):  # also if a value can't be hashed; `_decode_template` names the wrong field
-        return _decode_template(fields, None)
-
-
-def _decode_template(fields: Document, target: str | None) -> JobTemplate:
-    return JobTemplate(
-        definition=intern(text(fields, "definition")),
-        target=target,
-        tenant=intern(text(fields, "tenant")),
-        lane=intern(text(fields, "lane")),
-        fairness_key=intern(text(fields, "fairness_key", empty=True)),
-        priority=integer(fields, "priority"),
-        mode=intern(text(fields, "mode")),
-        resources=None if fields.get("resources") is None else decode_resources(fields["resources"]),
-    )
-
-
 def _encode_period(stretch: TriggerPeriod) -> dict[str, Any]:
     return {
         "trigger": encode_trigger(stretch.trigger),
@@ -302,14 +268,6 @@ def _decode_past(value: object) -> tuple[TriggerPeriod, ...]:
         )
         for stretch in value
     )
-
-
-_SHARED_FIELDS = ("definition", "tenant", "lane", "fairness_key", "priority", "mode")
-
-
-@lru_cache(_SHARED_MAX, typed=True)  # True equals 1, and is no priority
-def _shared_template(*values: Any) -> JobTemplate:
-    return _decode_template(dict(zip(_SHARED_FIELDS, values, strict=True)), None)
 
 
 @lru_cache(_SHARED_MAX)

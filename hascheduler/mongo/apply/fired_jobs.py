@@ -1,35 +1,43 @@
 """Inserts the jobs of nominal times, as dispatched where the same batch dispatches them.
 
+Where a fire makes a graph of jobs, all but the last are inserted first, in an order in which each comes after those
+that it waits for, and the last one when all of these are there: its insert is the fire, so after a crash between the
+two the same decision completes the graph. Of a fire that is refused, nothing is left to run.
+
 A job's trace begins here: a repeated insert makes a second span, and only the span of the job that was inserted
 ends, and is exported.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pymongo.errors import BulkWriteError
 
 from hascheduler.dispatch.decisions import Dispatch, Fire, Settlement, TimeOutcome
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.fired_job import new_fired_job
+from hascheduler.model.documents.fired_job import new_fired_jobs
 from hascheduler.model.documents.job import MADE_BY_FIELDS, maker_of, new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob, ScheduleId
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document
-from hascheduler.mongo.state_updates import claimed_fields
+from hascheduler.mongo.state_updates import cancelled, claimed_fields
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE, Span, SpanKind, Tracer
 
 Settlements = dict[TimeOutcome, Settlement]
+_Key = TypeVar("_Key", bound=Hashable)
+_BeforeLast = tuple[Fire, str]
+"""A job of a graph that is not the last: the fire, and the id of the job."""
 
 
 class FiredJobs:
     """The part of the claims that inserts the jobs of `Fire`."""
 
-    def __init__(self, database: Database, tracer: Tracer) -> None:
+    def __init__(self, database: Database, job_retention_ms: int, tracer: Tracer) -> None:
         self._tracer = tracer
+        self._job_retention_ms = job_retention_ms
         # Local reads: it must see its own writes of a moment ago, with or without a majority.
         self._jobs = database[Collection.JOBS.value].with_options(read_concern=LOCAL_READ)
 
@@ -48,34 +56,72 @@ class FiredJobs:
         event for every mirror; the second answer has the ids of these jobs.
         """
         documents: dict[Fire, dict[str, Any]] = {}
-        spans: dict[Fire, Span] = {}
+        before_last: dict[_BeforeLast, dict[str, Any]] = {}
+        spans: dict[str, Span] = {}
         for fire, schedule in fires.items():
-            job = new_fired_job(fire.schedule, schedule, fire.nominal_ms, fire.keyed_by)
-            if job is not None:
-                if self._tracer.enabled:
-                    span = spans[fire] = self._span(job)
-                    job = replace(job, trace=span.context)
-                document = new_job_document(job)
+            jobs = new_fired_jobs(fire.schedule, schedule, fire.nominal_ms, fire.keyed_by)
+            if jobs:
+                before_last |= {(fire, job.id): self._document(job, spans) for job in jobs[:-1]}
                 claim = claims.get(fire.job_id)
+                document = self._document(jobs[-1], spans)
                 documents[fire] = document if claim is None else {**document, **claimed_fields(claim, at_ms)}
-        existing: set[Fire] = set()
         settled: Settlements = dict.fromkeys(fires, Settlement.REFUSED)
-        settled |= await self._inserted(documents, existing, majority=majority)
-        settled |= await self._ids_of_others({fire: documents[fire] for fire in existing})
-        new = {fire for fire in documents if settled[fire] is Settlement.DONE and fire not in existing}
-        for fire in new & spans.keys():
-            spans[fire].end()
-        return settled, {fire.job_id for fire in new} & set(claims)
+        own: dict[_BeforeLast, bool] = {}
+        if before_last:
+            kept_back = await self._insert_before_last(before_last, own)
+            settled |= kept_back
+            documents = {fire: document for fire, document in documents.items() if fire not in kept_back}
+        existing: set[Fire] = set()
+        inserted = await self._inserted(documents, existing, majority=majority)
+        others = await self._ids_of_others({fire: documents[fire] for fire in existing})
+        settled.update([*inserted.items(), *others.items()])
+        refused = [id for fire, id in own if settled[fire] is Settlement.REFUSED]
+        if refused:
+            await self._cancel(refused, at_ms)
+        fired = {fire.job_id for fire in documents if settled[fire] is Settlement.DONE and fire not in existing}
+        for id in (fired | {id for (_, id), is_new in own.items() if is_new}) & spans.keys():
+            spans[id].end()
+        return settled, fired & set(claims)
 
-    async def _ids_of_others(self, existing: Mapping[Fire, Mapping[str, Any]]) -> Settlements:
-        """REFUSED for fires whose id a job of another schedule has."""
+    def _document(self, job: NewJob, spans: dict[str, Span]) -> dict[str, Any]:
+        if self._tracer.enabled:
+            span = spans[job.id] = self._span(job)
+            job = replace(job, trace=span.context)
+        return new_job_document(job)
+
+    async def _insert_before_last(
+        self, documents: Mapping[_BeforeLast, dict[str, Any]], own: dict[_BeforeLast, bool]
+    ) -> Settlements:
+        """Insert the jobs of graphs that come before the last ones; the fires whose last jobs must not be inserted.
+
+        With a majority, always: the last job must not survive the end of a primary that the others do not survive, as
+        what does not exist counts as succeeded. Those that are there then go into ``own``, and whether they are new.
+        """
+        existing: set[_BeforeLast] = set()
+        settled = await self._inserted(documents, existing, majority=True)
+        settled |= await self._ids_of_others({key: documents[key] for key in existing})
+        own.update((key, key not in existing) for key in documents if settled[key] is Settlement.DONE)
+        kept_back: Settlements = {}
+        for settlement in (Settlement.UNKNOWN, Settlement.REFUSED):  # refused, if any of them is
+            kept_back |= {key[0]: settlement for key in documents if settled[key] is settlement}
+        return kept_back
+
+    async def _cancel(self, ids: Sequence[str], at_ms: WallMs) -> None:
+        """Cancel the jobs of graphs whose last jobs can't be: nothing of them is to run."""
+        with faults("cancel the jobs of a fire that is none"):
+            await self._jobs.with_options(write_concern=MAJORITY).update_many(
+                {"_id": {"$in": list(ids)}}, cancelled(at_ms, self._job_retention_ms)
+            )
+
+    async def _ids_of_others(self, existing: Mapping[_Key, Mapping[str, Any]]) -> dict[_Key, Settlement]:
+        """REFUSED for those whose id a job of another schedule has."""
         if not existing:
             return {}
-        makers = await self._makers([fire.job_id for fire in existing])
+        makers = await self._makers([document["_id"] for document in existing.values()])
         return {
-            fire: Settlement.REFUSED
-            for fire, document in existing.items()
-            if not _is_same(maker_of(document), makers.get(fire.job_id))
+            key: Settlement.REFUSED
+            for key, document in existing.items()
+            if not _is_same(maker_of(document), makers.get(document["_id"]))
         }
 
     async def found(self, fires: Sequence[Fire]) -> set[TimeOutcome]:
@@ -96,8 +142,8 @@ class FiredJobs:
         return self._tracer.start(SpanKind.FIRE, job.definition, None, attributes)
 
     async def _inserted(
-        self, documents: Mapping[Fire, dict[str, Any]], existing: set[Fire], *, majority: bool
-    ) -> Settlements:
+        self, documents: Mapping[_Key, dict[str, Any]], existing: set[_Key], *, majority: bool
+    ) -> dict[_Key, Settlement]:
         if not documents:
             return {}
         try:
@@ -112,15 +158,15 @@ class FiredJobs:
             return first | await self._inserted(dict(in_order[half:]), existing, majority=majority)
 
     async def _insert(
-        self, documents: Mapping[Fire, dict[str, Any]], existing: set[Fire], *, majority: bool
-    ) -> Settlements:
-        """Insert; fires whose job id existed already go into ``existing``, whichever schedule made that job."""
+        self, documents: Mapping[_Key, dict[str, Any]], existing: set[_Key], *, majority: bool
+    ) -> dict[_Key, Settlement]:
+        """Insert; those whose job id existed already go into ``existing``, whichever schedule made that job."""
         jobs = self._jobs.with_options(write_concern=MAJORITY if majority else ONE)
-        settled: Settlements = dict.fromkeys(documents, Settlement.DONE)
+        settled: dict[_Key, Settlement] = dict.fromkeys(documents, Settlement.DONE)
         in_order = list(documents)
         with faults("insert fired jobs"):
             try:
-                await jobs.insert_many([documents[fire] for fire in in_order], ordered=False)
+                await jobs.insert_many([documents[key] for key in in_order], ordered=False)
             except BulkWriteError as error:
                 if error.details.get("writeConcernErrors"):
                     return dict.fromkeys(documents, Settlement.UNKNOWN)

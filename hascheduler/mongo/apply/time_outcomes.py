@@ -32,7 +32,8 @@ from hascheduler.mongo.faults import faults
 from hascheduler.telemetry.tracing import Tracer
 
 _READ = [
-    "job", "payload", "render", "labels", "policy.overlap", "created_at_ms", "since_ms", "paused_at_ms", "cursor_ms",
+    "job", "payload", "payloads", "render", "labels", "policy.overlap", "created_at_ms", "since_ms", "paused_at_ms",
+    "cursor_ms",
 ]  # fmt: skip
 
 Settlements = Mapping[TimeOutcome, Settlement]
@@ -51,11 +52,12 @@ class _Move(NamedTuple):
 
 
 class TimeOutcomeWriter:
-    """The part of the claims that concerns `Fire` and `RecordVerdict`; records live for ``kept_ms``."""
+    """The part of the claims that concerns `Fire` and `RecordVerdict`; records and cancelled jobs live for
+    ``kept_ms``."""
 
     def __init__(self, database: Database, kept_ms: int, tracer: Tracer) -> None:
         self._schedules = database[Collection.SCHEDULES.value]
-        self._jobs = FiredJobs(database, tracer)
+        self._jobs = FiredJobs(database, kept_ms, tracer)
         self._records = VerdictRecords(database, kept_ms)
 
     async def write(

@@ -16,13 +16,14 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, cursor_steps
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.fired_job import new_fired_job
+from hascheduler.model.documents.fired_job import new_fired_jobs
 from hascheduler.model.documents.job import maker_of, new_job_document
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_fire_counts, encode_missed, unstorable_of
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
 from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.storable import stored_form
 
 
 def apply_time_outcomes(
@@ -87,17 +88,23 @@ def _write(database: MemoryDatabase, outcome: TimeOutcome, at_ms: WallMs, kept_m
         _record(database, outcome, outcome.run, at_ms, kept_ms)
         return Settlement.DONE
     schedule = database.find(Collection.SCHEDULES, outcome.schedule)
-    job = new_fired_job(outcome.schedule, schedule or {}, outcome.nominal_ms, outcome.keyed_by)
-    if job is not None:
-        with suppress(InvalidInput):
-            new = new_job_document(job)
-            found = None if database.insert(Collection.JOBS, new) else database.find(Collection.JOBS, job.id)
-            maker, makes = (None if found is None else maker_of(found)), maker_of(new)
-            if maker is None or makes is None or makes.is_same(maker):
-                return Settlement.DONE  # else a job of an earlier schedule of that name has the id
+    jobs = new_fired_jobs(outcome.schedule, schedule or {}, outcome.nominal_ms, outcome.keyed_by)
+    with suppress(InvalidInput):
+        documents = [stored_form(new_job_document(job)) for job in jobs]
+        if documents and not any(_is_of_another(database, document) for document in documents):
+            for document in documents:
+                database.insert(Collection.JOBS, document)
+            return Settlement.DONE
     at = outcome.nominal_ms
     _record(database, outcome, VerdictRun(outcome.schedule, Verdict.UNSTORABLE, at, at, 1), at_ms, kept_ms)
     return Settlement.REFUSED
+
+
+def _is_of_another(database: MemoryDatabase, document: Document) -> bool:
+    """Whether a job of an earlier schedule of that name has the id."""
+    found = database.find(Collection.JOBS, document["_id"])
+    maker, makes = (None if found is None else maker_of(found)), maker_of(document)
+    return maker is not None and makes is not None and not makes.is_same(maker)
 
 
 def _record(database: MemoryDatabase, outcome: TimeOutcome, run: VerdictRun, at_ms: WallMs, kept_ms: int) -> None:

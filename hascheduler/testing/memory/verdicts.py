@@ -10,7 +10,7 @@ from hascheduler.model.documents.job import maker_of
 from hascheduler.model.documents.verdict import decode_verdict
 from hascheduler.model.fields import integer
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, ScheduleId, fire_job_id
+from hascheduler.model.job import JobState, ScheduleId, fire_job_id, fired_at
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import DecidedVerdict, ListPosition, VerdictPage, VerdictRecord, VerdictSelection
 from hascheduler.testing.memory.connection import MemoryConnection
@@ -86,7 +86,7 @@ def _passed_over(database: MemoryDatabase, schedule: ScheduleId) -> Iterator[Ver
 
 def _fired(database: MemoryDatabase, schedule: ScheduleId) -> Iterator[VerdictRecord]:
     for job in database.documents(Collection.JOBS):
-        maker = maker_of(job) if str(job["_id"]).startswith("fire:") else None
+        maker = maker_of(job) if fired_at(str(job["_id"])) is not None else None
         if maker is not None and maker.is_same(schedule):
             nominal_ms = job["nominal_ms"]
             yield VerdictRecord(

@@ -96,7 +96,11 @@ async def finishes(client: httpx.AsyncClient, world: World) -> dict[str, Any]:
     return {**await started(client, world, await registered(client)), "outcome": "failed", "error": "no"}
 
 
-SCHEDULES = [{**TICK, "trigger": trigger} for trigger in TRIGGERS]
+GRAPH = [{"ref": "a", "definition": "log"}, {"ref": "b", "definition": "log", "depends_on": ["a"]}]
+SCHEDULES = [
+    *({**TICK, "trigger": trigger} for trigger in TRIGGERS),
+    {"name": TICK["name"], "trigger": TRIGGERS[0], "jobs": GRAPH},
+]
 MATCHING: dict[str, Any] = {"filter": {"definition": "log"}}
 PREPARED: dict[str, list[Prepare]] = {
     "submit_job": [told({"definition": "log"})],

@@ -72,6 +72,7 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
             "mode": "queued",
             "resources": None,
         },
+        "jobs": None,
         "labels": {},
         "created_at": NOW_TEXT,
         "paused": False,

@@ -24,7 +24,7 @@ from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorSte
 from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.fired_job import new_fired_job
+from hascheduler.model.documents.fired_job import new_fired_jobs
 from hascheduler.model.documents.job import REVIVED_FIELDS, new_job_document
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.processor import encode_processor
@@ -234,16 +234,17 @@ class Database:
             key = (conclusion.schedule, conclusion.run.first_ms)
             assert self.passed_over.setdefault(key, conclusion.run) == conclusion.run, f"{key} has two verdicts"
             return Settlement.DONE
-        job = new_fired_job(
+        jobs = new_fired_jobs(
             conclusion.schedule,
             self.documents[SCHEDULES][conclusion.schedule],
             conclusion.nominal_ms,
             conclusion.keyed_by,
         )
-        if job is None:
+        if not jobs:
             self.unstorable.add(conclusion.job_id)
             return Settlement.REFUSED
-        self.submit(job)
+        for job in jobs:
+            self.submit(job)
         return Settlement.DONE
 
     def _count_failures(self, decision: CountFailures) -> Settlement:

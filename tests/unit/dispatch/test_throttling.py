@@ -125,7 +125,7 @@ def test_a_time_that_is_skipped_anyway_takes_no_room() -> None:
         schedule, wall(0), NOTHING_DECIDED, wall(3_000), live={"job": None}, limit=9, allowance=allowance
     )
     assert told(found) == {Verdict.SKIPPED: 3}
-    assert (allowance.fires, allowance.was_short) == (1, False)
+    assert (allowance.jobs, allowance.was_short) == (1, False)
 
 
 def test_a_rate_of_fires_is_a_bucket_that_all_schedules_of_the_tenant_take_from() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.documents.schedule import encode_template
+from hascheduler.model.documents.job_template import encode_template
 from hascheduler.model.documents.trigger import encode_trigger
 from hascheduler.model.fields import Document
 from hascheduler.model.instants import WallMs

@@ -13,8 +13,9 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
 from hascheduler.model.documents.definition import decode_definition, encode_definition
-from hascheduler.model.documents.fired_job import fired_job, new_fired_job
+from hascheduler.model.documents.fired_job import fired_job, new_fired_jobs
 from hascheduler.model.documents.job import decode_job, encode_job_ref, new_job_document
+from hascheduler.model.documents.job_template import decode_template, encode_template
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
 from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
@@ -25,10 +26,8 @@ from hascheduler.model.documents.replica import decode_replica, encode_replica
 from hascheduler.model.documents.schedule import (
     NewSchedule,
     decode_schedule,
-    decode_template,
     encode_policy,
     encode_schedule_ref,
-    encode_template,
     new_schedule_document,
     with_leader_fields,
 )
@@ -298,8 +297,7 @@ def test_a_fired_job_is_what_the_insert_will_show(
         SchedulePolicy(overlap=overlap), render=filled,
     )  # fmt: skip
     document = new_schedule_document(made)
-    job = new_fired_job("s", document, nominal_ms)
-    assert job is not None
+    [job] = new_fired_jobs("s", document, nominal_ms)
     inserted = new_job_document(job)
     assert inserted["payload"] == {"of": str(nominal_ms) if filled else "${nominal_ms}"}
     assert fired_job(decode_schedule("s", document), nominal_ms) == decode_job(inserted["_id"], inserted)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
-from hascheduler.model.documents.fired_job import job_from_schedule, rendered_payload_bytes_max
+from hascheduler.model.documents.fired_job import jobs_from_schedule, rendered_payload_bytes_max
 from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.model.job import JOB_ID_TAIL_MAX, backfill_job_id, fire_job_id, trigger_job_id
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, rendered_bytes_max
@@ -131,8 +131,7 @@ def test_no_job_is_larger_than_what_was_counted(payload: Any, target: str, label
         trigger_job_id("tick", "0194f3a1b2c3000001deadbeef01"),
     ):
         assert len(id) <= len("backfill:tick:") + JOB_ID_TAIL_MAX
-        job = job_from_schedule("tick", schedule, id, WallMs(nominal_ms), serial=False)
-        assert job is not None
+        [job] = jobs_from_schedule("tick", schedule, id, WallMs(nominal_ms), serial=False)
         text = json.dumps(job.payload, ensure_ascii=False, separators=(",", ":"))
         assert len(text.encode()) <= counted
 

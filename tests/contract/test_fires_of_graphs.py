@@ -1,0 +1,93 @@
+"""`ClaimStore` and a fire that makes a graph of jobs: all of them or none, and the last one is the fire."""
+
+from typing import Any
+
+import pytest
+
+from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
+from hascheduler.model.documents.job import decode_job
+from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState, ScheduleId
+from hascheduler.model.job_graph import graph_order
+from hascheduler.model.schedule import GraphJob, JobGraph
+from hascheduler.model.verdict import Verdict
+from tests.contract.backends import Backend, on
+from tests.contract.claim_checks import DONE, LOST, REFUSED, applied
+from tests.contract.job_states import stored
+from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
+
+pytestmark = on("memory", "pymongo", "motor")
+
+FIRST = make_fire(1)
+JOBS = (
+    GraphJob("load", ("clean", "enrich"), make_template(priority=9)),
+    GraphJob("enrich", ("extract",), make_template()),
+    GraphJob("clean", ("extract",), make_template()),
+    GraphJob("extract", (), make_template(), render=True),
+)
+GRAPH = JobGraph(JOBS, graph_order([(job.ref, job.depends_on) for job in JOBS]))
+IDS = graph_job_ids(GRAPH, FIRST.job_id)
+
+
+def graph(name: str = "tick", **more: Any) -> dict[str, Any]:
+    payloads = {"extract": "${job_id}", "load": {"n": 1}}
+    made = {"graph": GRAPH, "template": GRAPH.last.template, "payload": None, "payloads": payloads, "render": True}
+    return make_schedule(name, **{**made, **more})
+
+
+async def test_a_fire_inserts_each_job_with_what_it_waits_for(backend: Backend) -> None:
+    document = await backend.schedules.create(graph())
+    assert document is not None
+    assert await applied(backend.claims, FIRST) == [DONE]
+    last = await stored(backend, FIRST.job_id)
+    assert decode_job(last["_id"], last) == fired_job(decode_schedule("tick", document), FIRST.nominal_ms)
+    assert (last["waits_for"], last["payload"]) == ([IDS["clean"], IDS["enrich"]], {"n": 1})
+    extract = await stored(backend, IDS["extract"])
+    assert (extract["payload"], extract["waits_for"], extract["schedule"]) == (IDS["extract"], [], "tick")
+    assert (await stored(backend, IDS["clean"]))["depends_on"] == [IDS["extract"]]
+
+
+async def test_a_fire_is_one_verdict_however_many_jobs_it_makes(backend: Backend) -> None:
+    await backend.schedules.create(graph())
+    await applied(backend.claims, FIRST, make_fire(2))
+    records = await backend.verdicts.list(
+        ScheduleId("tick", "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 10**6), 9
+    )
+    assert [record.run.first_ms - NOW for record in records] == [2_000, 1_000]
+
+
+@pytest.mark.parametrize("state", [JobState.PENDING, JobState.CANCELLED])
+async def test_after_a_crash_before_the_last_insert_the_graph_is_completed(backend: Backend, state: JobState) -> None:
+    await backend.schedules.create(graph())
+    left = make_job(IDS["extract"], schedule_created_at_ms=NOW)
+    await backend.jobs.submit(left)
+    if state is JobState.CANCELLED:
+        await backend.jobs.cancel(left.id, WallMs(NOW + 5))
+    assert await applied(backend.claims, FIRST) == [DONE]
+    assert [(await stored(backend, id))["state"] for id in IDS.values()].count("pending") >= 3
+    assert (await stored(backend, left.id))["state"] == state
+    assert await applied(backend.claims, FIRST) == [DONE]
+
+
+async def test_of_a_fire_that_is_refused_nothing_is_left_to_run(backend: Backend) -> None:
+    await backend.schedules.create(graph())
+    # An earlier schedule of that name has the id of one of them.
+    await backend.jobs.submit(make_job(IDS["enrich"], schedule_created_at_ms=WallMs(NOW - 9)))
+    assert await applied(backend.claims, FIRST) == [REFUSED]
+    assert await backend.jobs.get(FIRST.job_id) is None
+    for ref in ("extract", "clean"):
+        job = await backend.jobs.get(IDS[ref])
+        assert job is None or job["state"] == JobState.CANCELLED
+    assert (await stored(backend, IDS["enrich"]))["state"] == JobState.PENDING
+    [_, dispatch] = await applied(backend.claims, FIRST, Dispatch(FIRST.job_id, 1, "p1"))
+    assert dispatch is LOST
+
+
+async def test_payloads_that_are_too_large_together_make_no_job_at_all(backend: Backend) -> None:
+    payloads = {"extract": "x" * 200_000, "load": "x" * 200_000}
+    await backend.behind.insert(Collection.SCHEDULES, graph(payloads=payloads))
+    assert await applied(backend.claims, FIRST) == [REFUSED]
+    assert [await backend.jobs.get(id) for id in IDS.values()] == [None] * 4
