@@ -1,5 +1,6 @@
 """Runs the benchmarks: shows a table, prints one line of JSON for machines, and keeps what was found."""
 
+import json
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -9,11 +10,12 @@ from signal import SIGKILL, SIGSTOP, SIGTERM
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import CallerError, WorldError
-from tests.bench.cost import measure_cost
+from tests.bench.cost import figures_by_load, measure_ledger, read_loads
 from tests.bench.decisions import SIZES, draw, measure_decisions
 from tests.bench.failover import measure_failover
 from tests.bench.figures import Figures
@@ -21,13 +23,16 @@ from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
 from tests.bench.idle import measure_idle
+from tests.bench.ledger.accounts import Span
+from tests.bench.ledger.ledger import Ledger
+from tests.bench.ledger.samples import sampling
 from tests.bench.numbers import read_numbers
 from tests.bench.pending import measure_pending
 from tests.bench.results import RESULTS
 from tests.bench.runs import run_bench
 from tests.bench.schedules import measure_schedules
 from tests.bench.soak import measure_soak
-from tests.bench.stacks import DATABASE, FOLDER, Crew, on_stack
+from tests.bench.stacks import DATABASE, FOLDER, LEDGER, Crew, on_stack
 from tests.bench.starts import measure_starts
 from tests.bench.storm import measure_storm
 from tests.bench.submits import measure_submits
@@ -151,15 +156,48 @@ def failover(
 
 @app.command()
 def cost(
-    rates: Annotated[str, typer.Option(help="Jobs per second, with commas; 0 is at rest.")] = "0,50,200,1000",
+    *,
+    loads: Annotated[
+        str, typer.Option(help="Jobs a second, with commas; 1000/500 is 1,000 a second, 500 of them a request.")
+    ] = "50,200,1000,1000/500",
     seconds: Count = 20,
     replicas: Count = 3,
     processors: Count = 2,
     runs: Runs = 1,
+    parts: Annotated[bool, typer.Option(help="Sample the processes, to tell parts apart.")] = True,
+    plot: Annotated[Path | None, typer.Option(help="Draw the ledger to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The whole ledger on standard output, for machines.")] = False,
 ) -> None:
-    """CPU of each kind of process, operations and bytes of the database, per job, by rate."""
-    loads, crew = read_numbers("--rates", rates, least=0), Crew(replicas, processors)
-    run_bench("cost", lambda: on_stack("cost", crew, lambda stack: measure_cost(stack, DATABASE, loads, seconds)), runs)
+    """CPU of a job by process and by part, MongoDB's commands, switches and turns, at rest and by load."""
+    rates, crew = read_loads(loads), Crew(replicas, processors)
+    samples = FOLDER / "samples" if parts else None
+    spans: list[list[Span]] = []
+    if plot is not None:
+        from tests.bench.report import require_matplotlib
+
+        require_matplotlib("--plot")
+
+    def measure() -> dict[str, Figures]:
+        settings = None if samples is None else sampling(samples)
+        measured = on_stack(
+            "cost", crew, lambda stack: measure_ledger(stack, DATABASE, rates, seconds, samples), settings
+        )
+        spans.append([each.span for each in measured])
+        return figures_by_load(measured)
+
+    run_bench("cost", measure, runs, quiet=as_json)
+    ledger = Ledger.of(spans)
+    ledger.write(LEDGER)
+    if as_json:
+        sys.stdout.write(json.dumps(ledger.as_json()) + "\n")
+    else:
+        console = Console(stderr=True)
+        for table in ledger.tables():
+            console.print(table)
+    if plot is not None:
+        from tests.bench.report import save_ledger
+
+        save_ledger(ledger.as_json(), plot)
 
 
 @app.command()
@@ -298,11 +336,12 @@ def report(
     folder: Annotated[Path, typer.Option(help="The table and the pictures go there.")] = Path("docs"),
     results: Path = RESULTS,
     peers: Path = FOLDER / "peers.json",
+    ledger: Path = LEDGER,
 ) -> None:
     """A table in Markdown, and pictures, of what was measured last."""
     from tests.bench.report import write_report
 
-    for path in write_report(folder, results, peers, FOLDER / "soak" / "samples.json"):
+    for path in write_report(folder, results, peers, FOLDER / "soak" / "samples.json", ledger):
         typer.echo(path)
 
 

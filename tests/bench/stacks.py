@@ -1,7 +1,7 @@
 """A system for one benchmark: fresh servers, replicas and processors, and nothing of the one before."""
 
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +14,7 @@ from hascheduler.embedded.stack import Stack, StackPlan, open_stack
 DATABASE = "hascheduler-bench"
 HANDLERS = ("tests.bench.handlers", "processors.log", "processors.sleep")
 FOLDER = Path(".run/bench")
+LEDGER = FOLDER / "ledger.json"
 
 Found = TypeVar("Found")
 
@@ -29,8 +30,10 @@ class Crew:
         return f"{_many(self.replicas, 'replica')}, {_many(self.processors, 'processor')}"
 
 
-def on_stack(name: str, crew: Crew, measure: Callable[[Stack], Awaitable[Found]]) -> Found:
-    """What ``measure`` finds on a system that is taken down afterwards."""
+def on_stack(
+    name: str, crew: Crew, measure: Callable[[Stack], Awaitable[Found]], settings: Mapping[str, str] | None = None
+) -> Found:
+    """What ``measure`` finds on a system that is taken down afterwards. ``settings`` go to its processes."""
     console = Console(stderr=True)
 
     async def run() -> Found:
@@ -41,7 +44,7 @@ def on_stack(name: str, crew: Crew, measure: Callable[[Stack], Awaitable[Found]]
             crew.replicas,
             crew.processors,
             slots=crew.slots,
-            settings={"HASCHEDULER_DATABASE": DATABASE},
+            settings={"HASCHEDULER_DATABASE": DATABASE, **(settings or {})},
             handlers=HANDLERS,
         )
         async with open_stack(plan, console.print) as stack:
