@@ -181,6 +181,9 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         if not await _ready(lambda: require_readable(database), settings):
             return
         await _broker_accessible(settings)
+        liveness = LivenessServer(settings.liveness_host, settings.liveness_port, config.id)
+        await liveness.bind()
+        config = replace(config, liveness_endpoint=_liveness_endpoint(settings, liveness))
         processor = Processor(
             handlers,
             MongoWorkStore(database, settings.job_retention_ms),
@@ -192,7 +195,11 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         )
         vitals.become(processor.health)
         with on_signal(processor.drain):
-            await processor.run()
+            async with asyncio.TaskGroup() as tasks:
+                # To the very end: a processor that is leaving is not dead.
+                watched = tasks.create_task(liveness.run(), name="liveness")
+                await processor.run()
+                watched.cancel()
         log.info("stopped", processor=config.id)
     finally:
         await client.close()
@@ -279,13 +286,12 @@ def _replica(
     metrics: ReplicaMetrics,
     cluster: KubernetesApi | None,
 ) -> Replica:
-    host = settings.advertise_host or settings.liveness_host
     config = ReplicaConfig(
         shard=settings.shard,
         replica_id=replica_id,
         name=settings.replica_id,
         started_at_ms=clock.wall_ms(),
-        liveness_endpoint=f"{host}:{liveness.port}",
+        liveness_endpoint=_liveness_endpoint(settings, liveness),
         lease_duration_ms=settings.lease_duration_ms,
         renew_deadline_ms=settings.renew_deadline_ms,
         retry_period_ms=settings.retry_period_ms,
@@ -322,6 +328,10 @@ def _replica(
             metrics=metrics,
         ),
     )
+
+
+def _liveness_endpoint(settings: Settings, liveness: LivenessServer) -> str:
+    return f"{settings.advertise_host or settings.liveness_host}:{liveness.port}"
 
 
 def _services(

@@ -220,7 +220,8 @@ class Settings(BaseSettings):
     amqp_tls_cert_file: str = Field(default="", description="PEM certificate to show to the broker [none]")
     amqp_tls_key_file: str = Field(default="", description="its PEM key [none]")
     liveness_host: str = Field(
-        default="127.0.0.1", description="address where standbys watch this replica's process [127.0.0.1]"
+        default="127.0.0.1",
+        description="address where replicas watch this process: the leader's, or a processor's [127.0.0.1]",
     )
     liveness_port: int = Field(default=0, ge=0, le=65535, description="its port; 0 takes a free one [0]")
     health_host: str = Field(
@@ -232,7 +233,7 @@ class Settings(BaseSettings):
         le=65535,
         description="plain HTTP, no tokens: /livez /readyz /metrics, of a replica /leaderz; 0 takes a free one [none]",
     )
-    advertise_host: str = Field(default="", description="the host that others reach this replica by [liveness host]")
+    advertise_host: str = Field(default="", description="the host that others reach this process by [liveness host]")
 
     replica_id: str = Field(
         default_factory=socket.gethostname,

@@ -67,10 +67,10 @@ class ReplicaConfig:
 class ReplicaPorts:
     """Everything of the world that a replica uses. What has a default is optional.
 
-    ``liveness`` is bound already; ``wait_for_death`` is how this replica watches the leader's process. With
-    ``exchange`` the leader publishes the events of jobs on the broker. Without ``failovers`` changes of leadership are
-    in the log alone; without ``scan`` nothing checks the invariants; without ``traces`` messages carry no trace.
-    ``leases_streamed``: the change stream shows every write to ``leases``.
+    ``liveness`` is bound already; ``wait_for_death`` is how this replica watches the processes of the leader and the
+    processors. With ``exchange`` the leader publishes the events of jobs on the broker. Without ``failovers`` changes
+    of leadership are in the log alone; without ``scan`` nothing checks the invariants; without ``traces`` messages
+    carry no trace. ``leases_streamed``: the change stream shows every write to ``leases``.
     """
 
     source: ChangeSource

@@ -17,6 +17,7 @@ from hascheduler.daemon.loop.digest_check import DigestCheck
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.loop.invariant_checker import InvariantChecker
+from hascheduler.daemon.loop.processor_probe import ProcessorProbe
 from hascheduler.daemon.loop.recorder import Recorder
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.daemon.loop.stepper import Stepper
@@ -84,6 +85,7 @@ class Replica:
             observer=self._takeovers,
         )
         self._probe = LeaderProbe(config.replica_id, self._leader.holder_died, ports.wait_for_death)
+        self._processor_probe = ProcessorProbe(self._inbox.put_now, ports.wait_for_death)
 
         # Out: events of jobs, and requests that wait for them.
         self.events = EventLog()
@@ -180,6 +182,7 @@ class Replica:
                 loops.create_task(self._checkpoint.run(), name="cost-checkpoint"),
                 loops.create_task(self._liveness.run(), name="liveness"),
                 loops.create_task(self._probe.run(), name="leader-probe"),
+                loops.create_task(self._processor_probe.run(), name="processor-probe"),
                 loops.create_task(self._event_tail.run(), name="event-tail"),
                 loops.create_task(self._event_publisher.run(), name="event-publisher"),
                 loops.create_task(self._failovers.run(self._takeovers.close_if_over), name="failovers"),
@@ -208,6 +211,7 @@ class Replica:
 
     def _core_has_seen(self, inputs: Sequence[Input]) -> None:
         self._attempts.seen(inputs)
+        self._processor_probe.seen(inputs)
         for seen in inputs:
             if isinstance(seen, JobSeen) and seen.job.rev == 1:
                 for listener in self._arrival_listeners:

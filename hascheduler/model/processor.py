@@ -27,6 +27,7 @@ class ProcessorRef:
     ``resources`` are what its jobs share besides the slots.
     ``name`` and ``parked`` (messages it could not read) are for people. ``registered_by`` is the name of the token with
     which it registered over HTTP; no other token may act for it. None: it registered another way, or without a token.
+    ``liveness_endpoint`` is the ``host:port`` at which replicas watch its process; empty: nowhere.
     """
 
     id: str
@@ -39,6 +40,7 @@ class ProcessorRef:
     parked: int
     resources: Resources = NO_RESOURCES
     registered_by: str | None = None
+    liveness_endpoint: str = ""
 
     @property
     def takes_any(self) -> bool:

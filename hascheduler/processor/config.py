@@ -11,6 +11,7 @@ class ProcessorConfig:
     """``id`` is unique per process start. ``heartbeat_deadline_ms`` must be below the leader's heartbeat timeout.
 
     ``resources`` are what the jobs share besides the slots; the leader counts them, nothing here does.
+    ``liveness_endpoint`` is where replicas watch this process; empty: they go by its heartbeat alone.
     """
 
     id: str
@@ -21,6 +22,7 @@ class ProcessorConfig:
     heartbeat_deadline_ms: int
     drain_grace_ms: int
     resources: Resources = NO_RESOURCES
+    liveness_endpoint: str = ""
 
     def __post_init__(self) -> None:
         if not self.id:

@@ -98,6 +98,7 @@ class Heartbeat:
                 draining=self._draining,
                 parked=self._parked(),
                 resources=self._config.resources,
+                liveness_endpoint=self._config.liveness_endpoint,
             )
         )
         log.info("registered", processor=self._config.id, definitions=sorted(self._definitions))

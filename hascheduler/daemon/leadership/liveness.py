@@ -1,9 +1,10 @@
-"""How a standby proves that the leader's process is dead: both ends of one TCP connection.
+"""How a process is proved dead: both ends of one TCP connection. So standbys watch the leader, and all replicas the
+processors (`hascheduler.daemon.loop.processor_probe`).
 
-**The server**, in every replica: a port that greets with the candidate id and then holds the connection. When the
+**The server**, in every replica and processor: a port that greets with its id and then holds the connection. When the
 process dies, by whatever means, the kernel closes the connection. Nothing else is ever sent. Where there are
 `CONNECTIONS_MAX` connections, the address that holds the most loses its oldest: taking them all keeps no standby from
-its proof. A standby that loses a connection has no proof by that, and connects again.
+its proof. One who loses a connection has no proof by that, and connects again.
 
 **The probe**, in every standby: it keeps a connection to the endpoint in the lease. Proof is only this: the process had
 greeted as the holder, the connection closed, and the same endpoint now *refuses* a connection or answers as another
@@ -11,7 +12,8 @@ process. A time-out, an unreachable host or a connection that just stays silent 
 for the lease. Without a greeting before, a refusal proves nothing either: the endpoint may be one that only the
 leader's own host can reach.
 
-An early challenge is safe in any case, because the journal fences the old leader; proof only makes it quick.
+An early challenge is safe in any case, because the journal fences the old leader; proof only makes it quick. Nor can a
+processor that was taken for dead finish its attempt: the attempt's number fences it.
 """
 
 import asyncio

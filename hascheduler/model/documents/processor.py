@@ -16,7 +16,7 @@ from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_vers
 
 PROCESSOR_FIELDS = (
     "v", "name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources",
-    "registered_by",
+    "registered_by", "liveness_endpoint",
 )  # fmt: skip
 
 
@@ -33,6 +33,7 @@ def encode_processor(processor: ProcessorRef) -> dict[str, Any]:
         "parked": processor.parked,
         "resources": encode_resources(processor.resources),
         "registered_by": processor.registered_by,
+        "liveness_endpoint": processor.liveness_endpoint,
     }
 
 
@@ -52,4 +53,5 @@ def decode_processor(id: object, fields: Document) -> ProcessorRef:
         parked=integer(fields, "parked", default=0),
         resources=decode_resources(fields.get("resources")),
         registered_by=text_or_none(fields, "registered_by"),
+        liveness_endpoint=text_or_none(fields, "liveness_endpoint") or "",
     )

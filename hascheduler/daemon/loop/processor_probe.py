@@ -1,0 +1,82 @@
+"""How a replica proves that a processor's process is dead: a connection to each, as standbys keep one to the leader.
+
+Without a proof a processor is dead when its heartbeat has stood still for the heartbeat timeout, as before. With one
+its jobs run elsewhere at once. What counts as proof is `leadership.liveness`'s: the processor had greeted, the
+connection closed, and its endpoint now refuses, or answers as another process. Its handlers died with it, so none runs
+beside the next attempt. Every replica watches: a leader that has just begun must not start without a greeting.
+
+A processor says its endpoint when it registers; one of 0.2.0 has none, nor has one that polls over HTTP.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from hascheduler.daemon.leadership.liveness import WaitForDeath
+from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced
+from hascheduler.mirror.changes import ProcessorGone, ProcessorSeen
+from hascheduler.model.processor import ProcessorRef
+
+log = structlog.get_logger(__name__)
+
+
+class ProcessorProbe:
+    """Owner of the watches, one a registered processor that has an endpoint. ``died`` gets what the core must see.
+
+    Ids are unique per process start: one that is dead stays dead, also where a beat that it wrote before arrives later.
+    """
+
+    def __init__(self, died: Callable[[ProcessorLost], None], wait_for_death: WaitForDeath) -> None:
+        self._died = died
+        self._wait_for_death = wait_for_death
+        self._beats: dict[str, int] = {}
+        self._endpoints: dict[str, str] = {}
+        self._dead: set[str] = set()
+        self._changed = asyncio.Event()
+
+    def seen(self, inputs: Sequence[Input]) -> None:
+        """What the core has just seen."""
+        for each in inputs:
+            match each:
+                case ProcessorSeen(processor) if processor.liveness_endpoint:
+                    self._watch(processor)
+                case ProcessorGone(processor_id):
+                    self._forget(processor_id)
+                case Resynced():
+                    for processor_id in list(self._endpoints):
+                        self._forget(processor_id)
+                case _:
+                    pass
+
+    async def run(self) -> None:
+        watches: dict[str, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
+                for processor_id in watches.keys() - self._endpoints.keys():
+                    watches.pop(processor_id).cancel()
+                for processor_id in self._endpoints.keys() - watches.keys():
+                    watch = self._prove(processor_id, self._endpoints[processor_id])
+                    watches[processor_id] = tasks.create_task(watch, name=f"watch {processor_id}")
+
+    def _watch(self, processor: ProcessorRef) -> None:
+        self._beats[processor.id] = processor.beat
+        if processor.id in self._dead:
+            self._died(ProcessorLost(processor.id, processor.beat))
+        elif processor.id not in self._endpoints:
+            self._endpoints[processor.id] = processor.liveness_endpoint
+            self._changed.set()
+
+    def _forget(self, processor_id: str) -> None:
+        self._beats.pop(processor_id, None)
+        self._dead.discard(processor_id)
+        if self._endpoints.pop(processor_id, None) is not None:
+            self._changed.set()
+
+    async def _prove(self, processor_id: str, endpoint: str) -> None:
+        await self._wait_for_death(processor_id, endpoint)
+        log.warning("processor_died", processor=processor_id, endpoint=endpoint)
+        self._dead.add(processor_id)
+        self._died(ProcessorLost(processor_id, self._beats[processor_id]))
