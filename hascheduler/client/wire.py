@@ -11,6 +11,89 @@ Json = Any
 """Whatever JSON can hold."""
 
 
+WindowBody = TypedDict("WindowBody", {"from": str, "to": str})
+
+
+CalendarUseBody = TypedDict(
+    "CalendarUseBody",
+    {"only": NotRequired[Sequence[str]], "except": NotRequired[Sequence[str]], "timezone": NotRequired[str | None]},
+)
+
+
+class CronPart(TypedDict):
+    type: Literal["cron"]
+    expression: str
+    timezone: NotRequired[str]
+
+
+class IntervalPart(TypedDict):
+    type: Literal["interval"]
+    every: str | float
+    anchor: NotRequired[str | None]
+
+
+class TimesPart(TypedDict):
+    type: Literal["times"]
+    at: Sequence[str]
+
+
+class OncePart(TypedDict):
+    type: Literal["once"]
+    at: str
+
+
+class AnyBody(TypedDict):
+    jitter: NotRequired[str | float]
+    start_at: NotRequired[str | None]
+    end_at: NotRequired[str | None]
+    max_fires: NotRequired[int | None]
+    exclude: NotRequired[Sequence[WindowBody]]
+    calendars: NotRequired[CalendarUseBody | None]
+    type: Literal["any"]
+    of: Sequence[CronPart | IntervalPart | TimesPart | OncePart]
+
+
+WindowResponse = TypedDict("WindowResponse", {"from": str, "to": str})
+
+
+CalendarUseResponse = TypedDict(
+    "CalendarUseResponse", {"only": Sequence[str], "except": Sequence[str], "timezone": str | None}
+)
+
+
+class CronPartResponse(TypedDict):
+    type: Literal["cron"]
+    expression: str
+    timezone: str
+
+
+class IntervalPartResponse(TypedDict):
+    type: Literal["interval"]
+    every: str
+    anchor: str
+
+
+class TimesPartResponse(TypedDict):
+    type: Literal["times"]
+    at: Sequence[str]
+
+
+class OncePartResponse(TypedDict):
+    type: Literal["once"]
+    at: str
+
+
+class AnyResponse(TypedDict):
+    jitter: str
+    start_at: str | None
+    end_at: str | None
+    max_fires: int | None
+    exclude: Sequence[WindowResponse]
+    calendars: CalendarUseResponse | None
+    type: Literal["any"]
+    of: Sequence[CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse]
+
+
 class AttemptName(TypedDict):
     job: str
     attempt: int
@@ -168,17 +251,6 @@ class CalendarPage(TypedDict):
     items: Sequence[CalendarResponse]
     next: str | None
     unreadable: NotRequired[Sequence[Unlisted]]
-
-
-CalendarUseBody = TypedDict(
-    "CalendarUseBody",
-    {"only": NotRequired[Sequence[str]], "except": NotRequired[Sequence[str]], "timezone": NotRequired[str | None]},
-)
-
-
-CalendarUseResponse = TypedDict(
-    "CalendarUseResponse", {"only": Sequence[str], "except": Sequence[str], "timezone": str | None}
-)
 
 
 CancelAnswer = Literal["cancelled", "already_running", "already_done"]
@@ -352,9 +424,6 @@ class CountsResponse(TypedDict):
     unstorable: int
 
 
-WindowBody = TypedDict("WindowBody", {"from": str, "to": str})
-
-
 class CronBody(TypedDict):
     jitter: NotRequired[str | float]
     start_at: NotRequired[str | None]
@@ -436,7 +505,7 @@ class GraphJobBody(TypedDict):
 
 
 class CreateScheduleBody(TypedDict):
-    trigger: CronBody | IntervalBody | TimesBody | OnceBody
+    trigger: CronBody | IntervalBody | TimesBody | OnceBody | AnyBody
     misfire: NotRequired[MisfireBody]
     overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"]]
     pause_after_failures: NotRequired[int | None]
@@ -463,9 +532,6 @@ class CriterionResponse(TypedDict):
     first: str
 
 
-WindowResponse = TypedDict("WindowResponse", {"from": str, "to": str})
-
-
 class CronResponse(TypedDict):
     jitter: str
     start_at: str | None
@@ -489,6 +555,13 @@ class KeyLimitBody(TypedDict):
     rate_limit: NotRequired[RateLimitBody | None]
 
 
+class UniqueBody(TypedDict):
+    by: NotRequired[Sequence[str] | None]
+    on_duplicate: NotRequired[Literal["keep_first", "replace", "debounce"] | None]
+    period: NotRequired[str | float | None]
+    max_wait: NotRequired[str | float | None]
+
+
 class RetryBody(TypedDict):
     attempts: NotRequired[int]
     lost_attempts: NotRequired[int]
@@ -506,6 +579,7 @@ class DefinitionBody(TypedDict):
     rate_limit: NotRequired[RateLimitBody | None]
     key_limits: NotRequired[Sequence[KeyLimitBody] | None]
     resources: NotRequired[Mapping[str, Any] | None]
+    unique: NotRequired[UniqueBody | None]
     retry: NotRequired[RetryBody]
     timeout: NotRequired[str | float | None]
     total_timeout: NotRequired[str | float | None]
@@ -521,6 +595,13 @@ class KeyLimitResponse(TypedDict):
     key: str
     max_concurrency: int | None
     rate_limit: RateLimitResponse | None
+
+
+class UniqueResponse(TypedDict):
+    by: Sequence[str]
+    on_duplicate: Literal["keep_first", "replace", "debounce"]
+    period: str | None
+    max_wait: str | None
 
 
 class RetryResponse(TypedDict):
@@ -542,6 +623,7 @@ class DefinitionResponse(TypedDict):
     rate_limit: RateLimitResponse | None
     key_limits: Sequence[KeyLimitResponse]
     resources: Mapping[str, int]
+    unique: UniqueResponse | None
     retry: RetryResponse
     timeout: str | None
     total_timeout: str | None
@@ -884,7 +966,7 @@ Power = Literal["read", "submit", "operate", "administer", "work"]
 
 class PreviewBody(TypedDict):
     name: NotRequired[str | None]
-    trigger: CronBody | IntervalBody | TimesBody | OnceBody
+    trigger: CronBody | IntervalBody | TimesBody | OnceBody | AnyBody
 
 
 class PreviewResponse(TypedDict):
@@ -940,7 +1022,7 @@ class RegisteredResponse(TypedDict):
 
 
 class ReplaceScheduleBody(TypedDict):
-    trigger: CronBody | IntervalBody | TimesBody | OnceBody
+    trigger: CronBody | IntervalBody | TimesBody | OnceBody | AnyBody
     misfire: NotRequired[MisfireBody]
     overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"]]
     pause_after_failures: NotRequired[int | None]
@@ -998,7 +1080,7 @@ class TemplateResponse(TypedDict):
 class ScheduleResponse(TypedDict):
     name: str
     rev: int
-    trigger: CronResponse | IntervalResponse | TimesResponse | OnceResponse
+    trigger: CronResponse | IntervalResponse | TimesResponse | OnceResponse | AnyResponse
     misfire: MisfireResponse
     overlap: Overlap
     pause_after_failures: int | None
