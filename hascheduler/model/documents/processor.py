@@ -33,7 +33,7 @@ def encode_processor(processor: ProcessorRef) -> dict[str, Any]:
         "parked": processor.parked,
         "resources": encode_resources(processor.resources),
         "registered_by": processor.registered_by,
-        "liveness_endpoint": processor.liveness_endpoint,
+        "liveness_endpoint": processor.liveness_endpoint or None,
     }
 
 
