@@ -142,6 +142,7 @@ PARTS = {
     "hascheduler.daemon.loop.feeder": _FOLD,
     "hascheduler.daemon.loop.inbox": _DECIDE,
     "hascheduler.daemon.loop.invariant_checker": _WAKE_CHECKS,
+    "hascheduler.daemon.loop.processor_probe": _WAKE_BEATS,
     "hascheduler.daemon.loop.recorder": _DECIDE,
     "hascheduler.daemon.loop.replica_heartbeat": _WAKE_BEATS,
     "hascheduler.daemon.loop.stepper": _DECIDE,

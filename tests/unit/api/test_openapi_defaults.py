@@ -31,6 +31,10 @@ TRIGGERS: list[dict[str, Any]] = [
     {"type": "once", "at": format_instant(NOW + 86_400_000)},
     {"type": "cron", "expression": "30 2 * * *", "calendars": {"only": ["days"]}},
     {"type": "cron", "expression": "30 2 * * *", "calendars": {"except": ["days"]}},
+    {
+        "type": "any",
+        "of": [{"type": "cron", "expression": "30 2 * * *"}, {"type": "cron", "expression": "0 11 * * sat"}],
+    },
 ]
 
 
@@ -118,7 +122,7 @@ PREPARED: dict[str, list[Prepare]] = {
     "resume_schedule": [with_schedule({}, paused=True)],
     "backfill_schedule": [with_schedule({"from": format_instant(NOW), "to": format_instant(NOW + 7_200_000)})],
     "preview_trigger": [told({"trigger": trigger}) for trigger in TRIGGERS],
-    "put_definition": [told({})],
+    "put_definition": [told({}), told({"unique": {}})],
     "put_lane": [told({})],
     "pause_all": [told({"because": "it burns"})],
     "put_calendar": [told({})],

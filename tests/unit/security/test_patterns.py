@@ -213,7 +213,8 @@ def _found() -> tuple[set[str], set[str], set[str]]:
                     named.add(f"{shown}:{node.name}.pattern")
                 if not isinstance(node, ast.Call):
                     continue
-                fields |= {ast.literal_eval(each.value) for each in node.keywords if each.arg == "pattern"}
+                if ast.unparse(node.func) != "replace":  # that is a trigger's pattern
+                    fields |= {ast.literal_eval(each.value) for each in node.keywords if each.arg == "pattern"}
                 if not _is_of_re(node.func):
                     continue
                 if id(node) in of_names and ast.unparse(node.func) == "re.compile":
