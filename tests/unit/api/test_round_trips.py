@@ -31,6 +31,15 @@ patterns = st.one_of(
     ),
     st.builds(lambda at: {"type": "once", "at": at}, instants),
 )
+parts = st.one_of(
+    patterns.filter(lambda pattern: pattern["type"] != "interval"),
+    st.builds(
+        lambda every, anchor: {"type": "interval", "every": every, "anchor": anchor},
+        st.sampled_from(["1m", "10m", "8h", "1d", "50d"]),
+        instants,
+    ),
+)
+several = st.builds(lambda of: {"type": "any", "of": of}, st.lists(parts, min_size=2, max_size=4, unique_by=repr))
 windows = st.lists(st.integers(0, 40), min_size=0, max_size=6, unique=True).map(
     lambda days: [
         {"from": format_instant(NOW + first * DAY_MS // 8), "to": format_instant(NOW + first * DAY_MS // 8 + 1)}
@@ -63,7 +72,7 @@ payloads = st.recursive(
 amounts = st.dictionaries(st.sampled_from(["cpu", "gpu", "a-b_1"]), st.integers(1, 10**9))
 bodies = st.fixed_dictionaries(
     {
-        "trigger": st.builds(lambda pattern, narrowing: {**pattern, **narrowing}, patterns, narrowings),
+        "trigger": st.builds(lambda pattern, narrowing: {**pattern, **narrowing}, patterns | several, narrowings),
         "job": st.fixed_dictionaries(
             {"definition": st.just("log"), "payload": payloads},
             optional={

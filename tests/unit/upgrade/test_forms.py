@@ -24,8 +24,10 @@ from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.verdict import decode_verdict, verdict_document
+from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.schema_version import NEWEST_VERSION, SchemaVersion, encode_schema_version, why_unreadable
+from hascheduler.model.trigger import AnyOf, Cron, Interval, Trigger
 from hascheduler.model.verdict import Verdict, VerdictRun
 from tests.factories import (
     NOW,
@@ -125,6 +127,39 @@ def test_a_mirror_quarantines_an_unknown_form_until_it_is_a_known_one(collection
     assert "form 2 is not known to this release; expected 1" in mirror.quarantine[collection, id]
     mirror.fold([Change(collection, Operation.PUT, id, fields)])
     assert set(mirror.nouns(collection)) == {id}
+    assert not mirror.quarantine
+
+
+_PARTS: list[dict[str, Any]] = [
+    {"type": "cron", "expression": "0 9 * * *", "timezone": "UTC"},
+    {"type": "interval", "every_ms": 60_000, "anchor_ms": 0},
+]
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        [*_PARTS, {"type": "of a later release"}],
+        [*_PARTS, {"type": "any", "of": _PARTS}],
+        [*_PARTS, {"type": "calendars", "trigger": _PARTS[0], "only": ["a"], "except": []}],
+        [*_PARTS, "0 9 * * *"],
+        _PARTS[:1],
+        _PARTS * 6,
+        {},
+        None,
+    ],
+)
+def test_a_trigger_of_several_patterns_is_set_aside_if_one_of_them_is_unknown(of: object) -> None:
+    mirror = Mirror()
+    stored = make_schedule(trigger=Trigger(AnyOf((Cron("0 9 * * *"), Interval(60_000, WallMs(0))))))
+    assert stored["trigger"] == {"type": "any", "of": _PARTS}
+    fields = {name: stored[name] for name in LEAN_FIELDS[Collection.SCHEDULES] if name in stored}
+    id = stored["_id"]
+    mirror.fold([Change(Collection.SCHEDULES, Operation.PUT, id, {**fields, "trigger": {"type": "any", "of": of}})])
+    assert not mirror.nouns(Collection.SCHEDULES)
+    assert set(mirror.quarantine) == {(Collection.SCHEDULES, id)}
+    mirror.fold([Change(Collection.SCHEDULES, Operation.PUT, id, fields)])
+    assert mirror.nouns(Collection.SCHEDULES)[id].trigger == decode_schedule(id, stored).trigger
     assert not mirror.quarantine
 
 
