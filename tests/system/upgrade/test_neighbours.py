@@ -85,7 +85,7 @@ async def test_both_releases_have_equal_mirrors_and_show_each_others_writes(
     fleet.assert_nothing_set_aside()
 
 
-async def test_a_release_without_calendars_sets_schedules_on_them_aside_and_leads_on(
+async def test_a_release_sets_schedules_aside_whose_triggers_it_does_not_know_and_leads_on(
     fleet: Fleet, previous: Release, present: Release
 ) -> None:
     fleet.release = previous
@@ -97,15 +97,19 @@ async def test_a_release_without_calendars_sets_schedules_on_them_aside_and_lead
     await fleet.schedule("tick", "250ms")
     days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
     await _written(fleet, "new", "PUT", "/v1/calendars/each-day", {"weekdays": days})
-    trigger = {"type": "interval", "every": "250ms", "calendars": {"only": ["each-day"]}}
-    body = {"name": "on-days", "trigger": trigger, "job": {"definition": "log", "target": "a"}}
-    await _written(fleet, "new", "POST", "/v1/schedules", body)
+    on_days = {"type": "interval", "every": "250ms", "calendars": {"only": ["each-day"]}}
+    # The nearest one is at most 20 s ahead.
+    several = {"type": "any", "of": [_cron("* * * * *"), _cron("* * * * * 20"), _cron("* * * * * 40")]}
+    unknown = {"on-days": on_days, "several": several}
+    for name, trigger in unknown.items():
+        body = {"name": name, "trigger": trigger, "job": {"definition": "log", "target": name}}
+        await _written(fleet, "new", "POST", "/v1/schedules", body)
 
-    async def is_set_aside() -> bool:
+    async def are_set_aside() -> bool:
         rows = (await fleet.cluster("old"))["quarantine"]
-        return [(row["collection"], row["id"]) for row in rows] == [("schedules", "on-days")]
+        return sorted((row["collection"], row["id"]) for row in rows) == [("schedules", name) for name in unknown]
 
-    await eventually(is_set_aside, "the release before sets it aside")
+    await eventually(are_set_aside, "the release before sets them aside")
     assert (await fleet.cluster("new"))["quarantine"] == []
     fired = len(fleet.nominal_times("tick"))
 
@@ -113,13 +117,17 @@ async def test_a_release_without_calendars_sets_schedules_on_them_aside_and_lead
         return len(fleet.nominal_times("tick")) > fired + 4
 
     await eventually(fires_on, "the other schedule fires on")
-    assert fleet.nominal_times("on-days") == []
+    assert [fleet.nominal_times(name) for name in unknown] == [[], []]
     await fleet.replicas["old"].terminate()
 
-    async def fires_on_days() -> bool:
-        return len(fleet.nominal_times("on-days")) > 4
+    async def all_fire() -> bool:
+        return len(fleet.nominal_times("on-days")) > 4 and len(fleet.nominal_times("several")) > 0
 
-    await eventually(fires_on_days, "the release that reads it fires it")
+    await eventually(all_fire, "the release that reads them fires them")
+
+
+def _cron(expression: str) -> dict[str, Any]:
+    return {"type": "cron", "expression": expression}
 
 
 def _as_shown_before(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
