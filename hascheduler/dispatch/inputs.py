@@ -63,7 +63,8 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorLost:
-    """The processor's heartbeat has not changed for the heartbeat timeout, on this replica's monotonic clock.
+    """The processor's heartbeat has not changed for the heartbeat timeout, on this replica's monotonic clock, or its
+    process is proved dead.
 
     ``beat`` is its last heartbeat: a later one brings the processor back.
     """

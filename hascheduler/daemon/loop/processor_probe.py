@@ -24,13 +24,14 @@ log = structlog.get_logger(__name__)
 class ProcessorProbe:
     """Owner of the watches, one a registered processor that has an endpoint. ``died`` gets what the core must see.
 
-    Ids are unique per process start: one that is dead stays dead, also where a beat that it wrote before arrives later.
+    Ids are unique per process start: one that is dead stays dead, also where a beat that it wrote before arrives later,
+    and after a fresh snapshot.
     """
 
     def __init__(self, died: Callable[[ProcessorLost], None], wait_for_death: WaitForDeath) -> None:
         self._died = died
         self._wait_for_death = wait_for_death
-        self._beats: dict[str, int] = {}
+        self._newest: dict[str, ProcessorRef] = {}
         self._endpoints: dict[str, str] = {}
         self._dead: set[str] = set()
         self._changed = asyncio.Event()
@@ -43,6 +44,7 @@ class ProcessorProbe:
                     self._watch(processor)
                 case ProcessorGone(processor_id):
                     self._forget(processor_id)
+                    self._dead.discard(processor_id)
                 case Resynced():
                     for processor_id in list(self._endpoints):
                         self._forget(processor_id)
@@ -62,7 +64,7 @@ class ProcessorProbe:
                     watches[processor_id] = tasks.create_task(watch, name=f"watch {processor_id}")
 
     def _watch(self, processor: ProcessorRef) -> None:
-        self._beats[processor.id] = processor.beat
+        self._newest[processor.id] = processor
         if processor.id in self._dead:
             self._died(ProcessorLost(processor.id, processor.beat))
         elif processor.id not in self._endpoints:
@@ -70,13 +72,18 @@ class ProcessorProbe:
             self._changed.set()
 
     def _forget(self, processor_id: str) -> None:
-        self._beats.pop(processor_id, None)
-        self._dead.discard(processor_id)
+        self._newest.pop(processor_id, None)
         if self._endpoints.pop(processor_id, None) is not None:
             self._changed.set()
 
     async def _prove(self, processor_id: str, endpoint: str) -> None:
         await self._wait_for_death(processor_id, endpoint)
-        log.warning("processor_died", processor=processor_id, endpoint=endpoint)
+        newest = self._newest.get(processor_id)
+        if newest is None:
+            return  # it deregistered, and then ended: the proof and the end of this watch come in the same turn
+        if newest.draining:
+            log.info("processor_ended", processor=processor_id, endpoint=endpoint)
+        else:
+            log.warning("processor_died", processor=processor_id, endpoint=endpoint)
         self._dead.add(processor_id)
-        self._died(ProcessorLost(processor_id, self._beats[processor_id]))
+        self._died(ProcessorLost(processor_id, newest.beat))

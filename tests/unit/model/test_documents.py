@@ -140,7 +140,7 @@ PAUSES = st.builds(StandingPause, NAME, INTEGER, COUNT.map(WallMs), NAME, st.non
 TOKENS = st.builds(Token, NAME, NAME, NAME, st.sampled_from(Role), NAME, WALL, NAME, st.none() | WALL, INTEGER)
 PROCESSORS = st.builds(
     ProcessorRef, NAME, NAME, NAME, st.frozensets(TEXT), INTEGER, INTEGER, st.booleans(), INTEGER, RESOURCES,
-    st.none() | NAME,
+    st.none() | NAME, st.just("") | NAME,
 )  # fmt: skip
 LEASES = st.builds(LeaseRecord, NAME, TEXT, INTEGER, INTEGER, TEXT, WALL, WALL, INTEGER, INTEGER)
 HEADS = st.builds(JournalHead, NAME, INTEGER, INTEGER, st.sampled_from(EntryKind), NAME, INTEGER)
