@@ -72,6 +72,35 @@ async def test_after_a_crash_before_the_last_insert_the_graph_is_completed(backe
     assert await applied(backend.claims, FIRST) == [DONE]
 
 
+@pytest.mark.parametrize("change", ["deleted", "created again", "paused"])
+async def test_of_a_fire_that_is_lost_between_its_inserts_nothing_is_left_to_run(backend: Backend, change: str) -> None:
+    await backend.schedules.create(graph())
+    of_second = f"{make_fire(2).job_id}.extract"
+    for id in (IDS["extract"], IDS["clean"], of_second):
+        await backend.jobs.submit(make_job(id, schedule_created_at_ms=NOW))
+    await _changed(backend, Collection.JOBS, IDS["extract"], state="running")
+    if change == "paused":
+        await _changed(backend, Collection.SCHEDULES, "tick", paused_at_ms=NOW + 5)
+    else:
+        await backend.schedules.delete("tick")
+    if change == "created again":
+        await backend.schedules.create(graph(now=WallMs(NOW + 90_000)))
+    for _ in range(2):
+        assert await applied(backend.claims, FIRST) == [LOST]
+        assert (await stored(backend, IDS["clean"]))["state"] == JobState.CANCELLED
+        assert (await stored(backend, IDS["extract"]))["cancel_requested_at_ms"] is not None
+    assert (await stored(backend, of_second))["state"] == JobState.PENDING
+    assert await backend.jobs.get(FIRST.job_id) is None
+
+
+async def test_a_graph_that_is_complete_runs_on_when_its_schedule_is_gone(backend: Backend) -> None:
+    await backend.schedules.create(graph())
+    await applied(backend.claims, FIRST)
+    await backend.schedules.delete("tick")
+    assert await applied(backend.claims, FIRST, make_fire(2)) == [DONE, LOST]
+    assert {(await stored(backend, id))["state"] for id in IDS.values()} == {"pending"}
+
+
 async def test_of_a_fire_that_is_refused_nothing_is_left_to_run(backend: Backend) -> None:
     await backend.schedules.create(graph())
     # An earlier schedule of that name has the id of one of them.
@@ -91,3 +120,11 @@ async def test_payloads_that_are_too_large_together_make_no_job_at_all(backend: 
     await backend.behind.insert(Collection.SCHEDULES, graph(payloads=payloads))
     assert await applied(backend.claims, FIRST) == [REFUSED]
     assert [await backend.jobs.get(id) for id in IDS.values()] == [None] * 4
+
+
+async def _changed(backend: Backend, collection: Collection, id: str, **fields: Any) -> None:
+    """Behind the ports' backs: put into a state that takes many steps otherwise."""
+    found = await backend.behind.find(collection, id)
+    assert found is not None
+    await backend.behind.delete(collection, id)
+    await backend.behind.insert(collection, {**found, **fields})

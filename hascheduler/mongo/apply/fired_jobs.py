@@ -2,7 +2,8 @@
 
 Where a fire makes a graph of jobs, all but the last are inserted first, in an order in which each comes after those
 that it waits for, and the last one when all of these are there: its insert is the fire, so after a crash between the
-two the same decision completes the graph. Of a fire that is refused, nothing is left to run.
+two the same decision completes the graph. Of a fire that is refused, or lost as its schedule was edited or deleted
+between the two, nothing is left to run.
 
 A job's trace begins here: a repeated insert makes a second span, and only the span of the job that was inserted
 ends, and is exported.
@@ -20,7 +21,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import new_fired_jobs
 from hascheduler.model.documents.job import MADE_BY_FIELDS, maker_of, new_job_document
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import NewJob, ScheduleId
+from hascheduler.model.job import NewJob, ScheduleId, is_before_last
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document
 from hascheduler.mongo.state_updates import cancelled, claimed_fields
@@ -105,6 +106,28 @@ class FiredJobs:
         for settlement in (Settlement.UNKNOWN, Settlement.REFUSED):  # refused, if any of them is
             kept_back |= {key[0]: settlement for key in documents if settled[key] is settlement}
         return kept_back
+
+    async def cancel_incomplete(self, lost: Sequence[Fire], at_ms: WallMs) -> None:
+        """Cancel what is there of the graphs of fires that will not be, except of those that happened all the same.
+
+        Which jobs a graph had, only their ids say: the schedule is gone, or another one by now.
+        """
+        # Refs follow a dot, and "/" is the character after it.
+        ranges = [{"_id": {"$gte": fire.job_id, "$lt": f"{fire.job_id}/"}} for fire in lost]
+        with faults("look for jobs of fires that are lost"):
+            found = await self._jobs.find({"$or": ranges}, MADE_BY_FIELDS).to_list(None)
+        makers = {document["_id"]: maker_of(document) for document in found}
+        by_id = {fire.job_id: fire for fire in lost}
+        ids = [
+            id
+            for id, maker in makers.items()
+            if is_before_last(id)
+            and (last := id.rpartition(".")[0]) in by_id
+            and _may_have_fired(maker, by_id[last])
+            and not (last in makers and _is_same(maker, makers[last]))
+        ]
+        if ids:
+            await self._cancel(ids, at_ms)
 
     async def _cancel(self, ids: Sequence[str], at_ms: WallMs) -> None:
         """Cancel the jobs of graphs whose last jobs can't be: nothing of them is to run."""

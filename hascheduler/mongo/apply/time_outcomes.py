@@ -74,6 +74,9 @@ class TimeOutcomeWriter:
             schedules = await self._read_schedules({outcome.schedule for outcome in outcomes})
             sequences = await self._cursor_steps(schedules, outcomes)
             steps = {outcome: step for sequence in sequences for outcome, step in sequence.links}
+            lost = [each for each, step in steps.items() if isinstance(each, Fire) and step is CursorStep.OTHER]
+            if lost:
+                await self._jobs.cancel_incomplete(lost, at_ms)
             settled |= {outcome: SETTLEMENT_OF[step] for outcome, step in steps.items() if step in SETTLEMENT_OF}
             # Rare: only when an entry is applied again.
             before = [

@@ -21,8 +21,11 @@ from hascheduler.model.documents.job import maker_of, new_job_document
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_fire_counts, encode_missed, unstorable_of
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
 from hascheduler.model.instants import WallMs, to_datetime
+from hascheduler.model.job import JobState, Move, is_before_last
 from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
+from hascheduler.ports import AttemptOutcome
 from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.state_updates import may, to_terminal
 from hascheduler.testing.memory.storable import stored_form
 
 
@@ -38,6 +41,8 @@ def apply_time_outcomes(
     for name, of_one in of_schedule.items():
         written = {outcome for outcome in of_one if _is_written(database, outcome)}
         for outcome, step in cursor_steps(database.find(Collection.SCHEDULES, name), of_one, written).links:
+            if step is CursorStep.OTHER and isinstance(outcome, Fire):
+                _cancel_incomplete(database, outcome, at_ms, kept_ms)
             settled[outcome] = _carry_out(database, outcome, step, at_ms, kept_ms)
     return settled
 
@@ -98,6 +103,21 @@ def _write(database: MemoryDatabase, outcome: TimeOutcome, at_ms: WallMs, kept_m
     at = outcome.nominal_ms
     _record(database, outcome, VerdictRun(outcome.schedule, Verdict.UNSTORABLE, at, at, 1), at_ms, kept_ms)
     return Settlement.REFUSED
+
+
+def _cancel_incomplete(database: MemoryDatabase, lost: Fire, at_ms: WallMs, kept_ms: int) -> None:
+    """Cancel what is there of the graph of a fire that will not be, unless it happened all the same."""
+    if _is_fired(database, lost):
+        return
+    for job in list(database.documents(Collection.JOBS)):
+        id = str(job["_id"])
+        if not is_before_last(id) or id.rpartition(".")[0] != lost.job_id or not _is_of(job, lost):
+            continue
+        if may(Move.CANCEL, job):
+            end = AttemptOutcome(JobState.CANCELLED)
+            database.update(Collection.JOBS, job, to_terminal(job, end, end.state.value, at_ms, kept_ms=kept_ms))
+        elif may(Move.STOP, job) and job.get("cancel_requested_at_ms") is None:
+            database.update(Collection.JOBS, job, {"cancel_requested_at_ms": at_ms, "rev": job["rev"] + 1})
 
 
 def _is_of_another(database: MemoryDatabase, document: Document) -> bool:
