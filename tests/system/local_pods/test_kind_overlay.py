@@ -16,6 +16,7 @@ REACHED = [
     ("scheduler", "mongodb", 27017, True),
     ("scheduler", "rabbitmq", 5672, True),
     ("scheduler", "scheduler", 7070, True),
+    ("scheduler", "processor", 7070, True),
     ("scheduler", "scheduler", 8080, False),
     ("scheduler", "processor", 9090, False),
     ("scheduler", "rabbitmq", 15692, False),
@@ -24,6 +25,7 @@ REACHED = [
     ("processor", "scheduler", 7070, False),
     ("processor", "scheduler", 8080, False),
     ("processor", "processor", 9090, False),
+    ("processor", "processor", 7070, False),
     ("rabbitmq", "mongodb", 27017, False),
     ("mongodb", "rabbitmq", 5672, False),
 ]

@@ -17,6 +17,8 @@ AMQP = -1
 NEEDED = (
     # A standby watches the leader's process: else a takeover waits for the lease to run out.
     (SCHEDULER, SCHEDULER, 7070),
+    # A scheduler watches the processors': else their jobs wait for the heartbeat timeout.
+    (SCHEDULER, PROCESSOR, 7070),
     (SCHEDULER, MONGODB, 27017),
     (PROCESSOR, MONGODB, 27017),
     (BOOTSTRAP, MONGODB, 27017),
@@ -42,6 +44,10 @@ DENIED = (
     (STRANGER, RABBITMQ, AMQP),
     (PROCESSOR, SCHEDULER, 7070),
     (PROCESSOR, PROCESSOR, 9090),
+    (PROCESSOR, PROCESSOR, 7070),
+    (STRANGER, PROCESSOR, 7070),
+    (INTERNET, PROCESSOR, 7070),
+    (SCHEDULER, PROCESSOR, 9090),
     (RABBITMQ, MONGODB, 27017),
     (BOOTSTRAP, RABBITMQ, AMQP),
     (MONGODB, INTERNET, 443),

@@ -27,7 +27,7 @@ NAMES: Reach = {("dns", 53), ("dns of the node", 53)}
 WEBHOOKS: Reach = {(end, port) for end in ("the internet", "the internet of IPv6") for port in (80, 443)}
 TRACES: Reach = {("monitoring", 4318)}
 NEEDED: dict[str, Reach] = {
-    "scheduler": {("scheduler", 7070), ("mongodb", 27017), ("rabbitmq", "amqp"), *NAMES},
+    "scheduler": {("scheduler", 7070), ("processor", 7070), ("mongodb", 27017), ("rabbitmq", "amqp"), *NAMES},
     "processor": {("mongodb", 27017), ("rabbitmq", "amqp"), *NAMES},
     "mongodb": {("mongodb", 27017), *NAMES},
     "rabbitmq": set(),
