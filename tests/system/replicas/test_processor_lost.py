@@ -1,6 +1,8 @@
 """What becomes of the jobs of a processor that dies, pauses, or leaves."""
 
+import json
 import signal
+from pathlib import Path
 from typing import Any
 
 from tests.system.processes import Processes, eventually
@@ -28,6 +30,46 @@ async def test_a_dead_processors_job_runs_elsewhere_with_the_next_attempt(proces
     await processes.processor("second")
     job = await _in_state(processes, job_id, "succeeded")
     assert job["attempt"] == 2
+    assert [attempt["outcome"] for attempt in job["attempts"]] == ["lost", "succeeded"]
+
+
+def _logged(folder: Path, name: str, event: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (folder / f"{name}.err").read_text().splitlines() if line.startswith("{")]
+    return [line for line in lines if line["event"] == event]
+
+
+PATIENT = "10m"
+"""No heartbeat that stands still is noticed within such a test."""
+
+
+async def test_the_job_of_a_processor_whose_process_is_proved_dead_does_not_wait_for_the_heartbeat_timeout(
+    processes: Processes,
+) -> None:
+    await processes.replica("one", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
+    first = await processes.processor("first", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
+    job_id = await _submit(processes, 3)
+    await _in_state(processes, job_id, "running")
+    await first.kill()
+    await processes.processor("second", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
+    job = await _in_state(processes, job_id, "succeeded")
+    assert job["attempt"] == 2
+    assert [attempt["outcome"] for attempt in job["attempts"]] == ["lost", "succeeded"]
+    assert len(_logged(processes.folder, "one", "processor_died")) == 1
+    assert _logged(processes.folder, "one", "processor_lost") == []
+
+
+async def test_the_next_leader_has_the_proof_too(processes: Processes) -> None:
+    await processes.replica("one", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
+    await processes.replica("two", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
+    leader, term = await processes.leader()
+    first = await processes.processor("first", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
+    job_id = await _submit(processes, 3)
+    await _in_state(processes, job_id, "running")
+    await first.kill()
+    await leader.kill()
+    await processes.leader(not_in_term=term)
+    await processes.processor("second", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
+    job = await _in_state(processes, job_id, "succeeded")
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["lost", "succeeded"]
 
 
@@ -63,6 +105,7 @@ async def test_a_leaving_processor_finishes_what_runs_and_gives_back_the_rest(pr
     assert job["attempt"] == 1
     await processes.processor("second")
     await _in_state(processes, waiting, "succeeded")
+    assert _logged(processes.folder, "one", "processor_died") == []
 
 
 async def test_a_drain_that_takes_too_long_gives_the_running_job_back(processes: Processes) -> None:
@@ -74,6 +117,7 @@ async def test_a_drain_that_takes_too_long_gives_the_running_job_back(processes:
     await processes.processor("second")
     job = await _in_state(processes, job_id, "succeeded")
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["given_back", "succeeded"]
+    assert _logged(processes.folder, "one", "processor_died") == []
 
 
 async def test_a_running_job_is_cancelled_by_notice(processes: Processes) -> None:
