@@ -11,7 +11,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
-from hascheduler.model.trigger import Interval, Trigger, Window
+from hascheduler.model.trigger import AnyOf, Cron, Interval, Pattern, Times, Trigger, Window
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.triggers import next_nominal
 from tests.unit.dispatch.chance import Chance
@@ -77,7 +77,11 @@ class Timetable:
         return now
 
     def _trigger(self, now: WallMs) -> Trigger:
-        pattern = Interval(self.chance.among(EVERY_MS), wall(0))
+        # The times of the last are nearer to each other than the jitter, and some are of two of its patterns.
+        listed = Times((WallMs(now + 1_100), WallMs(now + 2_000), WallMs(now + 2_250)))
+        several = AnyOf((Interval(2_000, wall(0)), Cron("* * * * * */3"), listed))
+        plain: list[Pattern] = [Interval(every_ms, wall(0)) for every_ms in EVERY_MS]
+        pattern = self.chance.among([*plain, several])
         window = Window(WallMs(now + 1_500), WallMs(now + 4_000))
         jitter_ms = self.chance.among([0, 0, 300])
         return Trigger(pattern, jitter_ms=jitter_ms, exclude=self.chance.among([(), (), (window,)]))
@@ -161,10 +165,16 @@ class Timetable:
                 return  # what becomes of them is settled when it is resumed
             # A run of excluded times is recorded when its window is over.
             through_ms = horizon - 2_500 if is_open and stretch.trigger.exclude else horizon
-            nominal_ms = next_nominal(stretch.trigger, stretch.since_ms)
+            nominal_ms = _next_of_any(stretch.trigger, stretch.since_ms)
             while nominal_ms is not None and nominal_ms <= min(through_ms, stretch.through_ms or through_ms):
                 yield nominal_ms, stretch
-                nominal_ms = next_nominal(stretch.trigger, nominal_ms)
+                nominal_ms = _next_of_any(stretch.trigger, nominal_ms)
 
     def _runs(self, name: str) -> list[VerdictRun]:
         return [run for (schedule, _), run in self.database.passed_over.items() if schedule == name]
+
+
+def _next_of_any(trigger: Trigger, after_ms: int) -> WallMs | None:
+    """The nearest of the times that each of its patterns names by itself."""
+    found = (next_nominal(replace(trigger, pattern=part), after_ms) for part in trigger.parts)
+    return min((nominal_ms for nominal_ms in found if nominal_ms is not None), default=None)
