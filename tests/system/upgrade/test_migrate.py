@@ -222,7 +222,7 @@ async def test_a_database_of_the_previous_release_needs_little(
     fleet.release = present
     missing = [
         *({"kind": "collection", "name": name} for name in _NEW),
-        *({"kind": "index", "name": f"jobs.{name}"} for name in (*_LISTS, "depends_on")),
+        *({"kind": "index", "name": f"jobs.{name}"} for name in (*_LISTS, "unique_key", "depends_on")),
         {"kind": "index", "name": "verdicts.verdict_decided"},
     ]
     superseded = [{"kind": "superseded", "name": f"jobs.{name}"} for name in SUPERSEDED[Collection.JOBS]]
