@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.mirror.changes import JobGone, JobSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
 from hascheduler.model.documents.job import decode_job
@@ -14,10 +15,12 @@ from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.job_graph import graph_order
 from hascheduler.model.schedule import GraphJob, JobGraph
 from hascheduler.model.verdict import Verdict
+from hascheduler.ports import AttemptOutcome
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, REFUSED, applied
-from tests.contract.job_states import stored
+from tests.contract.job_states import dispatch, finish, start, stored
 from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
+from tests.unit.dispatch.scene import Scene, processors
 
 pytestmark = on("memory", "pymongo", "motor")
 
@@ -70,6 +73,32 @@ async def test_after_a_crash_before_the_last_insert_the_graph_is_completed(backe
     assert [(await stored(backend, id))["state"] for id in IDS.values()].count("pending") >= 3
     assert (await stored(backend, left.id))["state"] == state
     assert await applied(backend.claims, FIRST) == [DONE]
+
+
+@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.FAILED])
+async def test_what_ended_before_the_last_insert_counts_for_the_last_job(backend: Backend, state: JobState) -> None:
+    document = await backend.schedules.create(graph())
+    assert document is not None
+    for id in (IDS["extract"], IDS["clean"], IDS["enrich"]):
+        await backend.jobs.submit(make_job(id, schedule_created_at_ms=NOW))
+        ends_as = state if id == IDS["enrich"] else JobState.SUCCEEDED
+        await dispatch(backend, id)
+        await start(backend, id)
+        await finish(backend, id, outcome=AttemptOutcome(ends_as, error="it broke" if ends_as is state else None))
+    assert await applied(backend.claims, FIRST) == [DONE]
+    # A leader that never saw the others live: it has them read, and each end arrives as if it had ended now.
+    scene = Scene(*processors("p1"))
+    last = decode_job(FIRST.job_id, await stored(backend, FIRST.job_id))
+    asked = scene.at(1, JobSeen(last)).refetch
+    assert set(asked) == set(last.waits_for)
+    ends = [JobGone(id, JobState((await stored(backend, id))["state"])) for id in asked]
+    decisions = scene.at(2, *ends).decisions
+    assert await applied(backend.claims, *decisions) == [DONE]
+    ended = await stored(backend, FIRST.job_id)
+    if state is JobState.SUCCEEDED:
+        assert (ended["state"], ended["processor"]) == ("dispatched", "p1")
+    else:
+        assert (ended["state"], ended["error"]) == ("failed", f"its dependency {IDS['enrich']} failed")
 
 
 @pytest.mark.parametrize("change", ["deleted", "created again", "paused"])

@@ -130,6 +130,47 @@ def _cron(expression: str) -> dict[str, Any]:
     return {"type": "cron", "expression": expression}
 
 
+async def test_a_release_without_graphs_sets_schedules_of_several_jobs_aside_and_leads_on(
+    fleet: Fleet, previous: Release, present: Release
+) -> None:
+    fleet.release = previous
+    await fleet.replica("old")
+    await fleet.leader()
+    fleet.release = present
+    await fleet.replica("new")
+    await fleet.processor("worker")
+    await fleet.schedule("tick", "250ms")
+    jobs = [
+        {"ref": "first", "definition": "log", "target": "a"},
+        {"ref": "last", "definition": "log", "target": "b", "depends_on": ["first"]},
+    ]
+    body = {"name": "graph", "trigger": {"type": "interval", "every": "250ms"}, "jobs": jobs}
+    await _written(fleet, "new", "POST", "/v1/schedules", body)
+
+    async def is_set_aside() -> bool:
+        rows = (await fleet.cluster("old"))["quarantine"]
+        return [(row["collection"], row["id"]) for row in rows] == [("schedules", "graph")]
+
+    await eventually(is_set_aside, "the release before sets it aside")
+    assert (await fleet.cluster("new"))["quarantine"] == []
+    fired = len(fleet.nominal_times("tick"))
+
+    async def fires_on() -> bool:
+        return len(fleet.nominal_times("tick")) > fired + 4
+
+    await eventually(fires_on, "the other schedule fires on")
+    assert not any(job.startswith("fire:graph:") for job in fleet.effects())
+    await fleet.replicas["old"].terminate()
+
+    async def fires_graphs() -> bool:
+        done = set(fleet.effects())
+        last = {job for job in done if job.startswith("fire:graph:") and not job.endswith(".first")}
+        assert {f"{job}.first" for job in last} <= done
+        return len(last) > 4
+
+    await eventually(fires_graphs, "the release that reads it fires it")
+
+
 def _as_shown_before(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     """``after`` without what the release before does not show, of its verdicts, retries and triggers too."""
     shown = {name: after[name] for name in before}

@@ -25,7 +25,9 @@ from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.verdict import decode_verdict, verdict_document
 from hascheduler.model.instants import WallMs
+from hascheduler.model.job_graph import graph_order
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.schedule import GraphJob, JobGraph
 from hascheduler.model.schema_version import NEWEST_VERSION, SchemaVersion, encode_schema_version, why_unreadable
 from hascheduler.model.trigger import AnyOf, Cron, Interval, Trigger
 from hascheduler.model.verdict import Verdict, VerdictRun
@@ -40,6 +42,7 @@ from tests.factories import (
     make_processor,
     make_replica,
     make_schedule,
+    make_template,
     make_tenant,
     make_token,
 )
@@ -173,6 +176,17 @@ def test_a_change_to_another_form_is_noticed_in_a_patch() -> None:
     mirror.fold([Change(Collection.JOBS, Operation.PATCH, "a", {"v": 2, "priority": "high", "rev": 3})])
     assert not mirror.nouns(Collection.JOBS)
     assert (Collection.JOBS, "a") in mirror.quarantine
+
+
+def test_a_schedule_of_several_jobs_has_nothing_where_a_release_before_reads_the_only_one() -> None:
+    plain = make_template()
+    jobs = (GraphJob("first", (), plain), GraphJob("last", ("first",), plain))
+    made = JobGraph(jobs, graph_order([(job.ref, job.depends_on) for job in jobs]))
+    stored = make_schedule(graph=made, template=plain, payload=None)
+    assert stored["v"] == NEWEST_VERSION
+    assert decode_schedule("tick", stored).graph == made
+    # 0.2.0 demands a definition there, so it sets the schedule aside.
+    assert set(stored["job"]) == {"tenant", "jobs"}
 
 
 def test_the_form_costs_a_job_seven_bytes() -> None:
