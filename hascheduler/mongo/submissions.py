@@ -194,7 +194,7 @@ class Submissions:
                 else:
                     met = Submission(SubmitAnswer.NEW, document)
                 if met is not None:
-                    if met.answer is not SubmitAnswer.OTHER:
+                    if met.answer is SubmitAnswer.NEW:  # of equal submits, only the one that made the job replaces
                         await self._cancel(replaced, str(met.document["_id"]), job.submitted_at_ms)
                     return met
                 job = await self._take_unique_key(job, replaced)
