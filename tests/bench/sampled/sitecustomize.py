@@ -40,6 +40,8 @@ def sample_stacks(path: Path) -> None:
     """From now on, after each `INTERVAL_S` of CPU, a stack is added to that file."""
     # It stays open for as long as the process lives: the handler writes to its descriptor.
     file = path.open("ab", buffering=0)
+    # What faulthandler restores when the interpreter ends, before the timer does: the default would kill the process.
+    signal.signal(signal.SIGPROF, signal.SIG_IGN)
     faulthandler.register(signal.SIGPROF, file, all_threads=False, chain=False)
     shallow_us, deep_us = _sample_us(0), _sample_us(_DEPTH)
     frame_us = max(0.0, deep_us - shallow_us) / _DEPTH

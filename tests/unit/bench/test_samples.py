@@ -36,6 +36,9 @@ burn(0.3, own)
 time.sleep(0.05)
 """
 
+LATE = "class Kept: pass\nKept.all = [Kept() for _ in range(500_000)]"
+"""Most of its CPU is spent after the interpreter has begun to end."""
+
 SLEEPER = "import asyncio, uvloop; uvloop.run(asyncio.sleep(0))"
 
 TEXT = f"""\
@@ -63,6 +66,10 @@ def test_a_known_burner_is_charged_with_what_it_burns(tmp_path: Path) -> None:
     coding, own = phase.shares[CODING], phase.shares[OWN]
     assert coding + own > 0.5 * 0.9 / INTERVAL_S
     assert 0.5 < coding / (coding + own) < 0.8
+
+
+def test_sampling_does_not_kill_a_process_that_is_ending(tmp_path: Path) -> None:
+    assert sampled(tmp_path / "samples", LATE).mark().stacks_bytes > 0
 
 
 def test_the_price_of_sampling_is_told(tmp_path: Path) -> None:
