@@ -196,6 +196,8 @@ class Dispatcher:
             case JobSeen(job):
                 self._ledger.job_seen(job)
                 self._jobs.put(job)
+            case JobGone(job_id, None) if self._ledger.has_yet_to_insert(job_id):
+                pass  # what was read is older than the insert of the job; its slot and locks stay held
             case JobGone():
                 self._state.job_gone(seen, now)
             case ScheduleSeen(schedule):

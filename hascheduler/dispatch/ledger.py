@@ -40,6 +40,7 @@ class _Promise:
     promised_at_ms: WallMs
     retried: bool = False
     made: bool = False
+    refused: bool = False
     cursor_seen: bool = False
 
 
@@ -108,6 +109,18 @@ class Ledger:
         if move is not None:
             self._fulfil(move)
 
+    def has_yet_to_insert(self, job_id: str) -> bool:
+        """A read found no such job: whether that is older than the insert which a promised fire stands for.
+
+        An edit may overtake a fire, and the same time be decided again while the job of the lost one is being read.
+        Where the job was there and is gone indeed, deciding the fire again, as it is overdue, ends the promise.
+        """
+        fire = self._fires.get(job_id)
+        if fire is None or self._promises[fire].refused:
+            return False
+        self._promises[fire].made = False
+        return True
+
     def schedule_seen(self, schedule: ScheduleRef) -> None:
         for nominal_ms, outcome in list(self._outcomes_of.get(schedule.name, {}).items()):
             if nominal_ms <= schedule.cursor_ms:
@@ -132,7 +145,7 @@ class Ledger:
             return False
         if settlement is Settlement.REFUSED:
             # There will be no job to see; the stream has yet to show the cursor.
-            promise.made = True
+            promise.made = promise.refused = True
             if promise.retried:
                 self._fulfil(decision)
             else:

@@ -15,9 +15,10 @@ from hascheduler.mirror.changes import (
 )
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.fired_job import fired_job
+from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_schedule, wall
-from tests.unit.dispatch.scene import ECHO_MS, Scene, echo, jobs, processors, settled
+from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, Scene, echo, jobs, processors, settled
 
 # Who decides
 
@@ -128,6 +129,22 @@ def test_a_fire_that_lost_after_its_job_was_promised_has_the_job_read() -> None:
     assert scene.at(1_150).decisions == ()
     scene.at(1_200, JobGone(first.job_id))
     assert scene.at(1_200 + 2 * ECHO_MS).decisions == ()
+
+
+def test_what_was_read_of_a_lost_fire_frees_no_slot_of_the_same_fire_decided_again() -> None:
+    """An edit overtakes the fire: it is lost, its job is read, and meanwhile the same time is decided again."""
+    schedule = make_schedule("s", every_ms=60_000)
+    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=1))
+    first, dispatch = scene.at(60_000).decisions
+    assert isinstance(first, Fire)
+    edited = replace(schedule, rev=2, since_ms=WallMs(schedule.since_ms + 1))
+    lost = scene.at(60_100, ScheduleSeen(edited), *settled([first, dispatch], Settlement.LOST))
+    assert lost.refetch == (first.job_id,)
+    again = (*lost.decisions, *scene.at(60_100 + DOUBT_MS).decisions)
+    assert [type(decision) for decision in again] == [Fire, Dispatch]
+    step = scene.at(60_200 + DOUBT_MS, JobGone(first.job_id), *jobs(make_job("j")))
+    assert step.decisions == ()
+    assert scene.core.occupants("p") == [first.job_id]
 
 
 def test_a_step_is_bounded_and_the_rest_follows_at_once() -> None:
