@@ -220,9 +220,10 @@ async def test_a_database_of_the_previous_release_needs_little(
     await fleet.replicas["old"].terminate()
     before = await _stored(fleet)
     fleet.release = present
+    indexes = (*_LISTS, "unique_key", "depends_on")
     missing = [
         *({"kind": "collection", "name": name} for name in _NEW),
-        *({"kind": "index", "name": f"jobs.{name}"} for name in (*_LISTS, "unique_key", "depends_on")),
+        *({"kind": "index", "name": f"jobs.{name}"} for name in indexes),
         {"kind": "index", "name": "verdicts.verdict_decided"},
     ]
     superseded = [{"kind": "superseded", "name": f"jobs.{name}"} for name in SUPERSEDED[Collection.JOBS]]
@@ -231,7 +232,7 @@ async def test_a_database_of_the_previous_release_needs_little(
     assert status == 0
     assert out == (
         "".join(f"would create the collection {name}\n" for name in _NEW)
-        + "".join(f"would build the index jobs.{name}\n" for name in (*_LISTS, "depends_on"))
+        + "".join(f"would build the index jobs.{name}\n" for name in indexes)
         + "would build the index verdicts.verdict_decided\n"
         + "".join(f"would drop the index {step['name']}\n" for step in superseded)
         + f"{fleet.database_name} said no schema version, and would have 1\n"
