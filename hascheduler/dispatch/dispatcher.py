@@ -174,6 +174,9 @@ class Dispatcher:
             decisions += self._times.take_counts(now)
             if self._dispatching:
                 decisions += self._dispatches(now)
+            for job_id in self._ledger.take_new_fires():
+                self._jobs.reconsider(job_id)
+            self._ledger.handed_out(decisions)
             self._sends += self._jobs.take_cancel_notices()
             self._refetch |= dict.fromkeys(self._jobs.unknown_dependencies())
         else:
@@ -249,6 +252,8 @@ class Dispatcher:
                 self._forget()
 
     def _settle(self, decision: Decision, settlement: Settlement, now: WallMs) -> None:
+        if not self._ledger.came_back(decision):
+            return
         is_over = self._ledger.settle(decision, settlement)
         if isinstance(decision, Fire | RecordVerdict):
             self._times.settled(decision, settlement, now + self._config.doubt_ms)

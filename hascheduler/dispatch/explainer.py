@@ -129,6 +129,9 @@ class Explainer:
         if job.limit_keys is None:
             because = "it was made a moment ago, and its values at the keys of its definition are not read yet"
             blocks.append(Block(BlockReason.KEY, because, "when it has been read"))
+        elif self._jobs.is_out_of_reach(job.id):
+            because = "it was made a moment ago, and has not been read yet"
+            blocks.append(Block(BlockReason.IN_DOUBT, because, "when it has been read"))
         for rule, at_ms, why in (
             (BlockReason.NOT_BEFORE, job.not_before_ms, "it is not to run before"),
             (BlockReason.BACKOFF, job.retry_at_ms, f"{_ended(job)}, and the next comes at"),

@@ -14,6 +14,7 @@ Nor is a move lost whose job exists only as the promise of a fire: where the end
 are applied again, by this leader or by a successor, and the job will hold its slot then.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hascheduler.dispatch.decisions import (
@@ -52,7 +53,9 @@ class Ledger:
         self._fires: dict[str, Fire] = {}
         self._outcomes_of: dict[str, dict[WallMs, TimeOutcome]] = {}
         self._counts: dict[str, CountFailures] = {}
+        self._new_fires: dict[str, None] = {}
         self._settled: list[Decision] = []
+        self._under_way: dict[Decision, int] = {}
 
     def __len__(self) -> int:
         return len(self._promises)
@@ -69,6 +72,19 @@ class Ledger:
     def unseen_fires(self) -> list[str]:
         """The ids of the jobs that exist only as promises."""
         return [job_id for job_id in self._fires if self.is_unseen_fire(job_id)]
+
+    def is_out_of_reach(self, job_id: str) -> bool:
+        """Whether the job exists only as the promise of a fire of an earlier step: see `take_new_fires`."""
+        return self.is_unseen_fire(job_id) and job_id not in self._new_fires
+
+    def take_new_fires(self) -> list[str]:
+        """The jobs of the fires that were promised since the last call.
+
+        Until then a dispatch may ride with the fire, which carries out both or none. Afterwards it would be a decision
+        about a job that is perhaps made by another leader, or never.
+        """
+        job_ids, self._new_fires = list(self._new_fires), {}
+        return job_ids
 
     def moves(self) -> list[str]:
         return list(self._moves)
@@ -91,6 +107,7 @@ class Ledger:
             case Fire() | RecordVerdict():
                 if isinstance(decision, Fire):
                     self._fires[decision.job_id] = decision
+                    self._new_fires[decision.job_id] = None
                 self._outcomes_of.setdefault(decision.schedule, {})[decision.nominal_ms] = decision
             case CountFailures():
                 self._counts[decision.schedule] = decision
@@ -163,6 +180,22 @@ class Ledger:
             self._fulfil_outcome(promise)
         return False
 
+    def handed_out(self, decisions: Iterable[Decision]) -> None:
+        """They are on their way to be applied, one more time each."""
+        for decision in decisions:
+            self._under_way[decision] = self._under_way.get(decision, 0) + 1
+
+    def came_back(self, decision: Decision) -> bool:
+        """It was applied once; whether it is not on its way another time.
+
+        What is decided again, overdue or after an edit, may equal a decision that was still on its way. Where that one
+        is lost, the later one need not be; where it is done, it had no majority behind it. So the last one counts.
+        """
+        left = self._under_way.pop(decision, 0) - 1
+        if left > 0:
+            self._under_way[decision] = left
+        return left <= 0
+
     def is_retried(self, decision: Decision) -> bool:
         """Whether the decision was promised, did not come back, and was decided again."""
         promise = self._promises.get(decision)
@@ -193,7 +226,9 @@ class Ledger:
 
     def clear(self) -> None:
         """Forget all promises, without settling them."""
-        for table in (self._promises, self._moves, self._fires, self._outcomes_of, self._counts):
+        for table in (
+            self._promises, self._moves, self._fires, self._outcomes_of, self._counts, self._new_fires, self._under_way
+        ):  # fmt: skip
             table.clear()
         self._settled.clear()
 

@@ -3,12 +3,26 @@
 DONE when the document shows that this decision was carried out, now or earlier; UNKNOWN when it still could be (the
 write met the document in between two other changes, so it is to be tried again); LOST otherwise: another writer was
 first, or the job is gone.
+
+A first attempt may be promised on top of the fire that makes its job, in the same batch: it *rides* with the fire. It
+is carried out by the insert of the job, or not at all. Otherwise a leader that was deposed could meet, late, a job that
+its successor has made for the same nominal time, and hand out what the successor does not know of.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hascheduler.dispatch.decisions import Cancel, Dispatch, Fail, JobMove, Requeue, Settlement, attempt_end
+from hascheduler.dispatch.decisions import (
+    Cancel,
+    Decision,
+    Dispatch,
+    Fail,
+    Fire,
+    JobMove,
+    Requeue,
+    Settlement,
+    attempt_end,
+)
 from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 
 CLASSIFIED_FIELDS = {
@@ -28,6 +42,16 @@ _SOURCES: Mapping[type[JobMove], frozenset[JobState]] = {
     Fail: TRANSITIONS[Move.FAIL].sources,
     Cancel: LIVE,
 }
+
+
+def riding(decisions: Sequence[Decision]) -> dict[str, Dispatch]:
+    """By job id, the dispatches of a batch that ride with its fires."""
+    made = {decision.job_id for decision in decisions if isinstance(decision, Fire)}
+    return {
+        decision.job_id: decision
+        for decision in decisions
+        if isinstance(decision, Dispatch) and decision.attempt == 1 and decision.job_id in made
+    }
 
 
 def classify_outcome(decision: JobMove, job: Mapping[str, Any] | None) -> Settlement:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.documents.job import decode_job
@@ -84,6 +85,37 @@ async def test_a_fire_applied_again_moves_the_cursor_if_the_first_try_did_not(ba
     await backend.jobs.submit(make_job(FIRST.job_id))
     assert await applied(backend.claims, FIRST) == [DONE]
     assert await cursor_of(backend) == FIRST.nominal_ms
+
+
+async def test_a_dispatch_that_rides_with_its_fire_is_carried_out_by_the_insert_and_stays_done(
+    backend: Backend,
+) -> None:
+    await backend.schedules.create(make_schedule())
+    for _ in range(2):
+        assert await applied(backend.claims, FIRST, Dispatch(FIRST.job_id, 1, "p1")) == [DONE, DONE]
+    job = await stored(backend, FIRST.job_id)
+    assert (job["state"], job["attempt"], job["processor"]) == (JobState.DISPATCHED, 1, "p1")
+
+
+@pytest.mark.parametrize("edited", [False, True])
+async def test_a_dispatch_that_rides_with_its_fire_leaves_a_job_alone_that_another_fire_made(
+    backend: Backend, edited: bool
+) -> None:
+    """A leader that was deposed, and whose fire was lost to an edit, is late: its successor has fired that time."""
+    await backend.schedules.create(make_schedule())
+    late = (FIRST, Dispatch(FIRST.job_id, 1, "p1"))
+    since_ms = WallMs(NOW + 1)
+    if edited:
+        await backend.schedules.edit("tick", 1, {"since_ms": since_ms})
+        assert await applied(backend.claims, *late) == [LOST, LOST]
+        assert await applied(backend.claims, replace(FIRST, basis=replace(FIRST.basis, since_ms=since_ms))) == [DONE]
+    else:
+        assert await applied(backend.claims, FIRST) == [DONE]
+    job = await stored(backend, FIRST.job_id)
+    assert await applied(backend.claims, *late) == [DONE, LOST]
+    assert await stored(backend, FIRST.job_id) == job
+    # One that has seen the job hands it out.
+    assert await applied(backend.claims, Dispatch(FIRST.job_id, 1, "p1")) == [DONE]
 
 
 async def test_the_cursor_only_grows(backend: Backend) -> None:

@@ -152,13 +152,17 @@ class LiveJobs:
         elif job.cancel_requested_at_ms is not None:
             self._set_apart(job)
             self._cancelled_while_running[job_id] = None
-        elif self.dependencies.holds(job_id) or job.limit_keys is None:
+        elif self.dependencies.holds(job_id) or job.limit_keys is None or self._ledger.is_out_of_reach(job_id):
             self._set_apart(job)
         else:
             self._enqueue(job)
 
     def is_in_doubt(self, job_id: str) -> bool:
         return job_id in self._doubted
+
+    def is_out_of_reach(self, job_id: str) -> bool:
+        """Whether the job is not dispatched before the stream has shown it."""
+        return self._ledger.is_out_of_reach(job_id)
 
     def is_replaced(self, job_id: str) -> bool:
         """Whether a later fire replaces the job."""

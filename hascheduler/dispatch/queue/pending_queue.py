@@ -430,9 +430,10 @@ class PendingQueue:
 
 
 def _place(job: JobRef) -> tuple[object, ...]:
-    """All fields that say where a job belongs."""
+    """All fields that say where a job belongs, and the attempt, as the next dispatch counts on from it: where the
+    stream was read ahead, a job may go from one wait to the next without having left."""
     return (
         job.definition, job.target, job.tenant, job.lane, job.fairness_key, job.priority, job.mode, job.submitted_at_ms,
         job.sequence, job.serial, job.resources, job.schedule_created_at_ms, job.expires_at_ms,
-        job.limit_keys,
+        job.limit_keys, job.attempt,
     )  # fmt: skip

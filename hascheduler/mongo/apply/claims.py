@@ -14,7 +14,6 @@ import pymongo
 from hascheduler.dispatch.decisions import (
     CountFailures,
     Decision,
-    Dispatch,
     Fire,
     JobMove,
     RecordVerdict,
@@ -22,6 +21,7 @@ from hascheduler.dispatch.decisions import (
     TimeOutcome,
 )
 from hascheduler.dispatch.schedules.cursor_steps import CursorSteps
+from hascheduler.dispatch.settlements import riding
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES
@@ -51,13 +51,17 @@ class MongoClaimStore:
         # One limit for all exchanges together: decisions without an answer by then are UNKNOWN.
         with pymongo.timeout(EXCHANGE_LIMIT_S):
             if outcomes:
-                first = {move.job_id: move for move in moves if isinstance(move, Dispatch) and move.attempt == 1}
-                written, claimed, sequences = await self._time_outcomes.write(outcomes, first, at_ms, majority=majority)
+                riders = riding(decisions)
+                written, claimed, sequences = await self._time_outcomes.write(
+                    outcomes, riders, at_ms, majority=majority
+                )
                 settled.update(written.items())
-                settled.update((first[job_id], Settlement.DONE) for job_id in claimed)
+                settled.update((riders[job_id], Settlement.DONE) for job_id in claimed)
                 fires = [outcome for outcome in outcomes if isinstance(outcome, Fire)]
                 unanswered = {fire.job_id for fire in fires if settled[fire] is Settlement.UNKNOWN}
-                moves = [move for move in moves if move.job_id not in claimed and move.job_id not in unanswered]
+                rest = [each for id, each in riders.items() if id not in claimed and id not in unanswered]
+                settled.update(zip(rest, await self._job_updates.settle_riding(rest), strict=True))
+                moves = [move for move in moves if move != riders.get(move.job_id) and move.job_id not in unanswered]
             if counts:
                 settled.update((await self._failures.count(counts, majority=majority)).items())
             # The cursors and the jobs are different documents, so neither waits for the other.

@@ -57,6 +57,19 @@ class JobUpdates:
                 matched = 0  # one document that can't be updated stopped its group: read all of them back
         if matched == len(moves):
             return [Settlement.DONE] * len(moves)
+        return await self._read_back(moves)
+
+    async def settle_riding(self, dispatches: Sequence[Dispatch]) -> list[Settlement]:
+        """DONE where the insert of its job carried it out, now or earlier, LOST where it did not."""
+        if not dispatches:
+            return []
+        try:
+            settled = await self._read_back(dispatches)
+        except (StoreUnavailable, HistoryLost):
+            return [Settlement.UNKNOWN] * len(dispatches)
+        return [each if each is Settlement.DONE else Settlement.LOST for each in settled]
+
+    async def _read_back(self, moves: Sequence[JobMove]) -> list[Settlement]:
         with faults("read back decisions"):
             documents = await self._jobs.find(
                 {"_id": {"$in": [move.job_id for move in moves]}}, CLASSIFIED_FIELDS

@@ -19,7 +19,7 @@ from hascheduler.dispatch.decisions import (
     Settlement,
     attempt_end,
 )
-from hascheduler.dispatch.settlements import is_carried_out
+from hascheduler.dispatch.settlements import is_carried_out, riding
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
@@ -44,24 +44,25 @@ class MemoryClaimStore:
         try:
             async with self._connection.exchange("claims.apply") as database:
                 outcomes = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
+                late = [each for each in riding(decisions).values() if database.find(Collection.JOBS, each.job_id)]
                 settled.update(apply_time_outcomes(database, outcomes, at_ms, self._job_retention_ms).items())
                 for decision in decisions:
                     if isinstance(decision, CountFailures):
                         settled[decision] = count_failures(database, decision)
                 for decision in decisions:
                     if isinstance(decision, JobMove):
-                        settled[decision] = self._move(database, decision, at_ms)
+                        settled[decision] = self._move(database, decision, at_ms, is_late=decision in late)
         except StoreUnavailable:
             return [Settlement.UNKNOWN] * len(decisions)
         return [settled[decision] for decision in decisions]
 
-    def _move(self, database: MemoryDatabase, decision: JobMove, at_ms: WallMs) -> Settlement:
+    def _move(self, database: MemoryDatabase, decision: JobMove, at_ms: WallMs, *, is_late: bool) -> Settlement:
         job = database.find(Collection.JOBS, decision.job_id)
         if job is None:
             return Settlement.LOST
         attempt = job.get("attempt")
         match decision:
-            case Dispatch() if may(Move.CLAIM, job) and attempt == decision.attempt - 1:
+            case Dispatch() if not is_late and may(Move.CLAIM, job) and attempt == decision.attempt - 1:
                 fields = dispatched(job, decision.attempt, decision.processor, at_ms)
             case Requeue() if may(decision.move, job) and attempt == decision.attempt:
                 fields = back_to_pending(job, attempt_end(decision.reason), decision.reason, at_ms)

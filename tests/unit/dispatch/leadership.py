@@ -7,6 +7,7 @@ with what luck it is applied, and when a leader dies between any two of these.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeGuard
 
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import (
@@ -21,6 +22,7 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, Resynced, Settled, TermBegan, TrustLost
+from hascheduler.dispatch.settlements import is_carried_out, riding
 from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import Quarantined, Seen
 from hascheduler.mirror.mirror import Mirror
@@ -133,9 +135,9 @@ class Leadership:
         applied_through = self.journal[-1].applied_through if self.journal else 0
         reapplied: list[Decision] = []
         for entry in self.journal[applied_through:]:
-            in_order = _in_order(entry.decisions)
+            batch = _Batch(self.database, entry.decisions)
             over = (Settlement.DONE, Settlement.REFUSED)
-            reapplied += [each for each in in_order if self.database.apply(each, now) in over]
+            reapplied += [each for each in batch.in_order if batch.apply(each, now) in over]
         self.journal.append(Entry(len(self.journal) + 1, (), True, applied_through))
         self._began = (barrier, tuple(reapplied))
 
@@ -187,11 +189,17 @@ class Leadership:
         entry = self.term.to_apply.pop(0)
         if entry.majority and luck is Luck.ROLLED_BACK:
             luck = Luck.GOOD
-        for place, decision in enumerate(_in_order(entry.decisions)):
+        batch = _Batch(self.database, entry.decisions)
+        struck_by: dict[str, Luck] = {}
+        for place, decision in enumerate(batch.in_order):
             struck = luck if place >= from_place else Luck.GOOD
+            if isinstance(decision, Fire):
+                struck_by[decision.job_id] = struck
+            elif batch.rides(decision):
+                struck = struck_by[decision.job_id]  # one insert carries out both
             settlement = Settlement.UNKNOWN
             if struck in (Luck.GOOD, Luck.UNANSWERED):
-                carried_out = self.database.apply(decision, now)
+                carried_out = batch.apply(decision, now)
                 settlement = carried_out if struck is Luck.GOOD else settlement
             elif struck is Luck.ROLLED_BACK:
                 settlement = Settlement.DONE
@@ -204,12 +212,29 @@ class Leadership:
     def resume_paused(self, which: int, now: WallMs) -> None:
         """An old leader wakes up and applies the next thing it had in hand."""
         entries = self.paused[which]
-        for decision in _in_order(entries.pop(0).decisions):
-            self.database.apply(decision, now)
+        batch = _Batch(self.database, entries.pop(0).decisions)
+        for decision in batch.in_order:
+            batch.apply(decision, now)
         if not entries:
             del self.paused[which]
 
 
-def _in_order(decisions: Sequence[Decision]) -> list[Decision]:
-    # Stable: the fires first, as the claim store does it.
-    return sorted(decisions, key=lambda decision: not isinstance(decision, Fire | RecordVerdict | CountFailures))
+class _Batch:
+    """The decisions of one entry, as the claim store applies them: the fires first, and with each what rides on it."""
+
+    def __init__(self, database: Database, decisions: Sequence[Decision]) -> None:
+        self._database = database
+        self._riding = riding(decisions)
+        self._met = {id for id in self._riding if id in database.jobs}
+        self.in_order = sorted(
+            decisions, key=lambda decision: not isinstance(decision, Fire | RecordVerdict | CountFailures)
+        )
+
+    def rides(self, decision: Decision) -> TypeGuard[Dispatch]:
+        return isinstance(decision, Dispatch) and self._riding.get(decision.job_id) == decision
+
+    def apply(self, decision: Decision, now: WallMs) -> Settlement:
+        if self.rides(decision) and decision.job_id in self._met:
+            is_done = is_carried_out(decision, self._database.jobs[decision.job_id])
+            return Settlement.DONE if is_done else Settlement.LOST
+        return self._database.apply(decision, now)

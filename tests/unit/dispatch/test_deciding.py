@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from hascheduler.dispatch.decisions import Dispatch, Fire, Settlement
+from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced, Settled, TermBegan, TransportSeen, TrustLost
 from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import (
@@ -154,7 +155,26 @@ def test_a_step_is_bounded_and_the_rest_follows_at_once() -> None:
     assert [type(d) for d in step.decisions] == [Fire, Fire, Dispatch, Dispatch, Dispatch]
     assert step.wake_at_ms == wall(5_000)
     decided = [scene.at(5_000).decisions for _ in range(4)]
-    assert [len(decisions) for decisions in decided] == [5, 4, 1, 0]
+    assert [len(decisions) for decisions in decided] == [5, 2, 0, 0]
+
+
+def test_a_dispatch_rides_with_the_fire_or_waits_until_the_job_is_seen() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")), *processors("p", slots=1))
+    made = fire("s", wall(1_000))
+    assert scene.at(1_000).decisions == (made, Dispatch(made.job_id, 1, "p"))
+    waits = fire("s", wall(2_000))
+    assert [type(each) for each in scene.at(2_000).decisions] == [Fire]
+    assert scene.at(2_100, JobGone(made.job_id, JobState.SUCCEEDED)).decisions == ()
+    found = scene.core.explain(waits.job_id, wall(2_100))
+    assert found is not None
+    assert [block.rule for block in found.blocks] == [BlockReason.IN_DOUBT]
+    assert scene.at(2_200, *jobs(make_job(waits.job_id))).decisions == (Dispatch(waits.job_id, 1, "p"),)
+
+
+def test_the_next_attempt_counts_on_from_the_last_where_the_stream_was_read_ahead() -> None:
+    scene = Scene(*jobs(make_job("j")), leading=False)
+    scene.at(100, *jobs(make_job("j", rev=4, attempt=1)))
+    assert scene.at(200, *processors("p"), TermBegan(2)).decisions == (Dispatch("j", 2, "p"),)
 
 
 def test_the_most_urgent_job_gets_the_slot() -> None:
@@ -225,7 +245,7 @@ def test_while_the_broker_blocks_nothing_is_dispatched_but_fires_go_on() -> None
     scene = Scene(ScheduleSeen(make_schedule("s")), *processors("p"), TransportSeen(False))
     step = scene.at(1_000, *jobs(make_job("j")))
     assert step.decisions == (fire("s", wall(1_000)),)
-    step = scene.at(1_500, TransportSeen(True))
+    step = scene.at(1_500, TransportSeen(True), *jobs(make_job(fire("s", wall(1_000)).job_id)))
     assert {type(d) for d in step.decisions} == {Dispatch}
     assert len(step.decisions) == 2
 

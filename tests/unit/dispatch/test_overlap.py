@@ -34,11 +34,15 @@ def kinds(decisions: object) -> list[str]:
     return [type(decision).__name__ for decision in decisions]
 
 
+def shown(job_id: str) -> JobSeen:
+    return JobSeen(make_job(job_id, serial=True, schedule_created_at_ms=wall(0)))
+
+
 def test_a_buffered_job_starts_when_the_one_before_it_has_ended() -> None:
     scene = scene_with(Overlap.BUFFER_ONE)
     assert kinds(scene.at(1_000).decisions) == ["Fire", "Dispatch"]
     assert kinds(scene.at(2_000).decisions) == ["Fire"]
-    assert kinds(scene.at(3_000).decisions) == ["RecordVerdict"]
+    assert kinds(scene.at(3_000, shown(SECOND)).decisions) == ["RecordVerdict"]
     step = scene.at(3_100, JobSeen(running(FIRST, "p", serial=True)), JobGone(FIRST, JobState.SUCCEEDED))
     assert step.decisions == (Dispatch(SECOND, 1, "p"),)
 
@@ -89,7 +93,7 @@ def test_a_later_fire_cancels_those_before_it_and_starts_when_they_have_ended() 
     assert kinds(step.decisions) == ["Fire", "Cancel"]
     assert step.decisions[1] == Cancel(FIRST, 1, f"replaced by {SECOND}")
     asked = replace(going, rev=4, cancel_requested_at_ms=wall(2_000))
-    step = scene.at(2_100, Settled(step.decisions[1], Settlement.DONE), JobSeen(asked))
+    step = scene.at(2_100, Settled(step.decisions[1], Settlement.DONE), JobSeen(asked), shown(SECOND))
     assert step.decisions == ()
     assert step.sends == (CancelNotice(FIRST, 1, "p"),)
     assert scene.at(2_200, JobGone(FIRST, JobState.CANCELLED)).decisions == (Dispatch(SECOND, 1, "p"),)

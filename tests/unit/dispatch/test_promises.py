@@ -1,6 +1,8 @@
 """What becomes of decisions: they come back, are repeated, are lost, or are taken over, scene by scene."""
 
-from hascheduler.dispatch.decisions import Dispatch, Publish, Requeue, Settlement
+import pytest
+
+from hascheduler.dispatch.decisions import Dispatch, Fire, Publish, Requeue, Settlement
 from hascheduler.dispatch.inputs import Input, TermBegan, TrustLost
 from hascheduler.mirror.changes import (
     JobGone,
@@ -28,13 +30,27 @@ def test_a_promise_that_does_not_come_back_is_decided_again_with_a_majority() ->
 def test_a_promise_kept_with_a_majority_has_the_job_read_and_keeps_its_slot_until_then() -> None:
     scene = Scene(*processors("p"))
     first = scene.at(100, *jobs(make_job("j")))
-    scene.at(100 + ECHO_MS)
-    step = scene.at(200 + ECHO_MS, *settled(first.decisions))
+    scene.at(200, *settled(first.decisions))
+    again = scene.at(100 + ECHO_MS)
+    step = scene.at(200 + ECHO_MS, *settled(again.decisions))
     assert (step.settled, step.refetch, step.decisions) == ((), ("j",), ())
     assert scene.core.occupied("p") == 1
     step = scene.at(300 + ECHO_MS, *echo(first, make_job("j")))
     assert (step.settled, step.decisions) == (first.decisions, ())
     assert scene.core.occupied("p") == 1
+
+
+@pytest.mark.parametrize("early", [Settlement.DONE, Settlement.LOST])
+def test_what_becomes_of_a_decision_is_what_becomes_of_its_last_copy(early: Settlement) -> None:
+    """The first one is done without a majority, and may be lost with its primary; or it came before an edit."""
+    scene = Scene(ScheduleSeen(make_schedule("s", every_ms=3_600_000)))
+    first = scene.at(3_600_000)
+    again = scene.at(3_600_000 + ECHO_MS)
+    assert [type(each) for each in first.decisions] == [Fire]
+    assert again.decisions == first.decisions
+    step = scene.at(3_600_100 + ECHO_MS, *settled(first.decisions, early))
+    assert (step.settled, step.decisions, step.refetch) == ((), (), ())
+    assert scene.at(3_600_200 + ECHO_MS, *settled(again.decisions)).settled == again.decisions
 
 
 def test_an_unknown_answer_leaves_the_promise_standing() -> None:
