@@ -252,11 +252,17 @@ class Dispatcher:
                 self._forget()
 
     def _settle(self, decision: Decision, settlement: Settlement, now: WallMs) -> None:
-        if not self._ledger.came_back(decision):
-            return
+        if self._ledger.came_back(decision):
+            self._end_promise(decision, settlement, now)
+
+    def _end_promise(self, decision: Decision, settlement: Settlement, now: WallMs) -> None:
         is_over = self._ledger.settle(decision, settlement)
         if isinstance(decision, Fire | RecordVerdict):
             self._times.settled(decision, settlement, now + self._config.doubt_ms)
+            if is_over and settlement is Settlement.LOST:
+                # Those that follow it can't be carried out either, even if the edit is taken back.
+                for later in self._ledger.outcomes_after(decision):
+                    self._end_promise(later, Settlement.LOST, now)
         if isinstance(decision, RecordVerdict | CountFailures):
             return
         if not is_over:

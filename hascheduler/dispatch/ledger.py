@@ -93,6 +93,11 @@ class Ledger:
         """Whether some of its nominal times are promised."""
         return schedule in self._outcomes_of
 
+    def outcomes_after(self, outcome: TimeOutcome) -> list[TimeOutcome]:
+        """The promised outcomes of its schedule for later times, the latest first."""
+        of_schedule = self._outcomes_of.get(outcome.schedule, {})
+        return [of_schedule[at_ms] for at_ms in sorted(of_schedule, reverse=True) if at_ms > outcome.nominal_ms]
+
     def count(self, schedule: str) -> CountFailures | None:
         """The count that is promised for that schedule and not seen yet."""
         return self._counts.get(schedule)

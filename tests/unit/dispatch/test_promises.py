@@ -53,6 +53,15 @@ def test_what_becomes_of_a_decision_is_what_becomes_of_its_last_copy(early: Sett
     assert scene.at(3_600_200 + ECHO_MS, *settled(again.decisions)).settled == again.decisions
 
 
+def test_what_follows_a_lost_time_is_lost_with_it_and_both_are_decided_again() -> None:
+    """The schedule was paused when the first was applied, and resumed when the second was."""
+    scene = Scene(ScheduleSeen(make_schedule("s", every_ms=1_000)))
+    first, second = scene.at(1_000).decisions[0], scene.at(2_000).decisions[0]
+    step = scene.at(2_100, *settled([first], Settlement.LOST))
+    assert (set(step.settled), step.decisions) == ({first, second}, ())
+    assert scene.at(2_100 + DOUBT_MS).decisions[:2] == (first, second)
+
+
 def test_an_unknown_answer_leaves_the_promise_standing() -> None:
     scene = Scene(*processors("p", slots=1))
     first = scene.at(100, *jobs(make_job("j"), make_job("k", sequence=1)))
