@@ -31,8 +31,9 @@ class Fire:
     """Insert the job of that nominal time and advance the schedule's cursor to it.
 
     It holds for a schedule of that ``basis`` only (see `hascheduler.dispatch.schedules.cursor_steps`); ``tally`` is the
-    schedule's after this. ``keyed_by`` are the keys at which its definition has limits: what is inserted has its values
-    there, whoever carries it out, and when. Decisions that differ in these alone are equal.
+    schedule's after this, as far as its leader could see. ``keyed_by`` are the keys at which its definition has limits:
+    what is inserted has its values there, whichever leader carries it out, and when. Decisions that differ in these
+    alone are equal.
     """
 
     schedule: str

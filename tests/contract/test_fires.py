@@ -11,6 +11,7 @@ from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.verdict import FireCounts
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, REFUSED, UNKNOWN, applied
 from tests.contract.job_states import bring_to, dispatch, stored
@@ -57,7 +58,7 @@ async def test_a_fire_moves_the_cursor_to_its_nominal_time_and_that_is_no_edit(b
     before = await backend.schedules.create(make_schedule())
     assert before is not None
     await applied(backend.claims, FIRST)
-    after = {**before, "cursor_ms": FIRST.nominal_ms, "tally": encode_fire_counts(FIRST.tally)}
+    after = {**before, "cursor_ms": FIRST.nominal_ms, "tally": encode_fire_counts(FireCounts(fired=1))}
     assert await backend.schedules.get("tick") == after
 
 

@@ -7,9 +7,10 @@ import pytest
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
+from hascheduler.model.documents.schedule import encode_fire_counts
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId
-from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import (
@@ -97,9 +98,8 @@ async def test_an_unstorable_time_stays_unstorable_when_the_times_are_edited_bef
     await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
     await applied(backend.claims, FIRST)
     # As after a crash between the record and the cursor, and an edit.
-    await backend.schedules.edit(
-        "tick", 1, {"cursor_ms": NOW, "unstorable": 0, "since_ms": NOW + 1, "payload": "small"}
-    )
+    before = {"cursor_ms": NOW, "tally": encode_fire_counts(NOTHING_DECIDED), "unstorable": 0}
+    await backend.schedules.edit("tick", 1, {**before, "since_ms": NOW + 1, "payload": "small"})
     assert await applied(backend.claims, FIRST) == [REFUSED]
     assert await backend.jobs.get(FIRST.job_id) is None
     assert await counted(backend) == (FIRST.nominal_ms, 1, 1)

@@ -6,12 +6,15 @@ cursor is decided *and* carried out, whatever got lost on the way, and an edit t
 was decided before the edit and not carried out by then is left to be decided again.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from hascheduler.dispatch.decisions import Settlement, TimeOutcome
+from hascheduler.dispatch.decisions import RecordVerdict, Settlement, TimeOutcome
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.schedule import decode_fire_counts
+from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict
 
 
 class CursorStep(StrEnum):
@@ -43,7 +46,21 @@ class CursorSteps:
     """The steps of one schedule in the order of their times, from the stored cursor on."""
 
     cursor_ms: int
+    tally: FireCounts
     links: Sequence[tuple[TimeOutcome, CursorStep]]
+
+    def tally_after(self, outcomes: Iterable[TimeOutcome]) -> FireCounts:
+        """The stored counts with those of ``outcomes``, through which the cursor moves.
+
+        Not the last one's own ``tally``: what lies before it may have been decided otherwise since it was decided.
+        """
+        tally = self.tally
+        for outcome in outcomes:
+            if isinstance(outcome, RecordVerdict):
+                tally = tally.plus(outcome.run.verdict, outcome.run.count)
+            else:
+                tally = tally.plus(Verdict.FIRED)
+        return tally
 
 
 def cursor_steps(
@@ -54,9 +71,8 @@ def cursor_steps(
     ``written`` are those whose job or record is stored already; only outcomes that are not `is_current` need it.
     """
     if schedule is None or not isinstance(schedule.get("cursor_ms"), int):
-        return CursorSteps(
-            0, [(each, CursorStep.DECIDED if each in written else CursorStep.OTHER) for each in outcomes]
-        )
+        gone = [(each, CursorStep.DECIDED if each in written else CursorStep.OTHER) for each in outcomes]
+        return CursorSteps(0, NOTHING_DECIDED, gone)
     cursor_ms = schedule["cursor_ms"]
     links: list[tuple[TimeOutcome, CursorStep]] = []
     for outcome in sorted(outcomes, key=lambda outcome: outcome.nominal_ms):
@@ -64,7 +80,14 @@ def cursor_steps(
         links.append((outcome, link))
         if link in (CursorStep.NEXT, CursorStep.WRITTEN):
             cursor_ms = outcome.nominal_ms
-    return CursorSteps(schedule["cursor_ms"], links)
+    return CursorSteps(schedule["cursor_ms"], _tally(schedule), links)
+
+
+def _tally(schedule: Mapping[str, Any]) -> FireCounts:
+    try:
+        return decode_fire_counts(schedule.get("tally"))
+    except InvalidInput:  # broken by hand, which must not stop its times
+        return NOTHING_DECIDED
 
 
 def is_current(schedule: Mapping[str, Any], outcome: TimeOutcome) -> bool:

@@ -33,7 +33,7 @@ from hascheduler.telemetry.tracing import Tracer
 
 _READ = [
     "job", "payload", "payloads", "render", "labels", "policy.overlap", "created_at_ms", "since_ms", "paused_at_ms",
-    "cursor_ms",
+    "cursor_ms", "tally",
 ]  # fmt: skip
 
 Settlements = Mapping[TimeOutcome, Settlement]
@@ -112,7 +112,8 @@ class TimeOutcomeWriter:
                 last = written[-1]
                 unstorable = sum(settled[each] is Settlement.REFUSED for each in written)
                 counts = sum(map(throttled, written)), unstorable, missed(written)
-                moves[_Move(sequence.cursor_ms, last.nominal_ms, last.tally, *counts)].append(last.schedule)
+                tally = sequence.tally_after(written)
+                moves[_Move(sequence.cursor_ms, last.nominal_ms, tally, *counts)].append(last.schedule)
         if not moves:
             return True
         writes = [

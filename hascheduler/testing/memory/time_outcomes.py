@@ -22,7 +22,7 @@ from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_fire_
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import JobState, Move, is_before_last
-from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun, is_unstorable, stored_verdict
 from hascheduler.ports import AttemptOutcome
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.state_updates import may, to_terminal
@@ -40,10 +40,14 @@ def apply_time_outcomes(
         of_schedule[outcome.schedule].append(outcome)
     for name, of_one in of_schedule.items():
         written = {outcome for outcome in of_one if _is_written(database, outcome)}
-        for outcome, step in cursor_steps(database.find(Collection.SCHEDULES, name), of_one, written).links:
+        steps = cursor_steps(database.find(Collection.SCHEDULES, name), of_one, written)
+        passed: list[TimeOutcome] = []
+        for outcome, step in steps.links:
             if step is CursorStep.OTHER and isinstance(outcome, Fire):
                 _cancel_incomplete(database, outcome, at_ms, kept_ms)
-            settled[outcome] = _carry_out(database, outcome, step, at_ms, kept_ms)
+            if step in (CursorStep.NEXT, CursorStep.WRITTEN):
+                passed.append(outcome)
+            settled[outcome] = _carry_out(database, outcome, step, at_ms, kept_ms, tally=steps.tally_after(passed))
     return settled
 
 
@@ -67,7 +71,7 @@ def count_failures(database: MemoryDatabase, decision: CountFailures) -> Settlem
 
 
 def _carry_out(
-    database: MemoryDatabase, outcome: TimeOutcome, step: CursorStep, at_ms: WallMs, kept_ms: int
+    database: MemoryDatabase, outcome: TimeOutcome, step: CursorStep, at_ms: WallMs, kept_ms: int, *, tally: FireCounts
 ) -> Settlement:
     before = Settlement.REFUSED if _is_unstorable(database, outcome) else Settlement.DONE
     if step not in (CursorStep.NEXT, CursorStep.WRITTEN):
@@ -76,7 +80,7 @@ def _carry_out(
     schedule = database.find(Collection.SCHEDULES, outcome.schedule)
     assert schedule is not None
     # Not an edit, so rev stays.
-    fields: dict[str, object] = {"cursor_ms": outcome.nominal_ms, "tally": encode_fire_counts(outcome.tally)}
+    fields: dict[str, object] = {"cursor_ms": outcome.nominal_ms, "tally": encode_fire_counts(tally)}
     if throttled(outcome):
         fields["throttled"] = schedule.get("throttled", 0) + throttled(outcome)
     passed_by = missed([outcome])

@@ -218,11 +218,13 @@ class Database:
             is_written = is_made or conclusion.job_id in self.unstorable
         else:
             is_written = self.passed_over.get((conclusion.schedule, conclusion.run.first_ms)) == conclusion.run
-        [(_, link)] = cursor_steps(schedule, [conclusion], [conclusion] if is_written else []).links
+        steps = cursor_steps(schedule, [conclusion], [conclusion] if is_written else [])
+        [(_, link)] = steps.links
         if link not in (CursorStep.NEXT, CursorStep.WRITTEN):
             return SETTLEMENT_OF[link]
         settlement = Settlement.DONE if is_written else self._write(conclusion)
-        fields: dict[str, Any] = {"cursor_ms": conclusion.nominal_ms, "tally": encode_fire_counts(conclusion.tally)}
+        tally = encode_fire_counts(steps.tally_after([conclusion]))
+        fields: dict[str, Any] = {"cursor_ms": conclusion.nominal_ms, "tally": tally}
         if throttled(conclusion):
             known = self.documents[SCHEDULES][conclusion.schedule].get("throttled", 0)
             fields["throttled"] = known + throttled(conclusion)

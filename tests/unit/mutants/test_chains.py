@@ -21,7 +21,9 @@ ACTS = 300
 def with_links(changed: dict[CursorStep, CursorStep]) -> Callable[..., CursorSteps]:
     def chain(schedule: Any, conclusions: list[TimeOutcome], written: list[TimeOutcome]) -> CursorSteps:
         right = chains.cursor_steps(schedule, conclusions, written)
-        return CursorSteps(right.cursor_ms, [(conclusion, changed.get(link, link)) for conclusion, link in right.links])
+        return CursorSteps(
+            right.cursor_ms, right.tally, [(conclusion, changed.get(link, link)) for conclusion, link in right.links]
+        )
 
     return chain
 
