@@ -9,8 +9,9 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import InitErrorDetails
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents.fired_job import Payload, require_storable_payload, require_storable_payloads
+from hascheduler.model.documents.fired_job import Payload, require_storable_payload
 from hascheduler.model.job_graph import GRAPH_JOBS_MAX, GRAPH_JOBS_MIN, graph_order
+from hascheduler.model.payload import PAYLOAD_BYTES_MAX
 from hascheduler.model.schedule import (
     CATCH_UP_MAX_DEFAULT,
     GRACE_MS_DEFAULT,
@@ -166,16 +167,16 @@ class ScheduleBody(ScheduleFields):
 
     def require_storable(self, name: str) -> None:
         """`InvalidInput` unless the payloads can be rendered, and the jobs of the schedule ``name`` can be stored."""
-        payloads = []
+        size = 0
         for path, job in self.made:
             at = (*path, "payload")
             if job.render:
                 require_known_placeholders(job.payload, self.labels, at)
-            target = job.target or name
-            payloads.append(Payload(job.payload, target, rendered=job.render))
-            require_storable_payload(job.payload, name, target, self.labels, rendered=job.render, path=at)
-        if self.jobs is not None:
-            require_storable_payloads(payloads, name, self.labels)
+            payload = Payload(job.payload, job.target or name, rendered=job.render)
+            size += require_storable_payload(payload, name, self.labels, at)
+        if size > PAYLOAD_BYTES_MAX:  # of one job, that was refused above
+            problem = f"{size} bytes of JSON in all their payloads"
+            raise InvalidInput(("jobs",), problem, f"at most {PAYLOAD_BYTES_MAX} in all")
 
 
 def _refused(error: InvalidInput) -> ValidationError:

@@ -20,7 +20,7 @@ from hascheduler.api.routing.queries import PAGE_SIZE_MAX, PathName
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
-from hascheduler.model.documents.fired_job import jobs_from_schedule, require_storable_payload
+from hascheduler.model.documents.fired_job import Payload, jobs_from_schedule, require_storable_payload
 from hascheduler.model.documents.job_template import decode_template
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob, ScheduleId, trigger_job_id
@@ -218,7 +218,7 @@ def _jobs(
         if rendered:
             require_known_placeholders(body.payload, labels if isinstance(labels, dict) else {}, ("payload",))
         target = decode_template(stored.get("job"), name).target_of(name)
-        require_storable_payload(body.payload, name, target, labels, rendered=rendered, path=("payload",))
+        require_storable_payload(Payload(body.payload, target, rendered), name, labels, ("payload",))
     now = services.clock.wall_ms()
     id = trigger_job_id(name, services.new_job_id().removeprefix("job:"))
     jobs = jobs_from_schedule(name, source, id, now, serial=overlap is not Overlap.ALLOW)

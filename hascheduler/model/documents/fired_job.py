@@ -110,23 +110,12 @@ class _Making:
         )
 
 
-def require_storable_payload(
-    payload: Any, schedule: str, target: str, labels: Any, *, rendered: bool, path: tuple[str | int, ...]
-) -> None:
-    """`InvalidInput` at ``path`` unless every job with this payload, of such a schedule, can be stored."""
-    if rendered:
-        values = longest_values(schedule, target, labels if isinstance(labels, dict) else {})
-        require_storable_size(rendered_bytes_max(payload, values), path, rendered=True)
-    else:
-        require_storable_size(json_bytes(payload), path, rendered=False)
-
-
-def require_storable_payloads(payloads: Sequence[Payload], schedule: str, labels: Any) -> None:
-    """`InvalidInput` at ``jobs`` unless all these payloads together are as small as that of one job has to be."""
-    size = sum(_payload_bytes_max(payload, schedule, labels) for payload in payloads)
-    if size > PAYLOAD_BYTES_MAX:
-        problem = f"{size} bytes of JSON in all their payloads"
-        raise InvalidInput(("jobs",), problem, f"at most {PAYLOAD_BYTES_MAX} in all")
+def require_storable_payload(payload: Payload, schedule: str, labels: Any, path: tuple[str | int, ...]) -> int:
+    """The largest size of this payload in bytes; `InvalidInput` at ``path`` unless every job with it, of such a
+    schedule, can be stored."""
+    size = _payload_bytes_max(payload, schedule, labels)
+    require_storable_size(size, path, rendered=payload.rendered)
+    return size
 
 
 def rendered_payload_bytes_max(name: object, schedule: Document) -> int:
