@@ -118,6 +118,11 @@ def is_dependency_error(error: object) -> bool:
     return isinstance(error, str) and error.startswith(_ITS_DEPENDENCY)
 
 
+def replaced_error(job_id: str) -> str:
+    """The error of a job that was cancelled because that one is in its place."""
+    return f"replaced by {job_id}"
+
+
 JOB_ID_TAIL_MAX = 64
 """The longest tail that a schedule's job ids have after its name."""
 

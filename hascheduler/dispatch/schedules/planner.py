@@ -16,7 +16,7 @@ from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.fire_admission import FireAdmission, FireAllowance
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, is_before_last
+from hascheduler.model.job import JobState, is_before_last, replaced_error
 from hascheduler.model.schedule import Overlap, ScheduleRef
 
 
@@ -159,4 +159,4 @@ class SchedulePlanner:
         """Among the jobs of fires: a backfilled or manual one stays."""
         fired = sorted(job_id for job_id in self._jobs.of_schedule(schedule.identity) if job_id.startswith("fire:"))
         for job_id in fired[:-1]:
-            self._jobs.replace(job_id, f"replaced by {fired[-1]}")
+            self._jobs.replace(job_id, replaced_error(fired[-1]))

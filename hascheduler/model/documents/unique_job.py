@@ -42,11 +42,6 @@ def replacing(job: NewJob, holder: Document) -> NewJob:
     return replace(job, unique=UniqueKey(unique.digest, unique.rule, WallMs(since_ms)))
 
 
-def replaced_error(job_id: str) -> str:
-    """Why a job was cancelled in whose place that one is."""
-    return f"replaced by {job_id}"
-
-
 def _since_ms(holder: Document) -> int:
     since_ms = holder.get("unique_since_ms")
     return since_ms if is_integer(since_ms) else _submitted_at_ms(holder)

@@ -6,12 +6,11 @@ from typing import Any
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state, maker_of, new_job_document
-from hascheduler.model.documents.unique_job import HolderFate, fate_of, replaced_error, replacing
+from hascheduler.model.documents.unique_job import HolderFate, fate_of, replacing
 from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
+from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, replaced_error
 from hascheduler.ports import (
-    AttemptOutcome,
     CancelAnswer,
     CancelledSome,
     Dependent,
@@ -32,7 +31,7 @@ from hascheduler.ports import (
 from hascheduler.ports.jobs import keyed_retry, stored_retry_key
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
-from hascheduler.testing.memory.state_updates import may, revived, to_terminal
+from hascheduler.testing.memory.state_updates import cancelled, may, revived
 from hascheduler.testing.memory.storable import stored_form
 
 _NOT_LISTED = frozenset({"payload", "result", "attempts", "late_results"})
@@ -205,16 +204,10 @@ class MemoryJobStore:
     def _cancelled(
         self, database: MemoryDatabase, job: Document, at_ms: WallMs, error: str | None = None
     ) -> CancelAnswer:
+        database.update(Collection.JOBS, job, cancelled(job, at_ms, error, kept_ms=self._job_retention_ms))
         if may(Move.CANCEL, job):
-            end = AttemptOutcome(JobState.CANCELLED, error=error)
-            fields = to_terminal(job, end, end.state.value, at_ms, kept_ms=self._job_retention_ms)
-            database.update(Collection.JOBS, job, fields)
             return CancelAnswer.CANCELLED
-        if not may(Move.STOP, job):
-            return CancelAnswer.ALREADY_DONE
-        if job.get("cancel_requested_at_ms") is None:
-            database.update(Collection.JOBS, job, {"cancel_requested_at_ms": at_ms, "rev": job["rev"] + 1})
-        return CancelAnswer.ALREADY_RUNNING
+        return CancelAnswer.ALREADY_RUNNING if may(Move.STOP, job) else CancelAnswer.ALREADY_DONE
 
 
 def _held(database: MemoryDatabase, job: NewJob) -> Document | None:

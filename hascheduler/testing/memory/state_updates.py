@@ -96,6 +96,16 @@ def to_terminal(
     }
 
 
+def cancelled(job: Document, at_ms: WallMs, error: str | None = None, *, kept_ms: int) -> dict[str, Any]:
+    """A job that waits ends, with that ``error``; one that runs is asked to stop; nothing changes of any other."""
+    if may(Move.CANCEL, job):
+        end = AttemptOutcome(JobState.CANCELLED, error=error)
+        return to_terminal(job, end, end.state.value, at_ms, kept_ms=kept_ms)
+    if may(Move.STOP, job) and job.get("cancel_requested_at_ms") is None:
+        return {"cancel_requested_at_ms": at_ms, "rev": job["rev"] + 1}
+    return {}
+
+
 def revived(job: Document, waits_for: Sequence[str] = (), key: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A job that ended starts over; its new attempt number makes every earlier decision about it stale."""
     counted: dict[str, Any] = {"attempt": job["attempt"] + 1, "revivals": int(job.get("revivals") or 0) + 1}

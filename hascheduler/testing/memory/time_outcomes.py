@@ -21,11 +21,10 @@ from hascheduler.model.documents.job import maker_of, new_job_document
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_fire_counts, encode_missed, unstorable_of
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
 from hascheduler.model.instants import WallMs, to_datetime
-from hascheduler.model.job import JobState, Move, is_before_last
+from hascheduler.model.job import is_before_last
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun, is_unstorable, stored_verdict
-from hascheduler.ports import AttemptOutcome
 from hascheduler.testing.memory.database import Document, MemoryDatabase
-from hascheduler.testing.memory.state_updates import may, to_terminal
+from hascheduler.testing.memory.state_updates import cancelled
 from hascheduler.testing.memory.storable import stored_form
 
 
@@ -115,13 +114,8 @@ def _cancel_incomplete(database: MemoryDatabase, lost: Fire, at_ms: WallMs, kept
         return
     for job in list(database.documents(Collection.JOBS)):
         id = str(job["_id"])
-        if not is_before_last(id) or id.rpartition(".")[0] != lost.job_id or not _is_of(job, lost):
-            continue
-        if may(Move.CANCEL, job):
-            end = AttemptOutcome(JobState.CANCELLED)
-            database.update(Collection.JOBS, job, to_terminal(job, end, end.state.value, at_ms, kept_ms=kept_ms))
-        elif may(Move.STOP, job) and job.get("cancel_requested_at_ms") is None:
-            database.update(Collection.JOBS, job, {"cancel_requested_at_ms": at_ms, "rev": job["rev"] + 1})
+        if is_before_last(id) and id.rpartition(".")[0] == lost.job_id and _is_of(job, lost):
+            database.update(Collection.JOBS, job, cancelled(job, at_ms, kept_ms=kept_ms))
 
 
 def _is_of_another(database: MemoryDatabase, document: Document) -> bool:
