@@ -32,7 +32,6 @@ class ProcessorProbe:
         self._died = died
         self._wait_for_death = wait_for_death
         self._newest: dict[str, ProcessorRef] = {}
-        self._endpoints: dict[str, str] = {}
         self._dead: set[str] = set()
         self._changed = asyncio.Event()
 
@@ -43,11 +42,12 @@ class ProcessorProbe:
                 case ProcessorSeen(processor) if processor.liveness_endpoint:
                     self._watch(processor)
                 case ProcessorGone(processor_id):
-                    self._forget(processor_id)
+                    self._newest.pop(processor_id, None)
                     self._dead.discard(processor_id)
+                    self._changed.set()
                 case Resynced():
-                    for processor_id in list(self._endpoints):
-                        self._forget(processor_id)
+                    self._newest.clear()
+                    self._changed.set()
                 case _:
                     pass
 
@@ -57,24 +57,19 @@ class ProcessorProbe:
             while True:
                 await self._changed.wait()
                 self._changed.clear()
-                for processor_id in watches.keys() - self._endpoints.keys():
+                watched = self._newest.keys() - self._dead
+                for processor_id in watches.keys() - watched:
                     watches.pop(processor_id).cancel()
-                for processor_id in self._endpoints.keys() - watches.keys():
-                    watch = self._prove(processor_id, self._endpoints[processor_id])
+                for processor_id in watched - watches.keys():
+                    watch = self._prove(processor_id, self._newest[processor_id].liveness_endpoint)
                     watches[processor_id] = tasks.create_task(watch, name=f"watch {processor_id}")
 
     def _watch(self, processor: ProcessorRef) -> None:
-        self._newest[processor.id] = processor
         if processor.id in self._dead:
             self._died(ProcessorLost(processor.id, processor.beat))
-        elif processor.id not in self._endpoints:
-            self._endpoints[processor.id] = processor.liveness_endpoint
+        elif processor.id not in self._newest:
             self._changed.set()
-
-    def _forget(self, processor_id: str) -> None:
-        self._newest.pop(processor_id, None)
-        if self._endpoints.pop(processor_id, None) is not None:
-            self._changed.set()
+        self._newest[processor.id] = processor
 
     async def _prove(self, processor_id: str, endpoint: str) -> None:
         await self._wait_for_death(processor_id, endpoint)

@@ -13,12 +13,7 @@ from tests.factories import make_lease
 
 HOST = "127.0.0.1"
 
-
-@pytest.fixture(autouse=True)
-def _briskly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness_room, "_PAUSE_MIN_S", 0.001)
-    monkeypatch.setattr(liveness_room, "_PAUSE_MAX_S", 0.001)
-    monkeypatch.setattr(liveness_room, "_CONNECT_TIMEOUT_S", 0.2)
+pytestmark = pytest.mark.usefixtures("briskly")
 
 
 class Standby:

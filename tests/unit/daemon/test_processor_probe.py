@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.daemon.leadership import liveness as liveness_room
 from hascheduler.daemon.leadership.liveness import LivenessServer, wait_for_death_by_connection
 from hascheduler.daemon.loop.processor_probe import ProcessorProbe
 from hascheduler.dispatch.inputs import ProcessorLost, Resynced
@@ -16,13 +15,6 @@ from tests.factories import make_processor
 from tests.unit.daemon.test_leader_probe import HOST, impostor, process
 
 pytestmark = pytest.mark.usefixtures("briskly")
-
-
-@pytest.fixture
-def briskly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness_room, "_PAUSE_MIN_S", 0.001)
-    monkeypatch.setattr(liveness_room, "_PAUSE_MAX_S", 0.001)
-    monkeypatch.setattr(liveness_room, "_CONNECT_TIMEOUT_S", 0.2)
 
 
 class Watcher:
