@@ -45,10 +45,12 @@ class Once:
 
 Part = Interval | Cron | Times | Once
 
+PARTS_MIN, PARTS_MAX = 2, 10
+
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At each time of any of ``parts`` (2 to 10); a time that several of them name is one."""
+    """At each time of any of ``parts`` (`PARTS_MIN` to `PARTS_MAX`); a time that several of them name is one."""
 
     parts: tuple[Part, ...]
 

@@ -12,7 +12,7 @@ decides the times (`hascheduler.dispatch.schedules`). A cron expression that can
 times are computed.
 """
 
-from hascheduler.triggers.checks import PARTS_MAX, PARTS_MIN, check_trigger, shortest_gap_ms, shortest_gap_of_rules_ms
+from hascheduler.triggers.checks import check_trigger, shortest_gap_ms, shortest_gap_of_rules_ms
 from hascheduler.triggers.cron import read_pattern
 from hascheduler.triggers.days import (
     CALENDARS_USED_MAX,
@@ -35,8 +35,6 @@ from hascheduler.triggers.times import TIMES_MAX
 __all__ = [
     "CALENDARS_USED_MAX",
     "EVERY_MIN_MS",
-    "PARTS_MAX",
-    "PARTS_MIN",
     "TIMES_MAX",
     "ClockChange",
     "MissingCalendar",

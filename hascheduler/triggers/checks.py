@@ -13,7 +13,7 @@ from itertools import pairwise
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import format_instant
-from hascheduler.model.trigger import AnyOf, Cron, Interval, Once, Part, Times, Trigger
+from hascheduler.model.trigger import PARTS_MAX, PARTS_MIN, AnyOf, Cron, Interval, Once, Part, Times, Trigger
 from hascheduler.triggers import cron
 from hascheduler.triggers.days import CALENDARS_USED_MAX
 from hascheduler.triggers.due import excluded_until
@@ -25,7 +25,6 @@ from hascheduler.triggers.zones import zone_of
 
 WINDOWS_MAX = 100
 JITTER_MAX_MS = 86_400_000
-PARTS_MIN, PARTS_MAX = 2, 10
 LISTED_MAX = 1_000
 """Instants in all lists of a union."""
 _GAPS_LOOKED_AT = 100

@@ -52,9 +52,8 @@ def upcoming(schedule: str, trigger: Trigger, after_ms: int, *, fired: int = 0) 
 
 def clock_changes(trigger: Trigger, after_ms: int, until_ms: int) -> list[ClockChange]:
     """The changes of the clocks of its cron expressions in that time, and what they do to those; else none."""
-    changes = [
-        (change, zone) for zone in trigger.zones for change in transitions(zone_of(zone), *_seconds(after_ms, until_ms))
-    ]
+    after_s, until_s = after_ms // 1_000, until_ms // 1_000
+    changes = [(change, zone) for zone in trigger.zones for change in transitions(zone_of(zone), after_s, until_s)]
     return [
         ClockChange(
             WallMs(change.at_s * 1_000),
@@ -66,10 +65,6 @@ def clock_changes(trigger: Trigger, after_ms: int, until_ms: int) -> list[ClockC
         )
         for change, zone in sorted(changes, key=lambda change: change[0].at_s)
     ]
-
-
-def _seconds(after_ms: int, until_ms: int) -> tuple[int, int]:
-    return after_ms // 1_000, until_ms // 1_000
 
 
 def _note(trigger: Trigger, nominal_ms: int) -> str | None:

@@ -11,16 +11,21 @@ from pydantic import ConfigDict, Field
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs, format_instant
-from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Part, Pattern, Times, Trigger, Window
-from hascheduler.triggers import (
+from hascheduler.model.trigger import (
     PARTS_MAX,
     PARTS_MIN,
-    check_trigger,
-    excluded_until,
-    latest_nominal,
-    next_nominal,
-    read_pattern,
+    AnyOf,
+    CalendarUse,
+    Cron,
+    Interval,
+    Once,
+    Part,
+    Pattern,
+    Times,
+    Trigger,
+    Window,
 )
+from hascheduler.triggers import check_trigger, excluded_until, latest_nominal, next_nominal, read_pattern
 from hascheduler.triggers.zones import canonical_zone
 from hascheduler.wire.fields import DurationMs, InstantMs, Name, StrictModel
 from hascheduler.wire.validation import validated

@@ -36,11 +36,11 @@ class ScheduleLimits:
         """
         if caller.only is None or trigger == stored:
             return
-        field = {Interval: "every", Cron: "expression", AnyOf: "of"}.get(type(trigger.pattern))
-        shortest_ms = None if field is None else shortest_gap_of_rules_ms(trigger)
+        shortest_ms = shortest_gap_of_rules_ms(trigger)
         if shortest_ms is not None and shortest_ms < self.least_interval_ms:
+            field = {Interval: "every", Cron: "expression", AnyOf: "of"}[type(trigger.pattern)]
             problem = f"{format_duration(shortest_ms)} between two times is too short for a token of one tenant"
-            raise InvalidInput(("trigger", str(field)), problem, f"at least {format_duration(self.least_interval_ms)}")
+            raise InvalidInput(("trigger", field), problem, f"at least {format_duration(self.least_interval_ms)}")
 
     async def require_room(self, tenant: str, caller: Caller, view: ClusterView, schedules: ScheduleStore) -> None:
         """409 if ``tenant`` has as many schedules as it may have."""

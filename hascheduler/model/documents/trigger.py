@@ -16,12 +16,24 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fields import instant_or_none, integer, is_integer, text, text_or_none
 from hascheduler.model.instants import WallMs
-from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Part, Pattern, Times, Trigger, Window
+from hascheduler.model.trigger import (
+    PARTS_MAX,
+    PARTS_MIN,
+    AnyOf,
+    CalendarUse,
+    Cron,
+    Interval,
+    Once,
+    Part,
+    Pattern,
+    Times,
+    Trigger,
+    Window,
+)
 
 _SHARED_MAX = 4_096
 _CALENDARS = "calendars"
 _ANY = "any"
-_PARTS = range(2, 11)
 
 
 def encode_trigger(trigger: Trigger) -> dict[str, Any]:
@@ -135,8 +147,8 @@ def _decode_pattern(fields: Mapping[str, Any]) -> Pattern:
     if fields.get("type") != _ANY:
         return _decode_part(fields)
     parts = _items(fields, "of")
-    if len(parts) not in _PARTS or not all(isinstance(part, Mapping) for part in parts):
-        raise InvalidInput(("of",), f"{len(parts)} in it", f"{_PARTS[0]} to {_PARTS[-1]} objects")
+    if not PARTS_MIN <= len(parts) <= PARTS_MAX or not all(isinstance(part, Mapping) for part in parts):
+        raise InvalidInput(("of",), f"{len(parts)} in it", f"{PARTS_MIN} to {PARTS_MAX} objects")
     read = tuple(_decode_part(part) for part in parts)
     if any(isinstance(part, Interval) and part.every_ms % 1_000 for part in read):
         raise InvalidInput(("of",), "an interval that is not of whole seconds", "whole seconds among other patterns")
