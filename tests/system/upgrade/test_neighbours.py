@@ -88,13 +88,7 @@ async def test_both_releases_have_equal_mirrors_and_show_each_others_writes(
 async def test_a_release_sets_schedules_aside_whose_triggers_it_does_not_know_and_leads_on(
     fleet: Fleet, previous: Release, present: Release
 ) -> None:
-    fleet.release = previous
-    await fleet.replica("old")
-    await fleet.leader()
-    fleet.release = present
-    await fleet.replica("new")
-    await fleet.processor("worker")
-    await fleet.schedule("tick", "250ms")
+    await _a_new_one_beside_the_old_leader(fleet, previous, present)
     days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
     await _written(fleet, "new", "PUT", "/v1/calendars/each-day", {"weekdays": days})
     on_days = {"type": "interval", "every": "250ms", "calendars": {"only": ["each-day"]}}
@@ -104,19 +98,7 @@ async def test_a_release_sets_schedules_aside_whose_triggers_it_does_not_know_an
     for name, trigger in unknown.items():
         body = {"name": name, "trigger": trigger, "job": {"definition": "log", "target": name}}
         await _written(fleet, "new", "POST", "/v1/schedules", body)
-
-    async def are_set_aside() -> bool:
-        rows = (await fleet.cluster("old"))["quarantine"]
-        return sorted((row["collection"], row["id"]) for row in rows) == [("schedules", name) for name in unknown]
-
-    await eventually(are_set_aside, "the release before sets them aside")
-    assert (await fleet.cluster("new"))["quarantine"] == []
-    fired = len(fleet.nominal_times("tick"))
-
-    async def fires_on() -> bool:
-        return len(fleet.nominal_times("tick")) > fired + 4
-
-    await eventually(fires_on, "the other schedule fires on")
+    await _sets_aside(fleet, *unknown)
     assert [fleet.nominal_times(name) for name in unknown] == [[], []]
     await fleet.replicas["old"].terminate()
 
@@ -133,32 +115,14 @@ def _cron(expression: str) -> dict[str, Any]:
 async def test_a_release_without_graphs_sets_schedules_of_several_jobs_aside_and_leads_on(
     fleet: Fleet, previous: Release, present: Release
 ) -> None:
-    fleet.release = previous
-    await fleet.replica("old")
-    await fleet.leader()
-    fleet.release = present
-    await fleet.replica("new")
-    await fleet.processor("worker")
-    await fleet.schedule("tick", "250ms")
+    await _a_new_one_beside_the_old_leader(fleet, previous, present)
     jobs = [
         {"ref": "first", "definition": "log", "target": "a"},
         {"ref": "last", "definition": "log", "target": "b", "depends_on": ["first"]},
     ]
     body = {"name": "graph", "trigger": {"type": "interval", "every": "250ms"}, "jobs": jobs}
     await _written(fleet, "new", "POST", "/v1/schedules", body)
-
-    async def is_set_aside() -> bool:
-        rows = (await fleet.cluster("old"))["quarantine"]
-        return [(row["collection"], row["id"]) for row in rows] == [("schedules", "graph")]
-
-    await eventually(is_set_aside, "the release before sets it aside")
-    assert (await fleet.cluster("new"))["quarantine"] == []
-    fired = len(fleet.nominal_times("tick"))
-
-    async def fires_on() -> bool:
-        return len(fleet.nominal_times("tick")) > fired + 4
-
-    await eventually(fires_on, "the other schedule fires on")
+    await _sets_aside(fleet, "graph")
     assert not any(job.startswith("fire:graph:") for job in fleet.effects())
     await fleet.replicas["old"].terminate()
 
@@ -169,6 +133,34 @@ async def test_a_release_without_graphs_sets_schedules_of_several_jobs_aside_and
         return len(last) > 4
 
     await eventually(fires_graphs, "the release that reads it fires it")
+
+
+async def _a_new_one_beside_the_old_leader(fleet: Fleet, previous: Release, present: Release) -> None:
+    """With a processor, and a schedule that both know."""
+    fleet.release = previous
+    await fleet.replica("old")
+    await fleet.leader()
+    fleet.release = present
+    await fleet.replica("new")
+    await fleet.processor("worker")
+    await fleet.schedule("tick", "250ms")
+
+
+async def _sets_aside(fleet: Fleet, *schedules: str) -> None:
+    """The release before sets these ``schedules`` aside, by name, and fires the other one on."""
+
+    async def are_set_aside() -> bool:
+        rows = (await fleet.cluster("old"))["quarantine"]
+        return sorted((row["collection"], row["id"]) for row in rows) == [("schedules", name) for name in schedules]
+
+    await eventually(are_set_aside, "the release before sets them aside")
+    assert (await fleet.cluster("new"))["quarantine"] == []
+    fired = len(fleet.nominal_times("tick"))
+
+    async def fires_on() -> bool:
+        return len(fleet.nominal_times("tick")) > fired + 4
+
+    await eventually(fires_on, "the other schedule fires on")
 
 
 def _as_shown_before(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
