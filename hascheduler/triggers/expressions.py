@@ -168,7 +168,7 @@ def interval_of(expression: str) -> int | None:
         return None
     every_ms = parse_duration(span.strip())
     if every_ms < EVERY_MIN_MS:
-        problem = f"{format_duration(every_ms)} is too short"
+        problem = f"{span.strip()[:64]} is too short"
         raise InvalidInput((), problem, f"at least {format_duration(EVERY_MIN_MS)}")
     return every_ms
 

@@ -3,13 +3,16 @@
 The models check the shape only; `hascheduler.triggers.check_trigger` checks that the times make sense.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.trigger import (
     PARTS_MAX,
@@ -27,7 +30,7 @@ from hascheduler.model.trigger import (
 )
 from hascheduler.triggers import check_trigger, excluded_until, latest_nominal, next_nominal, read_pattern
 from hascheduler.triggers.zones import canonical_zone
-from hascheduler.wire.fields import DurationMs, InstantMs, Name, StrictModel
+from hascheduler.wire.fields import DurationMs, InstantMs, Name, StrictModel, written_span
 from hascheduler.wire.validation import validated
 
 _FIRES_MAX = 2**53 - 1
@@ -82,6 +85,14 @@ class Narrowing(StrictModel):
         default=None,
         description="Nominal times on local days that these leave out do not fire; default: all days count",
     )
+    _given: Any = PrivateAttr(default=None)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _remembers_what_was_given(cls, given: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        body = read(given)
+        body._given = given
+        return body
 
 
 class CronPart(StrictModel):
@@ -180,9 +191,39 @@ def trigger_of(body: TriggerBody, stored: Trigger | None, now: WallMs) -> Trigge
     """
     trigger = _trigger(body, stored, now)
     if trigger != stored:
-        check_trigger(trigger, ("trigger",))
+        with spans_as_written(body):
+            check_trigger(trigger, ("trigger",))
         _require_future(trigger, now)
     return trigger
+
+
+@contextmanager
+def spans_as_written(body: TriggerBody) -> Iterator[None]:
+    """What is refused inside about the trigger of ``body`` is refused in the units of its author."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise _as_written(error, body) from None
+
+
+def _as_written(error: InvalidInput, body: TriggerBody) -> InvalidInput:
+    problem, expected = error.problem, error.expected
+    match error.path[1:]:
+        case ("every",):
+            problem = _with_span(problem, body, body._given, "every")
+        case ("of", int(place), "every") if isinstance(body, AnyBody):
+            problem = _with_span(problem, body.of[place], body._given["of"][place], "every")
+        case ("jitter",):
+            problem = _with_span(problem, body, body._given, "jitter")
+            if isinstance(body, IntervalBody) and expected is not None:
+                expected = _with_span(expected, body, body._given, "every")
+    return InvalidInput(error.path, problem, expected)
+
+
+def _with_span(text: str, part: BaseModel, given: Any, name: str) -> str:
+    """``text`` with that span of ``part`` as ``given`` has it."""
+    span_ms = getattr(part, name)
+    return text.replace(format_duration(span_ms), written_span(given, name, span_ms), 1)
 
 
 class _Holder(StrictModel):
@@ -194,8 +235,21 @@ def read_trigger(given: object, now: WallMs) -> Trigger:
 
     Whether its times make sense is not checked. An interval without an anchor is counted from ``now``.
     """
+    return _trigger(_read(given), None, now)
+
+
+def checked_trigger(given: object, now: WallMs) -> Trigger:
+    """As `read_trigger`; an `InvalidInput` also where its times make no sense."""
+    body = _read(given)
+    trigger = _trigger(body, None, now)
+    with spans_as_written(body):
+        check_trigger(trigger, ("trigger",))
+    return trigger
+
+
+def _read(given: object) -> TriggerBody:
     said = {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
-    return _trigger(validated(_Holder, {"trigger": said}).trigger, None, now)
+    return validated(_Holder, {"trigger": said}).trigger
 
 
 def _trigger(body: TriggerBody, stored: Trigger | None, now: WallMs) -> Trigger:

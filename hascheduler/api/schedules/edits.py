@@ -39,7 +39,7 @@ from hascheduler.model.trigger import Trigger
 from hascheduler.ports import ClusterView, StoredDocument
 from hascheduler.triggers import missing_calendar
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody, ScheduleBody
-from hascheduler.wire.trigger import TriggerBody, trigger_of
+from hascheduler.wire.trigger import TriggerBody, spans_as_written, trigger_of
 
 SchedulePatch = Annotated[
     dict[str, Any],
@@ -90,7 +90,8 @@ class ScheduleEdit:
             missing = missing_calendar(use, self.calendars)
             if missing is not None:
                 raise UnseenCalendar(missing, use.names)
-        self.limits.require_interval(trigger, stored, self.caller)
+        with spans_as_written(body):
+            self.limits.require_interval(trigger, stored, self.caller)
         return trigger
 
 

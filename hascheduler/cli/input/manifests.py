@@ -16,14 +16,13 @@ from hascheduler.cli.input.values import check_name
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.instants import WallMs
 from hascheduler.model.repr_limits import quoted
-from hascheduler.triggers import check_trigger
 from hascheduler.wire.calendar import CalendarBody
 from hascheduler.wire.definition import DefinitionBody
 from hascheduler.wire.fields import Name, StrictModel
 from hascheduler.wire.lane import LaneBody
 from hascheduler.wire.schedule import CreateScheduleBody
 from hascheduler.wire.tenant import TenantBody
-from hascheduler.wire.trigger import read_trigger
+from hascheduler.wire.trigger import checked_trigger
 from hascheduler.wire.validation import validated
 
 MANAGED = ("managed-by", "hascheduler-apply")
@@ -185,7 +184,7 @@ def _said(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _schedule(name: str, fields: dict[str, Any], now_ms: WallMs) -> Manifest:
     validated(CreateScheduleBody, fields)
-    check_trigger(read_trigger(fields["trigger"], now_ms), ("trigger",))
+    checked_trigger(fields["trigger"], now_ms)
     paused = fields.pop("paused", None)
     managed = {**fields.get("labels", {}), MANAGED[0]: MANAGED[1]}
     return Manifest("schedule", name, normal_schedule({**fields, "labels": managed}), paused)

@@ -62,12 +62,9 @@ def preview_schedule(
 
 def _computed(name: str | None, given: Given, now_ms: WallMs, after_ms: WallMs, count: int) -> dict[str, Any]:
     from hascheduler.cli.schedules.local_preview import preview
-    from hascheduler.triggers import check_trigger
-    from hascheduler.wire.trigger import read_trigger
+    from hascheduler.wire.trigger import checked_trigger
 
-    trigger = read_trigger(new_trigger(given), now_ms)
-    check_trigger(trigger, ("trigger",))
-    return preview(name or "preview", trigger, after_ms, count=count)
+    return preview(name or "preview", checked_trigger(new_trigger(given), now_ms), after_ms, count=count)
 
 
 def _from_replica(url: str, name: str, start: str | None, count: int) -> dict[str, Any]:

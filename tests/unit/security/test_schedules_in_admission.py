@@ -104,7 +104,9 @@ async def test_an_edit_to_too_fast_a_trigger_is_refused_and_stored_ones_go_on(
     acme: httpx.AsyncClient, boss: httpx.AsyncClient
 ) -> None:
     assert (await made(acme, "slow")).status_code == 201
-    check_problem(await acme.patch("/v1/schedules/slow", json={"trigger": FAST}), 422, "trigger.every")
+    answer = await acme.patch("/v1/schedules/slow", json={"trigger": FAST | {"every": "0.5s"}})
+    problem = check_problem(answer, 422, "trigger.every")
+    assert problem["errors"][0]["problem"].startswith("0.5s between two times")
     preview = await acme.post("/v1/schedules/slow/preview", json={"trigger": FAST})
     check_problem(preview, 422, "trigger.every")
     assert (await made(boss, "fast", trigger=FAST, job={"definition": "log", "tenant": "acme"})).status_code == 201
