@@ -12,6 +12,7 @@ from hascheduler.cli.input.values import check_name, read_payload, sendable_key
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
 from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.instants import with_utc
 from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.tables import schedule_page, trigger_text
 from hascheduler.client.wire import ScheduleResponse, TriggerNowBody
@@ -22,6 +23,7 @@ _SHOWN_MAX = 20
 
 
 @example('hascheduler schedule pause nightly --because "the disk is full"')
+@with_utc
 def pause(
     name: ScheduleName,
     because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
@@ -35,6 +37,7 @@ def pause(
 
 
 @example("hascheduler schedule resume nightly --catch-up")
+@with_utc
 def resume(
     name: ScheduleName,
     catch_up: Annotated[

@@ -8,6 +8,7 @@ from hascheduler.cli.completion import NewName, ScheduleName
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
+from hascheduler.cli.output.instants import with_utc
 from hascheduler.cli.schedules.options import SCHEDULE, changed_schedule, new_schedule
 from hascheduler.errors import InvalidInput
 
@@ -17,6 +18,7 @@ from hascheduler.errors import InvalidInput
     "hascheduler schedule edit nightly --end-at none --label team=b --label old-",
     "EDITOR=vi hascheduler schedule edit nightly",
 )
+@with_utc
 @with_options("given", SCHEDULE)
 def edit(
     name: ScheduleName,
@@ -83,6 +85,7 @@ def _in_editor(schedules: Any, stored: Any, *, yes: bool) -> Any:
     'hascheduler schedule add nightly --cron "30 2 * * *" --timezone Europe/Paris \\',
     "    --definition repack --target demo --overlap skip --label team=a",
 )
+@with_utc
 @with_options("given", SCHEDULE)
 def add(
     name: NewName,
@@ -99,6 +102,7 @@ def add(
     """
     body = new_schedule(name, given) | ({"paused": True} if paused else {})
 
+    from hascheduler.cli.output.changes import change
     from hascheduler.cli.output.console import console, print_json
     from hascheduler.cli.output.yaml_text import as_text
     from hascheduler.cli.replica import replica
@@ -119,4 +123,5 @@ def add(
         console().print(as_text(body), "")
         console().print(preview_page("Next fires", answer, now_ms))
     else:
+        console().print(change(None, answer).as_text(f"schedule {name}"), soft_wrap=True)
         console().print(schedule_page(answer, now_ms))

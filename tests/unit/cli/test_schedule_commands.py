@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.verdict import Verdict
@@ -109,6 +111,29 @@ async def test_pausing_and_resuming(replica: Replica) -> None:
     assert "paused: why not" in (await replica.done("schedule", "get", "tick")).out
     resumed: Any = (await replica.done("schedule", "resume", "tick", "--catch-up", "--json")).json
     assert resumed["paused"] is False
+
+
+async def test_a_new_schedule_is_said_to_be_created(replica: Replica) -> None:
+    shown = (await replica.done(*_TICK)).out
+    assert shown.startswith("schedule tick: created\ntick\n")
+    answer: Any = (await replica.done("schedule", "add", "tock", *_TICK[3:], "--json")).json
+    stored: Any = (await replica.done("schedule", "get", "tock", "--json")).json
+    assert answer == stored
+
+
+@pytest.mark.parametrize("command", [("add",), ("edit", "--every", "2s"), ("pause",), ("resume",)], ids=" ".join)
+async def test_what_a_change_shows_of_times_is_in_utc_where_that_is_said(
+    replica: Replica, command: tuple[str, ...]
+) -> None:
+    first, *options = command
+    if first == "add":
+        options += _TICK[3:]
+    else:
+        await replica.done(*_TICK)
+    arguments = ("schedule", first, "tick", *options, "--utc")
+    shown = (await replica.done(*arguments, TZ="Asia/Tokyo", COLUMNS="140")).out
+    assert "2030-01-01T00:00:0" in shown
+    assert "JST" not in shown
 
 
 async def test_triggering_by_hand(replica: Replica, world: World) -> None:
