@@ -52,10 +52,11 @@ def audit_log(
 def _table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
     if not records:
         return Text("There are no such records.", style="dim")
-    columns = ("at", "who", "tenant", "from", "request", "answer")
-    table = FittedTable("", *columns, spare=("from", "tenant", "answer"))
+    columns = ("at", "who", "tenant", "from", "request", "answer", "because")
+    table = FittedTable("", *columns, spare=("from", "tenant", "because", "answer"), wraps=("because",))
     for record in records:
         status = Text(str(record["status"]), style="" if record["status"] < 400 else "red")
         texts = (instant_text(record["at"]), record["who"], or_dash(record["tenant"]), record["address"])
-        table.add_row(*map(Text, texts), Text(f"{record['method']} {record['path']}"), status)
+        request, because = Text(f"{record['method']} {record['path']}"), Text(or_dash(record.get("because")))
+        table.add_row(*map(Text, texts), request, status, because)
     return table

@@ -124,6 +124,7 @@ class AuditResponse(TypedDict):
     target: str | None
     status: int
     request: str
+    because: str | None
     left_out: int
 
 

@@ -28,7 +28,7 @@ class TokenStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """One request that was to change something, whether it did or not. Never its body, never a secret.
+    """One request that was to change something, whether it did or not. Of its body the reason alone, never a secret.
 
     ``id`` sorts by time. ``token_id``, ``role`` and ``tenant`` are None where the caller was not identified.
     """
@@ -52,6 +52,8 @@ class AuditRecord:
     request_id: str
     left_out: int = 0
     """How many refusals of the same caller before this one were not recorded."""
+    because: str | None = None
+    """Why, as the caller said, who paused something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def encode_audit_record(record: AuditRecord) -> dict[str, Any]:
         "status": record.status,
         "request_id": record.request_id,
         **({"left_out": record.left_out} if record.left_out else {}),
+        **({} if record.because is None else {"because": record.because}),
     }
 
 

@@ -32,10 +32,12 @@ from hascheduler.ports import AuditRecord
 @dataclass(slots=True)
 class AuditNote:
     """What a route adds to the audit record of its request. A route that changes nothing, although its method would,
-    sets ``unaudited``; one whose target stands neither in its path nor in ``Location`` sets ``target``."""
+    sets ``unaudited``; one whose target stands neither in its path nor in ``Location`` sets ``target``; one
+    that pauses something sets ``because``."""
 
     unaudited: bool = False
     target: str | None = None
+    because: str | None = None
 
 
 async def _note(request: Request) -> AuditNote:
@@ -130,7 +132,7 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
         if caller is not None:
             services.metrics.left_out_of_audit("refusal")
         return
-    client = scope.get("client")
+    client, note = scope.get("client"), _note_of(scope)
     record = AuditRecord(
         id=writer.next_id(),
         at_ms=services.clock.wall_ms(),
@@ -146,6 +148,7 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
         status=status,
         request_id=request_id,
         left_out=left_out,
+        because=None if note is None else note.because,
     )
     log.info(
         "audit",
@@ -160,6 +163,7 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
         status=record.status,
         request=record.request_id,
         **({"left_out": left_out} if left_out else {}),
+        **({} if record.because is None else {"because": record.because}),
     )
     if caller is not None and not writer.add(record):
         services.metrics.left_out_of_audit("queue")

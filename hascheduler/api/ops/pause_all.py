@@ -60,7 +60,7 @@ async def pause_all(body: PauseAllBody, services: Services, caller: AdminOfAll, 
 
     Said again, it is the same pause with another reason, author and extent.
     """
-    note.target = EVERYTHING
+    note.target, note.because = EVERYTHING, body.because
     asked = StandingPause(EVERYTHING, 0, services.clock.wall_ms(), caller.name, body.because, body.schedules_only)
     return PausedResponse(paused=show_pause(await store_pause(services.pauses, asked)))
 

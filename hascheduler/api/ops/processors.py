@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import AdminOfAll, ViewerOfAll
 from hascheduler.api.ops.pause_all import since_text, store_pause
 from hascheduler.api.routing.body import JsonRoute
@@ -104,17 +105,17 @@ async def list_processors(services: Services, caller: ViewerOfAll) -> Processors
 
 @router.post("/{name}/drain", responses=problem_responses(404, 409, 413, 422))
 async def drain_processors(
-    name: PathName, services: Services, caller: AdminOfAll, body: DrainBody | None = None
+    name: PathName, services: Services, caller: AdminOfAll, note: Noted, body: DrainBody | None = None
 ) -> DrainResponse:
     """The processors of that name get no new jobs until they are undrained, also after a restart; what they have been
     given goes on to its end. Repeating it is harmless."""
+    because = note.because = None if body is None else body.because
     there = _names_there(services)
     if len(name) > NAME_CHARACTERS_MAX:
         raise InvalidInput(("name",), f"{len(name)} characters", f"at most {NAME_CHARACTERS_MAX}")
     if name not in there and await services.pauses.get(drain_id(name)) is None:
         raise NotFound("processor", name)
     await _make_room(name, services, there)
-    because = None if body is None else body.because
     asked = StandingPause(drain_id(name), 0, services.clock.wall_ms(), caller.name, because)
     return DrainResponse(name=name, drained=_drained(await store_pause(services.pauses, asked)))
 

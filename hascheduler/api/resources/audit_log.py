@@ -48,6 +48,7 @@ class AuditResponse(BaseModel):
                     "target": "nightly",
                     "status": 200,
                     "request": "8c1f0a6be2d94c37",
+                    "because": "the printer is on fire",
                     "left_out": 0,
                 }
             ]
@@ -67,6 +68,7 @@ class AuditResponse(BaseModel):
     target: str | None = Field(description="What it was about, where that was one thing")
     status: int = Field(description="Of the answer; 4xx: nothing was changed")
     request: str = Field(description="The `X-Request-Id` of the answer")
+    because: str | None = Field(description="Why, as the caller said, who paused something")
     left_out: int = Field(description="Refusals of the same caller before this one that are not recorded: too many")
 
 
@@ -85,6 +87,7 @@ def show_audit_record(document: StoredDocument) -> AuditResponse:
         target=text_or_none(document, "target"),
         status=integer(document, "status"),
         request=text(document, "request_id"),
+        because=text_or_none(document, "because"),
         left_out=integer(document, "left_out", default=0),
     )
 

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 from pydantic import ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PathName
@@ -45,12 +46,13 @@ async def pause_schedule(
     services: Services,
     caller: Operator,
     response: Response,
+    note: Noted,
     *,
     precondition: IfMatch,
     body: PauseBody | None = None,
 ) -> ScheduleResponse:
     """The nominal times after this instant do not fire until it is resumed. Jobs that it made go on."""
-    because = None if body is None else body.because
+    because = note.because = None if body is None else body.because
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         schedule = readable_schedule(stored)

@@ -44,7 +44,7 @@ async def test_a_change_leaves_a_record_of_who_did_what_from_where(app: FastAPI,
         "id": record["id"], "at": NOW_TEXT, "who": "operator-1", "token": "token-1", "role": "operator",
         "tenant": "acme", "address": "127.0.0.1", "method": "POST", "path": "/v1/schedules",
         "route": "/v1/schedules", "target": "tick", "status": 201, "request": answer.headers["x-request-id"],
-        "left_out": 0,
+        "because": None, "left_out": 0,
     }  # fmt: skip
 
 
@@ -98,6 +98,25 @@ async def test_what_was_refused_leaves_one_too(
     assert (record["method"], record["status"], record["target"]) == (method, status, target)
     assert (record["who"], record["token"], record["role"], record["tenant"]) == ("anonymous", None, "admin", "*")
     assert record["request"] == answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/cluster/pause", 200),
+        ("/v1/processors/p-1/drain", 200),
+        ("/v1/processors/nobody/drain", 404),
+        ("/v1/schedules/tick/pause", 200),
+        ("/v1/schedules/nothing/pause", 404),
+    ],
+)
+async def test_the_reason_of_a_pause_is_recorded(
+    client: httpx.AsyncClient, world: World, path: str, status: int
+) -> None:
+    await create(client)
+    assert (await client.post(path, json={"because": "it burns"})).status_code == status
+    await client.post(path.replace("pause", "resume").replace("drain", "undrain"))
+    assert [record["because"] for record in await records(client, world)] == [None, "it burns", None]
 
 
 @pytest.mark.parametrize(

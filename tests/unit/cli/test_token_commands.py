@@ -126,3 +126,9 @@ async def test_the_audit_log_is_shown_and_filtered(replica: Replica, world: Worl
     table = (await replica.done("audit-log", "--path", "/v1/lanes", HASCHEDULER_TOKEN=ADMIN, COLUMNS="140")).out
     assert all(text in table for text in ("ci", "127.0.0.1", "PUT /v1/lanes/slow", "403"))
     assert "definitions" not in table
+
+
+async def test_the_audit_log_tells_why_something_was_paused(replica: Replica, world: World) -> None:
+    await replica.done("pause", "--all", "--because", "the database moves", HASCHEDULER_TOKEN=ADMIN)
+    await world.audit_writer.flush()
+    assert "the database moves" in (await replica.done("audit-log", HASCHEDULER_TOKEN=ADMIN, COLUMNS="140")).out
