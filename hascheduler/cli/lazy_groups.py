@@ -6,13 +6,14 @@ its options are completed, or for its own help.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
+
+from hascheduler.model.near_names import near_names
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., None])
 
@@ -56,9 +57,9 @@ def lazy_group(table: CommandTable) -> type[TyperGroup]:
             return _load(cmd_name, table[cmd_name]) if cmd_name in table else None
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-            close = [] if args[0] in table or ctx.resilient_parsing else get_close_matches(args[0], table)
-            if close:
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(close)}?")
+            near = [] if args[0] in table or ctx.resilient_parsing else near_names(args[0], table, 3)
+            if near:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(near)}?")
             return super().resolve_command(ctx, args)
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:

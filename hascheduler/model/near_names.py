@@ -9,9 +9,14 @@ _NAME_LENGTH_MAX = 64
 
 def expected_name(given: str, known: Collection[str], otherwise: str = "") -> str:
     """The one of ``known`` that is nearest to ``given``; where none is near, ``otherwise``, or else all of them."""
-    close = get_close_matches(given, known, 1) if len(given) <= _NAME_LENGTH_MAX else []
-    if close:
-        return close[0]
+    near = near_names(given, known, 1)
+    if near:
+        return near[0]
     if otherwise:
         return otherwise
     return f"one of {', '.join(known)}" if known else "none"
+
+
+def near_names(given: str, known: Collection[str], count_max: int) -> list[str]:
+    """Those of ``known`` that resemble ``given``, the nearest first."""
+    return get_close_matches(given, known, count_max) if len(given) <= _NAME_LENGTH_MAX else []

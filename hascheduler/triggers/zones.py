@@ -9,11 +9,11 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.near_names import near_names
 
 DAY_S = 86_400
 # Changes closer to each other than this would be overlooked; since 1970 the closest are a week apart (Boa Vista, 2000).
@@ -48,8 +48,8 @@ def zone_of(name: str) -> ZoneInfo:
     expected = "an IANA time zone such as Europe/Paris"
     known = canonical_zone(name)
     if known is None:
-        close = get_close_matches(name[:64].lower(), _known_zones(), 1)
-        raise InvalidInput((), f"{name[:64]!r} is not a time zone", _known_zones()[close[0]] if close else expected)
+        near = near_names(name.lower(), _known_zones(), 1)
+        raise InvalidInput((), f"{name[:64]!r} is not a time zone", _known_zones()[near[0]] if near else expected)
     try:
         return ZoneInfo(known)
     except (ZoneInfoNotFoundError, ValueError, OSError):
