@@ -7,9 +7,7 @@
       progress, log lines, then one end ◄── socket ───  result, or what was raised and where
       life line ──────────── pipe, nothing is sent ──►  its end, however this process ends, kills the child's group
 
-The child is a new interpreter, never a fork of this one: this one has threads. It leads a process group of its own. It
-is reaped only after the last signal to the group: until then its number can't be given to another process, so no signal
-ever hits a stranger. Therefore this file waits for the exit by itself, in a thread that leaves the zombie in place.
+The child is a new interpreter, never a fork of this one: this one has threads.
 """
 
 import asyncio
@@ -20,7 +18,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -33,6 +30,7 @@ from hascheduler.processor.attempts import HeldAttempt, StopReason
 from hascheduler.processor.context import JobContext
 from hascheduler.processor.handlers import ProcessHandler
 from hascheduler.processor.outcomes import RESULT_BYTES_MAX, Failure, ReportedFailure
+from hascheduler.processor.process_group import ProcessGroup, signal_name
 
 GRACE_S = 2.0
 """From SIGTERM to SIGKILL; less than what a drain gives to handlers that it stops."""
@@ -108,15 +106,12 @@ class _Child:
     """Started on construction, inside a running event loop. Its maker calls `kill`, `exited` and `close`."""
 
     def __init__(self, request: bytes, job: JobContext) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._exited = asyncio.Event()
-        self._closed = False
         self.end: Frame | None = None
         self._job = job
         ours, theirs = socket.socketpair()
         life_read, self._life = os.pipe()
         try:
-            self._process = _started(theirs.fileno(), life_read)
+            self._group = ProcessGroup(_started(theirs.fileno(), life_read), self._on_exit)
         except BaseException:
             ours.close()
             os.close(self._life)
@@ -125,13 +120,6 @@ class _Child:
             theirs.close()
             os.close(life_read)
         self._channel = _Channel(ours, request, self._on_frame)
-        try:
-            threading.Thread(target=self._watch, name=f"exit of {self._process.pid}", daemon=True).start()
-        except RuntimeError:  # no room for another thread: it must not run unwatched
-            self.kill()
-            self._exited.set()
-            self.close()
-            raise
 
     async def told(self) -> None:
         """Until it has said how its attempt ended, or can't any more."""
@@ -141,39 +129,37 @@ class _Child:
         """Until it has, at most for so long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
-                await self._exited.wait()
+                await self._group.exited.wait()
 
     async def terminate(self, grace_s: float, *, cancelled: bool) -> None:
         """SIGTERM to the group, and time for the child to end."""
         if cancelled:
             self._channel.note(b"cancelled\n")
-        self._signal(signal.SIGTERM)
+        self._group.signal(signal.SIGTERM)
         await self.exited(grace_s)
 
     def kill(self) -> None:
         """SIGKILL to what is left of the group."""
-        self._signal(signal.SIGKILL)
+        self._group.signal(signal.SIGKILL)
 
     def close(self) -> None:
         """Let go of it; what has not exited is reaped when it does."""
         self._channel.read_rest()
-        self._closed = True
         self._channel.close()
         os.close(self._life)
-        if self._exited.is_set():
-            self._process.wait()
+        self._group.close()
 
     def how_it_died(self) -> str:
         """After `close`."""
         if self._channel.problem:
             return self._channel.problem
-        code = self._process.returncode
+        code = self._group.leader.returncode
         if code is None:
-            return f"the handler's process {self._process.pid} was killed and is still there"
+            return f"the handler's process {self._group.leader.pid} was killed and is still there"
         if code >= 0:
             return f"the handler's process ended with exit status {code}, without a result"
         why = "; the kernel does so where memory runs out" if -code == signal.SIGKILL else ""
-        return f"the handler's process was ended by {_signal_name(-code)}{why}"
+        return f"the handler's process was ended by {signal_name(-code)}{why}"
 
     def _on_frame(self, frame: Frame) -> bool:
         """Whether it was the last."""
@@ -187,27 +173,10 @@ class _Child:
                 return True
         return False
 
-    def _signal(self, number: signal.Signals) -> None:
-        if self._closed:
-            return  # it may have been reaped
-        with suppress(ProcessLookupError, PermissionError):  # all gone, or all of them another user's by now
-            os.killpg(self._process.pid, number)
-
-    def _watch(self) -> None:
-        os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-        try:
-            self._loop.call_soon_threadsafe(self._on_exit)
-        except RuntimeError:  # the loop is closed: no signals come any more
-            self._process.wait()
-
     def _on_exit(self) -> None:
-        self._exited.set()
-        if self._closed:
-            self._process.wait()
-        else:
-            # What it started may hold the socket open.
-            self._channel.read_rest()
-            self._channel.ended.set()
+        # What it started may hold the socket open.
+        self._channel.read_rest()
+        self._channel.ended.set()
 
 
 class _Channel:
@@ -300,10 +269,3 @@ def _started(control: int, life: int) -> "subprocess.Popen[bytes]":
         )
     except OSError as error:
         raise ProcessDied(f"the handler's process can't be started: {error}") from None
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"signal {number}"

@@ -91,7 +91,8 @@ def traceback_of(error: BaseException) -> str | None:
         return None
 
 
-_CALLERS = frozenset(f"hascheduler.processor.{room}" for room in ("invocation", "child", "child_process", "outcomes"))
+_ROOMS = ("invocation", "child", "child_process", "process_group", "outcomes")
+_CALLERS = frozenset(f"hascheduler.processor.{room}" for room in _ROOMS)
 
 
 def _class_of(kind: type) -> str:

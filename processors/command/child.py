@@ -1,22 +1,17 @@
-"""One child process with all that it starts: its output is read as it comes, and it ends as a whole.
-
-The child leads a session and a process group of its own. It is reaped only after the last signal to the group: until
-then its number can't be given to another process, so no signal ever hits a stranger. Therefore this file waits for
-the exit by itself, in a thread that leaves the zombie in place, rather than through the event loop's own watcher.
-"""
+"""One child process with all that it starts: its output is read as it comes, and it ends as a whole."""
 
 import asyncio
 import os
 import signal
 import subprocess
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
 from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.processor.process_group import ProcessGroup
 from processors.command.capture import Capture
 
 _KILLED_LIMIT_S = 5.0
@@ -43,36 +38,32 @@ class Child:
     """Started on construction, inside a running event loop. Its maker calls `kill`, `gone` and `close`."""
 
     def __init__(self, invocation: Invocation) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._exited = asyncio.Event()
-        self._closed = False
         self.stdout, self.stderr = Capture(), Capture()
-        self._process = _started(invocation)
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        self._readings = (_Reading(self._process.stdout, self.stdout), _Reading(self._process.stderr, self.stderr))
+        process = _started(invocation)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._readings = (_Reading(process.stdout, self.stdout), _Reading(process.stderr, self.stderr))
         try:
-            threading.Thread(target=self._watch, name=f"exit of {self._process.pid}", daemon=True).start()
-        except RuntimeError as error:  # no room for another thread: it must not run unwatched
-            self.kill()
-            self._exited.set()
-            self.close()
+            self._group = ProcessGroup(process)
+        except RuntimeError as error:
+            for reading in self._readings:
+                reading.close()
             raise CommandFailed(f"can't be watched: {error}") from None
 
     async def exited(self) -> None:
-        await self._exited.wait()
+        await self._group.exited.wait()
 
     async def terminate(self, grace_s: float) -> None:
         """SIGTERM to the group, and time for all of it to end: the leader by its exit, the others by their silence."""
-        self._signal(signal.SIGTERM)
+        self._group.signal(signal.SIGTERM)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
-                await self._exited.wait()
+                await self.exited()
                 await self._silent()
 
     def kill(self) -> None:
         """SIGKILL to what is left of the group."""
-        self._signal(signal.SIGKILL)
+        self._group.signal(signal.SIGKILL)
 
     async def gone(self) -> None:
         """After `kill`: returns once the leader has ended and the output with it.
@@ -82,48 +73,28 @@ class Child:
         """
         try:
             async with asyncio.timeout(_KILLED_LIMIT_S):
-                await self._exited.wait()
+                await self.exited()
         except TimeoutError:
-            raise CommandFailed(f"process {self._process.pid} was killed and is still there") from None
+            raise CommandFailed(f"process {self._group.leader.pid} was killed and is still there") from None
         with suppress(TimeoutError):
             async with asyncio.timeout(_SILENCE_LIMIT_S):
                 await self._silent()
 
     def close(self) -> None:
         """Let go of all of it; what has not exited is reaped when it does."""
-        self._closed = True
         for reading in self._readings:
             reading.close()
-        if self._exited.is_set():
-            self._process.wait()
+        self._group.close()
 
     @property
     def exit_code(self) -> int:
         """After `close`; for a signal its negative number."""
-        assert self._process.returncode is not None
-        return self._process.returncode
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._closed:
-            return  # it may have been reaped
-        with suppress(ProcessLookupError, PermissionError):  # all gone, or all of them another user's by now
-            os.killpg(self._process.pid, number)
+        assert self._group.leader.returncode is not None
+        return self._group.leader.returncode
 
     async def _silent(self) -> None:
         for reading in self._readings:
             await reading.ended.wait()
-
-    def _watch(self) -> None:
-        os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-        try:
-            self._loop.call_soon_threadsafe(self._on_exit)
-        except RuntimeError:  # the loop is closed: no signals come any more
-            self._process.wait()
-
-    def _on_exit(self) -> None:
-        self._exited.set()
-        if self._closed:
-            self._process.wait()
 
 
 class _Reading:

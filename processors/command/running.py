@@ -1,11 +1,11 @@
 """One attempt: run the child, end it in the way that the occasion asks for, and judge how it ended."""
 
 import asyncio
-import signal
 from typing import Any
 
 from hascheduler.model.durations import format_duration
 from hascheduler.processor import JobContext
+from hascheduler.processor.process_group import signal_name
 from processors.command.child import Child, CommandFailed, Invocation
 from processors.command.payload import CommandPayload
 from processors.texts import one_line
@@ -49,14 +49,7 @@ def _judged(child: Child, payload: CommandPayload, *, timed_out: bool) -> dict[s
     if timed_out:
         how = f"timed out after {format_duration(payload.timeout)}"
     elif code < 0:
-        how = f"ended by {_signal_name(-code)}"
+        how = f"ended by {signal_name(-code)}"
     else:
         how = f"exit code {code}"
     raise CommandFailed(f"{how}: {said}" if said else how)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"signal {number}"

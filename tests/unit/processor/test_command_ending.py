@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -15,7 +16,7 @@ import uvloop
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.ports import AttemptOutcome
-from hascheduler.processor import load_handlers
+from hascheduler.processor import load_handlers, process_group
 from processors.command import command, running
 from processors.command.allowed import ALLOW
 from processors.command.child import CommandFailed
@@ -255,3 +256,16 @@ def test_all_of_it_works_on_the_event_loop_of_the_processors_too(
     uvloop.run(both())
     assert len(listed(book)) == 3
     assert our_zombies() == []
+
+
+async def test_a_command_whose_end_nobody_can_watch_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    def refused(*, name: str, **_: object) -> None:
+        started.append(int(name.removeprefix("exit of ")))
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(process_group, "threading", SimpleNamespace(Thread=refused))
+    with pytest.raises(CommandFailed, match=r"^can't be watched: can't start new thread$"):
+        await command(make_job({"argv": ["/bin/sh", "-c", "sleep 600"]}))
+    assert [psutil.pid_exists(pid) for pid in started] == [False]
