@@ -53,6 +53,7 @@ verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a
 	$(MAKE) lint types contracts docs k8s-lint
 	$(MAKE) test TIER=verify
 	$(MAKE) chaos ROWS=smoke
+	$(BIN)/python -m tests.bench guard
 
 lint: .venv/.ready ## style and common mistakes
 	$(BIN)/ruff check .

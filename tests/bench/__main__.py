@@ -22,6 +22,7 @@ from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
+from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle
 from tests.bench.ledger.accounts import Span
 from tests.bench.ledger.ledger import Ledger
@@ -329,6 +330,20 @@ def all(only: Annotated[str, typer.Option(help="Some of them, with commas.")] = 
     failed = run_suite(chosen(only))
     if failed:
         raise WorldError(f"without figures: {', '.join(failed)}")
+
+
+@app.command()
+def guard(
+    rounds: Annotated[int, typer.Option(min=1, help="Of each code, in turn.")] = ROUNDS,
+    reference: Annotated[str, typer.Option(help="The commit to compare this code with.")] = REFERENCE,
+) -> None:
+    """Whether a job costs a fifth more CPU than at an earlier commit; exit status 1 if it does."""
+    console = Console(stderr=True)
+    found = measure_guard(console, rounds=rounds, reference=reference)
+    sys.stdout.write(json.dumps({"guard": {reference: found.ratios()}}) + "\n")
+    if found.dearer:
+        what = ", ".join(f"{name} {ratio} times" for name, ratio in found.dearer.items())
+        raise WorldError(f"a job costs more CPU than at {reference}: {what}; at most {RATIO_MAX} times is fine")
 
 
 @app.command()
