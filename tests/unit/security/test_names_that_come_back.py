@@ -208,7 +208,9 @@ def test_a_fire_of_the_same_tenant_waits_for_jobs_that_do_not_say_of_which_sched
     old = replace(acme_running(), tenant="beta", schedule_created_at_ms=None)
     scene = changed_hands(Overlap.BUFFER_ONE, old)
     assert [type(decision) for decision in scene.at(2_000).decisions] == [Fire]
-    assert scene.at(2_100, JobGone(old.id, JobState.SUCCEEDED)).decisions == (Dispatch(BETAS, 1, "p"),)
+    shown = make_job(BETAS, tenant="beta", serial=True, schedule_created_at_ms=wall(1_500))
+    step = scene.at(2_100, JobSeen(shown), JobGone(old.id, JobState.SUCCEEDED))
+    assert step.decisions == (Dispatch(BETAS, 1, "p"),)
 
 
 def test_a_job_that_does_not_say_waits_for_those_that_do() -> None:
