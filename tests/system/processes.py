@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +21,7 @@ import httpx
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.children import free_port
+from hascheduler.model.job import fired_at, schedule_of
 
 Found = TypeVar("Found")
 
@@ -35,6 +36,12 @@ async def eventually(look: Callable[[], Awaitable[Found | None]], what: str, lim
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {limit_s} s: {what}")
         await asyncio.sleep(0.02)
+
+
+def fired_times(schedule: str, jobs: Iterable[str]) -> list[int]:
+    """Of a graph, its last job stands for the fire."""
+    times = (fired_at(job) for job in jobs if schedule_of(job) == schedule)
+    return sorted(nominal_ms for nominal_ms in times if nominal_ms is not None)
 
 
 @dataclass
@@ -177,8 +184,7 @@ class Processes:
 
     def nominal_times(self, schedule: str) -> list[int]:
         """The nominal times for which a job of the schedule had its effect, in order."""
-        prefix = f"fire:{schedule}:"
-        return sorted(int(job.removeprefix(prefix)) for job in self.effects() if job.startswith(prefix))
+        return fired_times(schedule, self.effects())
 
     def assert_no_gap(self, schedule: str, every_ms: int, at_least: int) -> None:
         """Every nominal time from the first to the last had its effect."""
