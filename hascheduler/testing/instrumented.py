@@ -90,8 +90,7 @@ class InstrumentedHandlers:
             if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
                 result = await function(job)
             else:
-                with loop.standing_still():
-                    result = await run_in_thread(function, job)
+                result = await loop.standing_still(run_in_thread(function, job))
                 if inspect.isawaitable(result):
                     result = await result
             if crash == "after":

@@ -3,15 +3,18 @@
 Owner of the virtual clock. A week passes in as long as its callbacks take. Two things happen in real time, and the
 clock stands still for them: threads (a plain function that handles a job, `asyncio.to_thread`), and the sockets of a
 handler that runs, until they have been silent for `IO_GRACE_S`.
+
+How long plain functions take in real time changes nothing: they run beside each other, and what they return is taken in
+the order in which they began, each when nothing else is ready to run.
 """
 
 import asyncio
 import heapq
 import selectors
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from hascheduler.errors import HaschedulerError
 
@@ -21,6 +24,7 @@ THREAD_LIMIT_S = 60.0
 """Real seconds that the clock stands still for a thread: a handler that takes longer hangs."""
 
 
+T = TypeVar("T")
 _IN_HANDLER: ContextVar[bool] = ContextVar("in_handler", default=False)
 
 
@@ -34,6 +38,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._now_s = 0.0
         self._threads = 0
+        # Of plain functions, in the order in which they began; and whether their threads have returned.
+        self._turns: dict[asyncio.Future[None], bool] = {}
         self._handlers = 0
         self._patience_s = IO_GRACE_S
         self._handler_timers: list[float] = []
@@ -53,7 +59,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     @property
     def may_leap(self) -> bool:
         """Whether no handler waits for an answer from outside."""
-        return not (self._threads or self._waits_for_sockets(self._jumping.sockets))
+        return not (self._threads or self._turns or self._waits_for_sockets(self._jumping.sockets))
 
     def next_handler_timer_s(self) -> float:
         """When a handler wants to go on, or its attempt is to be stopped; infinite where none does."""
@@ -73,14 +79,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         finally:
             self._handlers -= 1
 
-    @contextmanager
-    def standing_still(self) -> Iterator[None]:
-        """While a thread of ours works."""
-        self._threads += 1
+    async def standing_still(self, thread: Awaitable[T]) -> T:
+        """What a plain function's thread returns or raises, when its turn has come."""
+        turn: asyncio.Future[None] = self.create_future()
+        self._turns[turn] = False
         try:
-            yield
+            return await thread
         finally:
-            self._threads -= 1
+            self._turns[turn] = True
+            while not turn.done():
+                with suppress(asyncio.CancelledError):  # it has come to its end already
+                    await asyncio.shield(turn)
 
     def call_at(  # type: ignore[override]  # with arguments of any types
         self, when: float, callback: Any, *args: Any, context: Context | None = None
@@ -101,7 +110,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """What is ready. The one place where time passes: by ``timeout_s``, where nothing is; None: no timer is set."""
         if timeout_s is not None and timeout_s <= 0:
             return select(0)
-        if self._threads:
+        first = next(iter(self._turns), None)
+        if first is not None and self._turns[first]:
+            del self._turns[first]
+            first.set_result(None)
+            return select(0)
+        if self._threads or self._turns:
             events = select(THREAD_LIMIT_S)
             if not events:
                 raise ClockStuck(f"a thread has not returned within {THREAD_LIMIT_S:g} s of real time")

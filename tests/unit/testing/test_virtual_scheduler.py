@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from datetime import UTC, datetime, timedelta
+from queue import Queue
 
 import pytest
 
@@ -337,3 +338,25 @@ def test_the_same_test_gives_the_same_history() -> None:
             return [(call.at, call.payload, call.job.attempt) for call in scheduler.calls()]
 
     assert history() == history()
+
+
+def test_what_plain_functions_return_is_taken_in_the_order_in_which_they_began(scheduler: VirtualScheduler) -> None:
+    second: Queue[threading.Thread] = Queue()
+    taken: list[object] = []
+
+    def work(job: JobContext) -> Awaitable[None]:
+        if job.payload == "first":
+            second.get(timeout=30).join()
+        else:
+            second.put(threading.current_thread())
+
+        async def take() -> None:
+            taken.append(job.payload)
+
+        return take()
+
+    scheduler.handle("work", work)
+    for payload in ("first", "second"):
+        scheduler.submit("work", payload, not_before="2030-01-01T00:00:10Z")
+    scheduler.drain()
+    assert [call.payload for call in scheduler.calls()] == taken == ["first", "second"]
