@@ -56,6 +56,8 @@ def decide_due_times(
     for times in backlog:
         trigger = times.trigger
         if times.verdict is not None:
+            if times.goes_on and times.through_ms == now:
+                break  # until it is over, an edit of a calendar may still let them fire
             deciding.pass_over(times, times.verdict)
             continue
         line_ms = late_through(times)

@@ -27,12 +27,16 @@ UndecidedBecause = Literal["due", "paused", "excluded"]
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class UndecidedTimes:
-    """The nominal times of ``trigger`` after ``after_ms`` through ``through_ms``; ``verdict`` if that is known."""
+    """The nominal times of ``trigger`` after ``after_ms`` through ``through_ms``; ``verdict`` if that is known.
+
+    ``goes_on``: the window or the day that leaves them out is not over at ``through_ms``.
+    """
 
     trigger: Trigger
     after_ms: WallMs
     through_ms: WallMs
     verdict: Verdict | None = None
+    goes_on: bool = False
 
     def first(self) -> WallMs | None:
         nominal_ms = next_nominal(self.trigger, self.after_ms)
@@ -141,7 +145,8 @@ def _without_windows(trigger: Trigger, after_ms: int, until_ms: int) -> Iterator
             yield UndecidedTimes(trigger, WallMs(after_ms), WallMs(min(before_ms, until_ms)))
             after_ms = before_ms
         if inside_ms > after_ms and after_ms < until_ms:
-            yield UndecidedTimes(trigger, WallMs(after_ms), WallMs(min(inside_ms, until_ms)), Verdict.EXCLUDED)
+            last_ms, goes_on = WallMs(min(inside_ms, until_ms)), inside_ms > until_ms
+            yield UndecidedTimes(trigger, WallMs(after_ms), last_ms, Verdict.EXCLUDED, goes_on)
             after_ms = inside_ms
         if after_ms >= until_ms:
             return
@@ -165,5 +170,7 @@ def _by_days(times: UndecidedTimes) -> Iterator[UndecidedTimes]:
         is_out = part.left_out_by is not None
         until_ms = part.until_ms if is_out else run_until(trigger, part, min(through_ms, nominal_ms + _AT_ONCE_MS))
         last_ms = WallMs(min(until_ms - 1, through_ms))
-        yield UndecidedTimes(trigger, after_ms, last_ms, Verdict.EXCLUDED if is_out else None)
+        yield UndecidedTimes(
+            trigger, after_ms, last_ms, Verdict.EXCLUDED if is_out else None, is_out and until_ms - 1 > last_ms
+        )
         after_ms = last_ms

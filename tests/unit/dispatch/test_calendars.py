@@ -171,3 +171,24 @@ def test_the_next_fire_is_on_a_day_that_counts() -> None:
     never = scheduled("0 9 * * *", at(28, 12), use=CalendarUse(("never",)))
     assert next_fire(with_calendars(never, calendars)) is None
     assert datetime.fromtimestamp(at(31, 9) / 1_000, UTC).hour == 7  # summer time has begun
+
+
+def test_an_edit_that_leaves_the_day_out_decides_nothing_about_it_before_it_is_over() -> None:
+    calendars = {"business-days": BUSINESS_DAYS, "holidays": HOLIDAYS}
+    times = DueTimes(calendars)
+    times.seen(scheduled("0 9,15 * * *", at(22, 16)))
+    calendars["holidays"] = replace(HOLIDAYS, include=read_days(["2030-12-24"]), rev=2)
+    times.calendar_changed("holidays")
+    assert decided(times, at(23, 12)) == []
+    assert times.next_at() == at(24, 0)
+    calendars["business-days"] = replace(BUSINESS_DAYS, weekdays=tuple(range(7)), rev=2)
+    times.calendar_changed("business-days")
+    assert fires(decided(times, at(23, 13))) == [at(23, 9)]
+
+
+def test_what_was_due_before_a_day_that_is_left_out_does_not_take_that_day_with_it() -> None:
+    times = DueTimes({"business-days": BUSINESS_DAYS, "holidays": HOLIDAYS})
+    times.seen(scheduled("0 9,15 * * *", at(22, 12)))
+    outcomes = decided(times, at(23, 12))
+    assert (fires(outcomes), runs(outcomes)) == ([at(22, 15)], [])
+    assert runs(decided(times, at(24, 0))) == [(Verdict.EXCLUDED, at(23, 9), at(23, 15), 2)]
