@@ -23,7 +23,9 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, cursor_steps
 from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.mirror.changes import Change, Operation
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.fired_job import new_fired_jobs
 from hascheduler.model.documents.job import REVIVED_FIELDS, new_job_document
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
@@ -51,7 +53,7 @@ _SOURCES = {
 class Database:
     def __init__(self) -> None:
         self.documents: dict[Collection, dict[str, dict[str, Any]]] = {
-            JOBS: {}, SCHEDULES: {}, PROCESSORS: {}, Collection.TENANTS: {}
+            JOBS: {}, SCHEDULES: {}, PROCESSORS: {}, Collection.TENANTS: {}, Collection.CALENDARS: {}
         }  # fmt: skip
         self.stream: list[Change] = []
         self._claimed: set[tuple[str, int]] = set()
@@ -125,6 +127,9 @@ class Database:
     def delete(self, collection: Collection, id: str) -> None:
         if self.documents[collection].pop(id, None) is not None:
             self.stream.append(Change(collection, Operation.DELETE, id, {}))
+
+    def put_calendar(self, calendar: Calendar) -> None:
+        self._put(Collection.CALENDARS, calendar.name, encode_calendar(calendar))
 
     def limit(self, tenant: Tenant) -> None:
         self._put(Collection.TENANTS, tenant.name, encode_tenant(tenant))

@@ -10,8 +10,8 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.schedule import Basis, JobTemplate, ScheduleRef
 from hascheduler.model.trigger import Interval, Trigger
 
-T0 = 1_700_000_000_000
-"""When the tests of the core begin."""
+T0 = 1_700_006_380_000
+"""When the tests of the core begin: twenty seconds before midnight, so that the days of calendars change in them."""
 
 
 def wall(span_ms: int) -> WallMs:

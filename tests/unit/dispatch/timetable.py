@@ -1,17 +1,20 @@
-"""People make schedules, edit, pause, resume and delete them; and what must become of each of their nominal times.
+"""People make schedules, edit, pause, resume and delete them, and edit the calendars that these use; and what must
+become of each of their nominal times.
 
 An account of its own of what was in force when, to hold against what the core decided.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
+from hascheduler.model.calendar import Calendar, Days
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
-from hascheduler.model.trigger import AnyOf, Cron, Interval, Pattern, Times, Trigger, Window
+from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Pattern, Times, Trigger, Window
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.triggers import next_nominal
 from tests.unit.dispatch.chance import Chance
@@ -22,6 +25,10 @@ NAMES = ("tick", "tock")
 TENANTS = ("acme", "beta")
 """Names come back: whoever deletes a schedule, either of them may make the next one of that name."""
 EVERY_MS = (1_000, 700)
+DAY_MS = 86_400_000
+TODAY = wall(0) // DAY_MS
+"""It is over soon; the next day is not."""
+ON_CALENDARS = CalendarUse(("market-days",), ("holidays",), "UTC")
 
 
 @dataclass(slots=True)
@@ -39,6 +46,10 @@ class Timetable:
         self.chance = chance
         self.database = database
         self._stretches: dict[str, list[_Period]] = {}
+        self._calendars: dict[str, list[Calendar]] = {name: [] for name in ON_CALENDARS.names}
+        """As they were, one after the other, and as they are."""
+        self._put_calendar("market-days", (TODAY, TODAY + 1))
+        self._put_calendar("holidays", ())
 
     def create_plain(self, name: str, now: WallMs) -> None:
         self._create(name, now, Trigger(Interval(1_000, wall(0))), SchedulePolicy(), TENANTS[0])
@@ -51,7 +62,10 @@ class Timetable:
 
     def change(self, now: WallMs) -> WallMs:
         """One change of one of them, at ``now``; the instant after it."""
-        name = self.chance.among(NAMES)
+        name = self.chance.among([*NAMES, *NAMES, *ON_CALENDARS.names])
+        if name in self._calendars:
+            self._put_calendar(name, self.chance.among([(), (TODAY,), (TODAY + 1,), (TODAY, TODAY + 1)]))
+            return now
         if name not in self.database.documents[Collection.SCHEDULES]:
             self._create(name, now, self._trigger(now), self._policy(), self.chance.among(TENANTS))
             return now
@@ -76,6 +90,12 @@ class Timetable:
                 self._resume(schedule, now, from_now=False)
         return now
 
+    def _put_calendar(self, name: str, days: Sequence[int]) -> None:
+        versions = self._calendars[name]
+        calendar = Calendar(name, len(versions) + 1, include=Days(tuple((day, day) for day in days)))
+        self.database.put_calendar(calendar)
+        versions.append(calendar)
+
     def _trigger(self, now: WallMs) -> Trigger:
         # The times of the last are nearer to each other than the jitter, and some are of two of its patterns.
         listed = Times((WallMs(now + 1_100), WallMs(now + 2_000), WallMs(now + 2_250)))
@@ -84,7 +104,10 @@ class Timetable:
         pattern = self.chance.among([*plain, several])
         window = Window(WallMs(now + 1_500), WallMs(now + 4_000))
         jitter_ms = self.chance.among([0, 0, 300])
-        return Trigger(pattern, jitter_ms=jitter_ms, exclude=self.chance.among([(), (), (window,)]))
+        exclude = self.chance.among([(), (), (window,)])
+        return Trigger(
+            pattern, jitter_ms=jitter_ms, exclude=exclude, calendars=self.chance.among([None, None, ON_CALENDARS])
+        )
 
     def _policy(self) -> SchedulePolicy:
         return SchedulePolicy(
@@ -132,6 +155,7 @@ class Timetable:
             for name in self.database.documents[Collection.SCHEDULES]
             for nominal_ms, stretch in self._in_force(name, horizon)
             if self._verdict(name, nominal_ms, stretch) is None
+            and not self._waits_for_its_day(stretch, nominal_ms, horizon)
         ]
 
     def check_tallies(self) -> None:
@@ -143,6 +167,7 @@ class Timetable:
             for run in self._runs(name):
                 if run.first_ms > schedule.created_at_ms:
                     tally = tally.plus(run.verdict, run.count)
+                    assert run.count == self._count(name, run), f"{run} has another count"
             assert schedule.tally == tally, f"the tally of {name}"
 
     def _verdict(self, name: str, nominal_ms: WallMs, stretch: _Period) -> Verdict | None:
@@ -151,11 +176,39 @@ class Timetable:
             verdicts.append(Verdict.FIRED)
         assert len(verdicts) <= 1, f"{name} at {nominal_ms} is {' and '.join(verdicts)}"
         verdict = verdicts[0] if verdicts else None
-        excluded = any(window.from_ms <= nominal_ms < window.to_ms for window in stretch.trigger.exclude)
         if verdict is not None:
             assert (verdict is Verdict.PAUSED) == stretch.paused, f"{name} at {nominal_ms} is {verdict}"
-            assert (verdict is Verdict.EXCLUDED) == (excluded and not stretch.paused), f"{nominal_ms} is {verdict}"
+            is_excluded = verdict is Verdict.EXCLUDED
+            assert stretch.paused or is_excluded in self._may_be_excluded(stretch.trigger, nominal_ms), (
+                f"{name} at {nominal_ms} is {verdict}"
+            )
         return verdict
+
+    def _may_be_excluded(self, trigger: Trigger, nominal_ms: WallMs) -> set[bool]:
+        """By its windows, or by any version of its calendars: who decides may know of an edit later than we."""
+        if any(window.from_ms <= nominal_ms < window.to_ms for window in trigger.exclude):
+            return {True}
+        if trigger.calendars is None:
+            return {False}
+        versions = product(*(self._calendars[name] for name in trigger.calendars.names))
+        return {_is_left_out(nominal_ms, *each) for each in versions}
+
+    def _waits_for_its_day(self, stretch: _Period, nominal_ms: WallMs, horizon: WallMs) -> bool:
+        """Whether it is on a day that is left out at present, and that is not over."""
+        if stretch.trigger.calendars is None or nominal_ms // DAY_MS < horizon // DAY_MS:
+            return False
+        return _is_left_out(nominal_ms, *(self._calendars[name][-1] for name in ON_CALENDARS.names))
+
+    def _count(self, name: str, run: VerdictRun) -> int:
+        """How many times were in force from the first of the run through its last."""
+        count = 0
+        for stretch in self._stretches[name]:
+            last_ms = min(run.last_ms, stretch.through_ms or run.last_ms)
+            nominal_ms = _next_of_any(stretch.trigger, max(stretch.since_ms, run.first_ms - 1))
+            while nominal_ms is not None and nominal_ms <= last_ms:
+                count += 1
+                nominal_ms = _next_of_any(stretch.trigger, nominal_ms)
+        return count
 
     def _in_force(self, name: str, horizon: WallMs) -> Iterator[tuple[WallMs, _Period]]:
         stretches = self._stretches[name]
@@ -172,6 +225,11 @@ class Timetable:
 
     def _runs(self, name: str) -> list[VerdictRun]:
         return [run for (schedule, _), run in self.database.passed_over.items() if schedule == name]
+
+
+def _is_left_out(nominal_ms: WallMs, market_days: Calendar, holidays: Calendar) -> bool:
+    day = nominal_ms // DAY_MS
+    return holidays.has(day) or not market_days.has(day)
 
 
 def _next_of_any(trigger: Trigger, after_ms: int) -> WallMs | None:

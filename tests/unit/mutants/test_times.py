@@ -1,0 +1,132 @@
+"""The tests of nominal times go red where an edit of a calendar, or one of several patterns, loses or doubles one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hascheduler.dispatch.schedules import time_outcomes, trigger_periods
+from hascheduler.dispatch.schedules.due_times import DueTimes
+from hascheduler.model.trigger import AnyOf, Trigger
+from hascheduler.triggers import nominal
+from tests.tiers import examples
+from tests.unit.dispatch.test_machine import Seeded
+from tests.unit.dispatch.world import World
+from tests.unit.triggers import test_golden_times
+
+SEEDS_MAX = 200
+ACTS = 300
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def worlds(seeds: int = SEEDS_MAX) -> None:
+    for seed in range(seeds):
+        world = World(Seeded(seed))
+        for _ in range(ACTS):
+            world.act()
+        world.heal()
+
+
+def golden_scenarios() -> None:
+    for path in test_golden_times.GOLDEN:
+        test_golden_times.test_a_scheduler_fires_at_them_and_gives_each_of_them_one_verdict(path)
+
+
+def _edits_of_calendars_that_nobody_hears(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DueTimes, "calendar_changed", lambda times, calendar: None)
+
+
+def _edits_of_calendars_that_decide_again(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = DueTimes.calendar_changed
+
+    def changed(times: DueTimes, calendar: str) -> None:
+        for name in times.users_of(calendar):
+            times._promised.pop(name, None)
+        sound(times, calendar)
+
+    patch.setattr(DueTimes, "calendar_changed", changed)
+
+
+def _days_that_are_decided_before_they_are_over(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = trigger_periods.UndecidedTimes
+    for room in (trigger_periods, time_outcomes):
+        patch.setattr(room, "UndecidedTimes", lambda *given: sound(*given[:4]))
+
+
+def _calendars_that_stay_as_they_were(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = DueTimes.__init__
+
+    def init(times: DueTimes, calendars: Any) -> None:
+        sound(times, _FirstVersions(calendars))
+
+    patch.setattr(DueTimes, "__init__", init)
+
+
+class _FirstVersions(dict[str, Any]):
+    def __init__(self, calendars: Any) -> None:
+        super().__init__()
+        self._calendars = calendars
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._calendars
+
+    def __getitem__(self, name: str) -> Any:
+        return self.setdefault(name, self._calendars[name])
+
+
+def _a_time_that_fires_for_each_of_its_patterns(patch: pytest.MonkeyPatch) -> None:
+    sound = nominal.next_nominal
+    repeated: set[tuple[Trigger, int]] = set()
+
+    def following(trigger: Trigger, after_ms: int) -> Any:
+        key = trigger, after_ms
+        if key not in repeated and _named_by(trigger, after_ms) > 1:
+            repeated.add(key)
+            return after_ms
+        repeated.discard(key)
+        return sound(trigger, after_ms)
+
+    patch.setattr(time_outcomes, "next_nominal", following)
+
+
+def _named_by(trigger: Trigger, at_ms: int) -> int:
+    return sum(nominal._next(part, at_ms - 1) == at_ms for part in trigger.parts)
+
+
+def _a_time_that_counts_for_each_of_its_patterns(patch: pytest.MonkeyPatch) -> None:
+    def count_any(parts: Any, after_ms: int, through_ms: int) -> int:
+        return sum(nominal._count(part, after_ms, through_ms) for part in parts)
+
+    patch.setattr(nominal, "_count_any", count_any)
+
+
+def _the_last_pattern_that_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = nominal._next
+
+    def following(pattern: Any, after_ms: int) -> Any:
+        return sound(AnyOf(pattern.parts[:-1]) if isinstance(pattern, AnyOf) else pattern, after_ms)
+
+    patch.setattr(nominal, "_next", following)
+
+
+@pytest.mark.parametrize(
+    ("plant", "judge"),
+    [
+        (_edits_of_calendars_that_nobody_hears, worlds),
+        (_edits_of_calendars_that_decide_again, worlds),
+        (_a_time_that_fires_for_each_of_its_patterns, worlds),
+        (_a_time_that_counts_for_each_of_its_patterns, worlds),
+        (_edits_of_calendars_that_nobody_hears, golden_scenarios),
+        (_days_that_are_decided_before_they_are_over, golden_scenarios),
+        (_calendars_that_stay_as_they_were, golden_scenarios),
+        (_the_last_pattern_that_is_forgotten, golden_scenarios),
+    ],
+)
+def test_a_planted_bug_is_noticed(plant: Plant, judge: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        judge()
+
+
+def test_without_a_bug_the_worlds_are_content() -> None:
+    worlds(examples(SEEDS_MAX))
