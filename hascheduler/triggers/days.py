@@ -26,7 +26,7 @@ class MissingCalendar(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class DayPart:
-    """A local day, or what a change of the clock leaves of it in one piece, until before ``until_ms``.
+    """A local day, until before ``until_ms``; one that a change of the clock brings back has two such parts.
 
     ``left_out_by`` is the calendar for which its times do not fire; None: they fire.
     """
@@ -90,9 +90,14 @@ def day_part(trigger: Trigger, at_ms: int) -> DayPart:
     if use.days is None:
         named = ", ".join(use.names)
         raise InvalidInput(("trigger", "calendars"), f"the days of {named} are not known here", "to ask a replica")
-    at_s = at_ms // 1_000
-    span = span_at(zone_of(use.timezone or trigger.zone), at_s)
+    zone, at_s = zone_of(use.timezone or trigger.zone), at_ms // 1_000
+    span = span_at(zone, at_s)
     day = (at_s + span.offset_s) // DAY_S
+    while (day + 1) * DAY_S - span.offset_s >= span.to_s:
+        following = span_at(zone, span.to_s)
+        if (span.to_s + following.offset_s) // DAY_S != day:
+            break
+        span = following
     until_s = min(span.to_s, (day + 1) * DAY_S - span.offset_s)
     return DayPart(WallMs(until_s * 1_000), _left_out_by(use.days, day))
 

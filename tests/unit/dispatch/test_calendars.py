@@ -1,7 +1,7 @@
 """Schedules on calendars: each nominal time has one verdict, and a calendar that is gone holds its schedules alone."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,7 +18,11 @@ from hascheduler.model.schedule import CatchUp, SchedulePolicy, ScheduleRef
 from hascheduler.model.trigger import CalendarUse, Cron, Trigger
 from hascheduler.model.verdict import Verdict
 from hascheduler.triggers import next_nominal, with_calendars
+from hascheduler.wire.calendar import CalendarBody
+from hascheduler.wire.trigger import read_trigger
+from tests.tiers import in_tier
 from tests.unit.dispatch.nouns import make_schedule
+from tests.unit.triggers.watched_clock import Calendars, watch
 
 BERLIN = ZoneInfo("Europe/Berlin")
 BUSINESS_DAYS = Calendar("business-days", weekdays=(0, 1, 2, 3, 4))
@@ -81,6 +85,54 @@ def test_each_time_has_one_verdict_and_fires_if_the_filter_of_its_local_date_let
     assert sum(count for *_, count in excluded) == sum(not is_in for is_in in expected.values())
     for _, first_ms, last_ms, count in excluded:
         assert [is_in for at_ms, is_in in expected.items() if first_ms <= at_ms <= last_ms] == [False] * count
+
+
+@pytest.mark.parametrize("seed", range(in_tier(check=3, test=20)))
+def test_while_calendars_are_edited_each_time_has_the_verdict_that_watched_clocks_give(seed: int) -> None:
+    chance = Random(seed)
+    first = datetime(2030, 3, 26, 12, tzinfo=BERLIN).astimezone(UTC)
+    last = datetime(2030, 4, 6, tzinfo=BERLIN).astimezone(UTC)
+    expressions = ("17 */2 * * *", "0 9,15 * * *", "30 2 * * *", "17 2 * * sun")
+    crons = [
+        {"type": "cron", "expression": text, "timezone": "Europe/Berlin"} for text in chance.sample(expressions, 2)
+    ]
+    body = {"type": "any", "of": crons, "calendars": {"only": ["business-days"], "except": ["holidays"]}}
+
+    def calendars() -> Calendars:
+        days = [str((first + timedelta(days=chance.randrange(11))).date()) for _ in range(3)]
+        weekdays = chance.choice([["mon-fri"], ["mon-sun"], ["sat-mon"]])
+        return {"business-days": {"weekdays": weekdays}, "holidays": {"include": days}}
+
+    # At 31 minutes past an hour nothing fires, so nothing happens at the same time as an edit.
+    moments = sorted({first + timedelta(hours=chance.randrange(250), minutes=31) for _ in range(25)})
+    beginning, edits = calendars(), [(moment, calendars()) for moment in moments]
+    expected = watch(body, first, last, beginning, edits)
+
+    known: dict[str, Calendar] = {}
+    times = DueTimes(known)
+    fired: dict[int, int] = {}
+    left_out = 0
+    since = dict.fromkeys(("created_at_ms", "since_ms", "cursor_ms"), _ms(first))
+    policy = SchedulePolicy(grace_ms=90 * DAY_MS, catch_up=CatchUp.ALL)
+    times.seen(make_schedule("s", trigger=read_trigger(body, _ms(first)), policy=policy, **since))
+    now, ends = first, [*moments, last + timedelta(minutes=1)]
+    for end, written in zip(ends, [beginning, *(each for _, each in edits)], strict=True):
+        for name, calendar in written.items():
+            known[name] = CalendarBody.model_validate(calendar).resource(name)
+            times.calendar_changed(name)
+        now_ms = _ms(now)
+        while (due_ms := times.next_at()) is not None and due_ms < _ms(end):
+            now_ms = WallMs(max(now_ms, due_ms))
+            outcomes = decided(times, now_ms)
+            fired |= dict.fromkeys(fires(outcomes), now_ms)
+            left_out += sum(count for *_, count in runs(outcomes))
+        now = end
+    assert fired == {_ms(at): _ms(since) for at, since in expected.fires.items()}
+    assert left_out == len(expected.left_out)
+
+
+def _ms(moment: datetime) -> WallMs:
+    return WallMs(int(moment.timestamp() * 1_000))
 
 
 def test_an_excluded_day_is_decided_when_it_is_over_and_is_no_missed_time() -> None:
