@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from tests.checkers.attempts_apart import attempts_apart
 from tests.checkers.cancels_kept import cancels_kept
 from tests.checkers.caps_kept import caps_kept
+from tests.checkers.days_kept import days_kept
 from tests.checkers.decided_once import decided_once
 from tests.checkers.evidence import Evidence
 from tests.checkers.journal_fenced import journal_fenced
@@ -31,6 +32,7 @@ ALL: Mapping[str, Checker] = {
     for checker in (
         nothing_lost,
         nothing_extra,
+        days_kept,
         one_effect,
         cancels_kept,
         attempts_apart,

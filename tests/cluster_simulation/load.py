@@ -1,5 +1,5 @@
-"""What users ask for meanwhile: definitions, schedules, submits, cancels, retries; and handlers that leave their
-effects."""
+"""What users ask for meanwhile: definitions, schedules, calendars and their edits, submits, cancels, retries; and
+handlers that leave their effects."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,8 +8,10 @@ from random import Random
 from typing import Any
 
 from hascheduler.errors import StoreUnavailable
+from hascheduler.model.calendar import Calendar, Days
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition, KeyLimit, RateLimit
+from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.instants import WallMs
@@ -17,7 +19,7 @@ from hascheduler.model.job import TRANSITIONS, Move, NewJob
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
-from hascheduler.model.trigger import Interval, Once, Trigger
+from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Trigger
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.jobs import MemoryJobStore
@@ -39,6 +41,8 @@ DEFINITIONS = (
 _KEYED_BY = {each.name: each.keyed_by for each in DEFINITIONS}
 TARGETS = ("a", "b", "c")
 TENANTS = ("default", "acme")
+FIRST_DAY = EPOCH_MS // 86_400_000
+NEXT_DAY = FIRST_DAY + 1
 
 
 def handlers_that_tell(evidence: Evidence, loop: SimLoop, chance: Random) -> Callable[[str], Handlers]:
@@ -83,6 +87,7 @@ class Load:
         link = Link(network, server, "client")
         connection = MemoryConnection(server.database)
         self._definitions = Remote(MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition), link)
+        self._calendars = Remote(MemoryResourceStore(connection, Collection.CALENDARS, encode_calendar), link)
         self._schedules = Remote(MemoryScheduleStore(connection), link)
         self._jobs = Remote(jobs(MemoryJobStore(connection, RETENTION_MS)), link)
         self._loop = network.loop
@@ -107,6 +112,15 @@ class Load:
             every_ms = self._chance.choice((700, 1_000, 2_000))
             definition = self._chance.choice(DEFINITIONS).name
             await self._schedule(f"every-{number}", Trigger(Interval(every_ms, now)), definition, policy, now)
+        # On the first day the one never fires, and the other always does.
+        await self._calendars.create(_calendar("closed", FIRST_DAY))
+        await self._calendars.create(_calendar("open", FIRST_DAY, NEXT_DAY))
+        several = AnyOf((Interval(2_000, now), Interval(3_000, now), Cron("* * * * * */5")))
+        for trigger in (
+            Trigger(several, calendars=CalendarUse((), ("closed",), "UTC")),
+            Trigger(Interval(1_000, now), calendars=CalendarUse(("open",), (), "UTC")),
+        ):
+            await self._schedule(f"every-{len(self._evidence.schedules)}", trigger, "quick", all_of_them, now)
         for number in range(5):
             at = WallMs(now + self._chance.randrange(1_000, 40_000))
             await self._schedule(f"once-{number}", Trigger(Once(at)), "quick", all_of_them, now)
@@ -116,12 +130,34 @@ class Load:
         while self._loop.now_s < until_s:
             number += 1
             await asyncio.sleep(self._chance.uniform(0.05, 0.4))
-            if number % 6 == 0 and self._evidence.submits:
+            if number % 15 == 5:
+                await self._edit_calendar(self._chance.choice(("open", "closed")))
+            elif number % 6 == 0 and self._evidence.submits:
                 await self._cancel(self._chance.choice(self._evidence.submits).id)
             elif number % 9 == 4 and self._evidence.submits:
                 await self._retry(self._ended() or self._chance.choice(self._evidence.submits).id)
             else:
                 await self._submit(f"job:{number:06}")
+
+    async def let_all_days_count(self) -> None:
+        """So that no time waits for the end of its day; from the first one on."""
+        for calendar in (_calendar("open", FIRST_DAY, NEXT_DAY), _calendar("closed", FIRST_DAY)):
+            is_put = False
+            while not is_put:
+                is_put = await self._put(calendar)
+                await asyncio.sleep(0.5)
+
+    async def _edit_calendar(self, name: str) -> None:
+        await self._put(_calendar(name, FIRST_DAY, *self._chance.choice(((), (NEXT_DAY,)))))
+
+    async def _put(self, calendar: Calendar) -> bool:
+        try:
+            await self._calendars.put(calendar)
+        except StoreUnavailable as error:
+            self._say(f"edit of {calendar.name}: {error}")
+            return False
+        self._say(f"{calendar.name} has the days {calendar.include.texts()}")
+        return True
 
     async def _submit(self, id: str) -> None:
         job = NewJob(
@@ -178,3 +214,7 @@ class Load:
 
     def _now(self) -> WallMs:
         return WallMs(EPOCH_MS + int(self._loop.now_s * 1000))
+
+
+def _calendar(name: str, *days: int) -> Calendar:
+    return Calendar(name, include=Days(tuple((day, day) for day in days)))

@@ -23,8 +23,8 @@ from typing import Any
 
 from hascheduler.model.instants import MonoMs, WallMs
 
-EPOCH_MS = 1_700_000_000_000
-"""The wall time at which every simulation begins."""
+EPOCH_MS = 1_700_006_382_000
+"""The wall time at which every simulation begins: 18 s before midnight, which comes while there is trouble."""
 _TURNS_MAX = 20_000_000
 """A run that takes more callbacks than this goes round in circles."""
 

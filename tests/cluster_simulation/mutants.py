@@ -11,7 +11,8 @@ from typing import Any
 
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Decision, Fire, Requeue, Settlement
-from hascheduler.mirror.changes import Change, PauseSeen
+from hascheduler.mirror.changes import CalendarSeen, Change, PauseSeen
+from hascheduler.model.calendar import Days
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, RetryAnswer
@@ -209,6 +210,33 @@ def _heeds_no_pause(replica: Replica) -> None:
     core._fold = lambda seen, now: None if isinstance(seen, PauseSeen) else fold(seen, now)
 
 
+def _hears_of_no_edited_calendar(replica: Replica) -> None:
+    """It knows each version, and looks at no schedule again."""
+    core: Any = replica.view._core
+    fold = core._fold
+
+    def deaf(seen: Any, now: WallMs) -> None:
+        if isinstance(seen, CalendarSeen):
+            core._state.rules.calendars[seen.calendar.name] = seen.calendar
+        else:
+            fold(seen, now)
+
+    core._fold = deaf
+
+
+def _counts_days_from_one(replica: Replica) -> None:
+    core: Any = replica.view._core
+    fold = core._fold
+
+    def late(seen: Any, now: WallMs) -> None:
+        if isinstance(seen, CalendarSeen):
+            spans = tuple((first + 1, last + 1) for first, last in seen.calendar.include.spans)
+            seen = CalendarSeen(replace(seen.calendar, include=Days(spans)))
+        fold(seen, now)
+
+    core._fold = late
+
+
 PLANTED: Mapping[str, Planted] = {
     "lease-without-compare-and-set": Planted(Bugs(leases=LeaseUpdateWithoutCompare), _LEADERS),
     "no-renew-deadline": Planted(Bugs(replica=_no_renew_deadline), ("leader_lease_hangs",)),
@@ -225,5 +253,7 @@ PLANTED: Mapping[str, Planted] = {
     "revived-under-its-old-number": Planted(Bugs(jobs=_RevivedUnderItsOldNumber), ("kill_leader", "lossy_network")),
     "loss-counts-as-failure": Planted(Bugs(claims=_LossCountsAsFailure), ("kill_processor", "cut_from_database")),
     "pause-not-heeded": Planted(Bugs(replica=_heeds_no_pause), ("pause_everything", "kill_leader")),
+    "edited-calendar-unheard": Planted(Bugs(replica=_hears_of_no_edited_calendar), ("kill_leader", "lossy_network")),
+    "days-counted-from-one": Planted(Bugs(replica=_counts_days_from_one), ("kill_leader", "lossy_network")),
     "processor-without-fence": Planted(Bugs(processor=never_fences_itself), ("cut_from_database",)),
 }

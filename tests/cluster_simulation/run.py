@@ -101,6 +101,7 @@ class _Story:
         end_s = loop.now_s + TROUBLE_S
         await asyncio.gather(self._load.run(end_s), self._faults.run(end_s, only or tuple(sorted(FAULTS))))
         self._faults.heal()
+        await self._load.let_all_days_count()
         evidence.until_ms = EPOCH_MS + int(loop.now_s * 1000)
         self._say("the end is set")
         await self._peace()

@@ -1,0 +1,51 @@
+"""A schedule fires on no day that its calendars left out all the time, and misses none that they never left out."""
+
+from collections.abc import Iterator
+from itertools import product
+
+from hascheduler.model.calendar import Calendar
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.calendar import decode_calendar
+from hascheduler.model.job import fire_job_id
+from hascheduler.model.trigger import CalendarUse
+from hascheduler.model.verdict import Verdict
+from hascheduler.triggers import next_nominal
+from tests.checkers.evidence import Evidence
+
+_DAY_MS = 86_400_000
+
+
+def days_kept(evidence: Evidence) -> list[str]:
+    jobs = evidence.kept(Collection.JOBS)
+    excluded = [run for run in evidence.kept(Collection.VERDICTS).values() if run["verdict"] == Verdict.EXCLUDED]
+    wrong = []
+    for name, schedule in evidence.schedules.items():
+        use: CalendarUse | None = schedule.trigger.calendars
+        if use is None:
+            continue
+        assert use.timezone == "UTC", "days are counted in UTC here"
+        nominal_ms = next_nominal(schedule.trigger, schedule.now)
+        while nominal_ms is not None and nominal_ms <= evidence.until_ms:
+            ever_counted = set(_counts(evidence, use, nominal_ms // _DAY_MS))
+            fired = fire_job_id(name, nominal_ms) in jobs
+            left_out = any(
+                run["schedule"] == name and run["first_ms"] <= nominal_ms <= run["last_ms"] for run in excluded
+            )
+            if fired and ever_counted == {False}:
+                wrong.append(f"{name} fired at {nominal_ms}, on a day that was always left out")
+            if left_out and ever_counted == {True}:
+                wrong.append(f"{name} was excluded at {nominal_ms}, on a day that always counted")
+            nominal_ms = next_nominal(schedule.trigger, nominal_ms)
+    return wrong
+
+
+def _counts(evidence: Evidence, use: CalendarUse, day: int) -> Iterator[bool]:
+    """Whether the day counted, for any versions that its calendars ever had."""
+    for versions in product(*(_versions(evidence, name) for name in use.names)):
+        has = [calendar.has(day) for calendar in versions]
+        yield all(has[: len(use.only)]) and not any(has[len(use.only) :])
+
+
+def _versions(evidence: Evidence, name: str) -> list[Calendar]:
+    commits = (commit for commit in evidence.of(Collection.CALENDARS) if commit.id == name)
+    return [decode_calendar(name, commit.after) for commit in commits if commit.after is not None]
