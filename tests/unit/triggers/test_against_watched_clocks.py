@@ -82,7 +82,7 @@ def story_of(chance: Random) -> Story:
     return {**trigger, **narrowed}, {"a": calendar(), "b": calendar()}, first, last
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_fires_is_what_watched_clocks_show(seed: int) -> None:
     body, calendars, first, last = story_of(Random(seed))
