@@ -4,7 +4,7 @@ Every decision is idempotent: it names the attempt (or the deterministic id) it 
 twice, late, or by another leader changes nothing the second time. Their stored names ("pass_over", …) never change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -32,8 +32,9 @@ class Fire:
 
     It holds for a schedule of that ``basis`` only (see `hascheduler.dispatch.schedules.cursor_steps`); ``tally`` is the
     schedule's after this, as far as its leader could see. ``keyed_by`` are the keys at which its definition has limits:
-    what is inserted has its values there, whichever leader carries it out, and when. Decisions that differ in these
-    alone are equal.
+    what is inserted has its values there, whichever leader carries it out, and when. ``after`` are the jobs that have
+    to end before its own begin. It ``is_graph`` if the schedule made several jobs when it was decided: it holds only
+    while that is so. Decisions that differ in these alone are equal.
     """
 
     schedule: str
@@ -41,6 +42,8 @@ class Fire:
     basis: Basis = field(compare=False)
     tally: FireCounts = field(default=NOTHING_DECIDED, compare=False)
     keyed_by: tuple[str, ...] = field(default=(), compare=False)
+    after: tuple[str, ...] = field(default=(), compare=False)
+    is_graph: bool = field(default=False, compare=False)
 
     @property
     def job_id(self) -> str:
@@ -226,21 +229,36 @@ def encode_creations(decisions: tuple[Decision, ...]) -> dict[str, list[int | No
     return {"creations": creations} if creations else {}
 
 
-def encode_keys(decisions: tuple[Decision, ...]) -> dict[str, list[list[str]]]:
-    """The keys of limits that ``decisions`` carry, one list for each fire, beside the rows as `encode_creations`. No
-    field where no fire has any."""
-    keys = [list(each.keyed_by) for each in decisions if isinstance(each, Fire)]
-    return {"keyed_by": keys} if any(keys) else {}
+def encode_beside(decisions: tuple[Decision, ...]) -> dict[str, list[Any]]:
+    """All that stands beside the rows of ``decisions``, by the fields of `BESIDE`: their creations; for each fire the
+    keys of limits, the jobs that it comes after, and whether it makes a graph. No field where nothing is in it."""
+    beside: dict[str, list[Any]] = {**encode_creations(decisions)}
+    fires = [each for each in decisions if isinstance(each, Fire)]
+    for name in _OF_FIRES:
+        texts = [list(getattr(fire, name)) for fire in fires]
+        if any(texts):
+            beside[name] = texts
+    graphs = [fire.is_graph for fire in fires]
+    return beside | ({"graphs": graphs} if any(graphs) else {})
 
 
-def decode_decisions(rows: list[list[Any]], creations: object = None, keyed_by: object = None) -> tuple[Decision, ...]:
+def decode_decisions(
+    rows: list[list[Any]],
+    creations: object = None,
+    keyed_by: object = None,
+    after: object = None,
+    graphs: object = None,
+) -> tuple[Decision, ...]:
     """The decisions of a stored entry; a type of a newer version is an `InvalidInput`, never skipped.
 
-    ``creations`` are those of `encode_creations`; None in an entry of 0.2.0. ``keyed_by`` are those of `encode_keys`.
+    The others are those of `encode_beside`; None where there is no such field, as in an entry of 0.2.0.
     """
     decisions = tuple(_decode(row) for row in rows)
-    if keyed_by is not None:
-        decisions = _keyed(decisions, keyed_by)
+    for name, texts in zip(_OF_FIRES, (keyed_by, after), strict=True):
+        if texts is not None:
+            decisions = _carrying(decisions, name, _lists_of_texts(texts))
+    if graphs is not None:
+        decisions = _carrying(decisions, "is_graph", _flags(graphs))
     if creations is None:
         return decisions
     about = [number for number, each in enumerate(decisions) if isinstance(each, Fire | RecordVerdict | CountFailures)]
@@ -252,18 +270,32 @@ def decode_decisions(rows: list[list[Any]], creations: object = None, keyed_by: 
     return tuple(dated)
 
 
-def _keyed(decisions: tuple[Decision, ...], keyed_by: object) -> tuple[Decision, ...]:
+_OF_FIRES = ("keyed_by", "after")
+BESIDE = ("creations", *_OF_FIRES, "graphs")
+"""The fields beside the rows, in the order in which `decode_decisions` takes them."""
+
+
+def _carrying(decisions: tuple[Decision, ...], name: str, values: Sequence[object] | None) -> tuple[Decision, ...]:
+    """``decisions`` whose fires have those values in the field of that name; None: there are none that make sense."""
     fires = [(number, each) for number, each in enumerate(decisions) if isinstance(each, Fire)]
-    if not isinstance(keyed_by, list) or len(keyed_by) != len(fires) or not all(map(_are_texts, keyed_by)):
-        raise InvalidInput(("keyed_by",), f"{str(keyed_by)[:64]!r}", f"a list of {len(fires)} lists of keys")
-    keyed = list(decisions)
-    for (number, fire), keys in zip(fires, keyed_by, strict=True):
-        keyed[number] = replace(fire, keyed_by=tuple(keys))
-    return tuple(keyed)
+    if values is None or len(values) != len(fires):
+        raise InvalidInput((name,), f"{str(values)[:64]!r}", f"one for each of {len(fires)} fires")
+    carrying = list(decisions)
+    for (number, fire), value in zip(fires, values, strict=True):
+        fields: dict[str, Any] = {name: value}
+        carrying[number] = replace(fire, **fields)
+    return tuple(carrying)
 
 
-def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+def _lists_of_texts(value: object) -> list[tuple[str, ...]] | None:
+    lists = value if isinstance(value, list) and all(isinstance(each, list) for each in value) else None
+    if lists is None or not all(isinstance(text, str) for each in lists for text in each):
+        return None
+    return [tuple(each) for each in lists]
+
+
+def _flags(value: object) -> list[bool] | None:
+    return value if isinstance(value, list) and all(isinstance(each, bool) for each in value) else None
 
 
 def _creation(decision: TimeOutcome | CountFailures) -> int | None:

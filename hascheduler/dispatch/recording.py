@@ -19,12 +19,12 @@ from typing import Any
 from hascheduler.dispatch.accounts import decode_accounts, encode_accounts
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.dispatch.decisions import (
+    BESIDE,
     Decision,
     Settlement,
     decode_decisions,
-    encode_creations,
+    encode_beside,
     encode_decisions,
-    encode_keys,
 )
 from hascheduler.dispatch.inputs import (
     AccountsRestored,
@@ -143,8 +143,10 @@ def _encode(each: Input) -> list[Any]:
 
 
 def _beside(decisions: tuple[Decision, ...]) -> list[Any]:
-    """What stands beside the rows of ``decisions``; keys are of fires alone, which have creations."""
-    return [*encode_creations(decisions).values(), *encode_keys(decisions).values()]
+    """What stands beside the rows of ``decisions``, in the order in which it is read."""
+    beside = encode_beside(decisions)
+    through = max((BESIDE.index(name) + 1 for name in beside), default=0)
+    return [beside.get(name) for name in BESIDE[:through]]
 
 
 def _id_of(noun: Any) -> str:

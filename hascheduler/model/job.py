@@ -160,6 +160,11 @@ def is_before_last(job_id: str) -> bool:
     return "." in job_id.rpartition(":")[2] and schedule_of(job_id) is not None
 
 
+def last_job_id(job_id: str) -> str:
+    """The job that stands for the graph of the job by that id; the job itself where it is the last, or of no graph."""
+    return job_id.rpartition(".")[0] if is_before_last(job_id) else job_id
+
+
 def schedule_of(job_id: str) -> str | None:
     """The schedule that made the job by that id; None for one that was submitted. Names have no colon."""
     kind, _, rest = job_id.partition(":")

@@ -45,6 +45,11 @@ class Overlap(StrEnum):
     CANCEL_RUNNING = "cancel_running"
     """The earlier jobs are cancelled, and the new one starts when they have ended."""
 
+    @property
+    def is_serial(self) -> bool:
+        """Whether a fired job has to wait until the schedule's earlier jobs have ended."""
+        return self in (Overlap.BUFFER_ONE, Overlap.CANCEL_RUNNING)
+
 
 GRACE_MS_DEFAULT = 60_000
 CATCH_UP_MAX_DEFAULT = 1_000
@@ -177,6 +182,12 @@ class ScheduleRef:
         if self.graph is None:
             return (self.template.definition,)
         return tuple(dict.fromkeys(job.template.definition for job in self.graph.in_order))
+
+    @property
+    def waits_for_its_fires(self) -> bool:
+        """Whether a time may be decided only when all jobs of the fires before it are known: it waits for them, or they
+        are cancelled. Which jobs a graph has, only the store can tell."""
+        return self.graph is not None and self.policy.overlap.is_serial
 
     def basis_at(self, cursor_ms: int) -> Basis:
         """The basis of a decision about the first times after ``cursor_ms``."""

@@ -10,7 +10,7 @@ from bson import MaxKey, MinKey
 from pymongo import ASCENDING, DESCENDING
 from pymongo.errors import DuplicateKeyError
 
-from hascheduler.dispatch.decisions import decode_decisions, encode_creations, encode_decisions, encode_keys
+from hascheduler.dispatch.decisions import BESIDE, decode_decisions, encode_beside, encode_decisions
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
@@ -33,7 +33,7 @@ class MongoJournal:
         with faults("read the tail of the journal"):
             document = await self._journal.find_one(
                 {"_id": entries_of(shard)},
-                {"decisions": False, "creations": False, "keyed_by": False},
+                dict.fromkeys(("decisions", *BESIDE), False),
                 sort=[("_id", DESCENDING)],
             )
         return None if document is None else decode_journal_head(document["_id"], document)
@@ -43,8 +43,7 @@ class MongoJournal:
             **encode_journal_head(entry.head),
             "at_ms": entry.at_ms,
             "decisions": encode_decisions(entry.decisions),
-            **encode_creations(entry.decisions),
-            **encode_keys(entry.decisions),
+            **encode_beside(entry.decisions),
         }
         with faults("append to the journal"):
             try:
@@ -82,5 +81,5 @@ def _entry(document: dict[str, Any]) -> JournalEntry:
     if not isinstance(rows, list) or not isinstance(at_ms, int):
         # Only this code writes entries; what was decided can't be guessed.
         raise InvariantBroken(f"journal entry {head.shard}/{head.seq} has no decisions or no time")
-    decisions = decode_decisions(rows, document.get("creations"), document.get("keyed_by"))
+    decisions = decode_decisions(rows, *map(document.get, BESIDE))
     return JournalEntry(head, WallMs(at_ms), decisions)

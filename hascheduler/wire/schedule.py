@@ -32,8 +32,6 @@ from hascheduler.wire.trigger import TriggerBody
 
 OverlapText = Literal["allow", "skip", "buffer_one", "cancel_running"]
 CatchUpText = Literal["none", "latest", "all"]
-OVERLAPS_OF_GRAPHS = (Overlap.ALLOW, Overlap.SKIP)
-"""Those of schedules that make several jobs: the others make a job wait, and jobs of one graph wait for each other."""
 _FAILURES_MAX = 1_000
 
 
@@ -93,7 +91,7 @@ class ScheduleFields(StrictModel):
         min_length=GRAPH_JOBS_MIN,
         max_length=GRAPH_JOBS_MAX,
         description="Several jobs that each fire makes, some of which wait for others; one of them comes after all the"
-        " others, directly or not. `overlap` is allow or skip then, and all belong to one tenant",
+        " others, directly or not. All belong to one tenant",
     )
     labels: Labels = Field(default={}, description="Texts for people; the jobs it makes carry them too")
 
@@ -124,9 +122,6 @@ class ScheduleBody(ScheduleFields):
         if self.job is not None and not self.jobs[order[-1]].is_same_job(self.job):
             problem = "is not the last of jobs, and both can't be had"
             raise _refused(InvalidInput(("job",), problem, "job or jobs; null takes a stored one away"))
-        if self.overlap not in OVERLAPS_OF_GRAPHS:
-            problem = f"{self.overlap} is only for schedules of one job"
-            raise _refused(InvalidInput(("overlap",), problem, " or ".join(OVERLAPS_OF_GRAPHS)))
         return self
 
     @property

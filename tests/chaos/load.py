@@ -91,7 +91,9 @@ class Load:
         made = await self._until_answered(lambda scheduler: scheduler.schedules.create_document(body))
         trigger: Any = made["trigger"]
         pattern = Interval(parse_duration(trigger["every"]), parse_instant(trigger["anchor"]))
-        self.schedules[made["name"]] = SimpleNamespace(trigger=Trigger(pattern), now=parse_instant(made["created_at"]))
+        self.schedules[made["name"]] = SimpleNamespace(
+            trigger=Trigger(pattern), now=parse_instant(made["created_at"]), graph=None
+        )
 
     async def run(self) -> None:
         """Submit at the plan's rate until `over`; then every submit that is under way gets a last chance."""

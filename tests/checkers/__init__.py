@@ -13,6 +13,7 @@ from tests.checkers.caps_kept import caps_kept
 from tests.checkers.days_kept import days_kept
 from tests.checkers.decided_once import decided_once
 from tests.checkers.evidence import Evidence
+from tests.checkers.graphs_apart import graphs_apart
 from tests.checkers.journal_fenced import journal_fenced
 from tests.checkers.lease_moves import lease_moves
 from tests.checkers.legal_moves import legal_moves
@@ -46,5 +47,6 @@ ALL: Mapping[str, Checker] = {
         mirrors_agree,
         never_early,
         pauses_kept,
+        graphs_apart,
     )
 }

@@ -16,9 +16,10 @@ from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TRANSITIONS, Move, NewJob
+from hascheduler.model.job_graph import graph_order
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.retry import RetryPolicy
-from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
+from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, JobTemplate, Overlap, SchedulePolicy
 from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Trigger
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.testing.memory.connection import MemoryConnection
@@ -121,6 +122,10 @@ class Load:
             Trigger(Interval(1_000, now), calendars=CalendarUse(("open",), (), "UTC")),
         ):
             await self._schedule(f"every-{len(self._evidence.schedules)}", trigger, "quick", all_of_them, now)
+        for overlap in (Overlap.BUFFER_ONE, Overlap.CANCEL_RUNNING):
+            name, graph, policy = f"every-graph-{overlap}", _graph(), replace(all_of_them, overlap=overlap)
+            trigger = Trigger(Interval(2_000, now))
+            await self._create(NewSchedule(name, trigger, graph.last.template, None, {}, now, policy, graph=graph))
         for number in range(5):
             at = WallMs(now + self._chance.randrange(1_000, 40_000))
             await self._schedule(f"once-{number}", Trigger(Once(at)), "quick", all_of_them, now)
@@ -208,9 +213,11 @@ class Load:
         self, name: str, trigger: Trigger, definition: str, policy: SchedulePolicy, now: WallMs
     ) -> None:
         template = JobTemplate(definition, self._chance.choice(TARGETS), "default", "default", "", 5, "queued")
-        schedule = NewSchedule(name, trigger, template, {}, {}, now, policy)
+        await self._create(NewSchedule(name, trigger, template, {}, {}, now, policy))
+
+    async def _create(self, schedule: NewSchedule) -> None:
         await self._schedules.create(new_schedule_document(schedule))
-        self._evidence.schedules[name] = schedule
+        self._evidence.schedules[schedule.name] = schedule
 
     def _now(self) -> WallMs:
         return WallMs(EPOCH_MS + int(self._loop.now_s * 1000))
@@ -218,3 +225,14 @@ class Load:
 
 def _calendar(name: str, *days: int) -> Calendar:
     return Calendar(name, include=Days(tuple((day, day) for day in days)))
+
+
+def _graph() -> JobGraph:
+    """Two that may run beside each other, one of which may fail, and one after both."""
+    needs: dict[str, tuple[str, ...]] = {"a": (), "b": (), "c": ("a", "b")}
+    made = {"a": "quick", "b": "flaky", "c": "quick"}
+    jobs = [
+        GraphJob(ref, refs, JobTemplate(made[ref], ref, "default", "default", "", 5, "queued"))
+        for ref, refs in needs.items()
+    ]
+    return JobGraph(tuple(jobs), graph_order(list(needs.items())))

@@ -86,6 +86,17 @@ class _LossCountsAsFailure:
         return list(await self._claims.apply(decisions, at_ms, majority=majority))
 
 
+class _WaitsForNothing:
+    """The graph of a fire begins beside that of the fire before."""
+
+    def __init__(self, claims: Any) -> None:
+        self._claims = claims
+
+    async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        begun = [replace(each, after=()) if isinstance(each, Fire) else each for each in decisions]
+        return list(await self._claims.apply(begun, at_ms, majority=majority))
+
+
 async def _count_failures(connection: Any, lost: Sequence[Requeue]) -> None:
     """Beforehand, so that the write that follows takes one of each back to the same sum."""
     async with connection.exchange("count") as database:
@@ -252,6 +263,7 @@ PLANTED: Mapping[str, Planted] = {
     "duplicate-publish-run-twice": Planted(Bugs(processor=_runs_duplicates), ("lossy_broker",)),
     "revived-under-its-old-number": Planted(Bugs(jobs=_RevivedUnderItsOldNumber), ("kill_leader", "lossy_network")),
     "loss-counts-as-failure": Planted(Bugs(claims=_LossCountsAsFailure), ("kill_processor", "cut_from_database")),
+    "graph-waits-for-nothing": Planted(Bugs(claims=_WaitsForNothing), ("kill_leader",)),
     "pause-not-heeded": Planted(Bugs(replica=_heeds_no_pause), ("pause_everything", "kill_leader")),
     "edited-calendar-unheard": Planted(Bugs(replica=_hears_of_no_edited_calendar), ("kill_leader", "lossy_network")),
     "days-counted-from-one": Planted(Bugs(replica=_counts_days_from_one), ("kill_leader", "lossy_network")),

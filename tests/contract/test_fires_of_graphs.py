@@ -1,5 +1,6 @@
 """`ClaimStore` and a fire that makes a graph of jobs: all of them or none, and the last one is the fire."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.mirror.changes import JobGone, JobSeen
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
+from hascheduler.model.documents.fired_job import fired_job, fired_on, graph_job_ids
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.instants import WallMs
@@ -24,7 +25,7 @@ from tests.unit.dispatch.scene import Scene, processors
 
 pytestmark = on("memory", "pymongo", "motor")
 
-FIRST = make_fire(1)
+FIRST, SECOND = (make_fire(number, is_graph=True) for number in (1, 2))
 JOBS = (
     GraphJob("load", ("clean", "enrich"), make_template(priority=9)),
     GraphJob("enrich", ("extract",), make_template()),
@@ -53,9 +54,51 @@ async def test_a_fire_inserts_each_job_with_what_it_waits_for(backend: Backend) 
     assert (await stored(backend, IDS["clean"]))["depends_on"] == [IDS["extract"]]
 
 
+async def test_what_waits_for_no_other_of_its_graph_begins_after_the_jobs_that_the_fire_names(backend: Backend) -> None:
+    await backend.schedules.create(graph())
+    after = ("trigger:tick:1", "trigger:tick:1.x")
+    assert await applied(backend.claims, replace(FIRST, after=after)) == [DONE]
+    jobs = {ref: await stored(backend, id) for ref, id in IDS.items()}
+    assert (jobs["extract"]["waits_for"], jobs["extract"]["ignores_failures"]) == (list(after), True)
+    assert (jobs["extract"]["depends_on"], jobs["clean"]["waits_for"]) == ([], [IDS["extract"]])
+    assert [job["ignores_failures"] for job in jobs.values()].count(True) == 1
+
+
+async def test_a_single_job_begins_after_the_jobs_that_its_fire_names(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    assert await applied(backend.claims, replace(FIRST, after=("trigger:tick:1.x",), is_graph=False)) == [DONE]
+    job = await stored(backend, FIRST.job_id)
+    assert (job["waits_for"], job["ignores_failures"], job["depends_on"]) == (["trigger:tick:1.x"], True, [])
+
+
+async def test_a_graph_that_is_completed_after_a_crash_waits_for_what_was_decided_then(backend: Backend) -> None:
+    await backend.schedules.create(graph())
+    first = replace(FIRST, after=("trigger:tick:1",))
+    await applied(backend.claims, first)
+    for id in (IDS["enrich"], IDS["clean"], IDS["load"]):
+        await backend.behind.delete(Collection.JOBS, id)
+    await _changed(backend, Collection.SCHEDULES, "tick", cursor_ms=NOW)
+    assert await applied(backend.claims, first) == [DONE]
+    assert (await stored(backend, IDS["extract"]))["waits_for"] == ["trigger:tick:1"]
+    assert (await stored(backend, IDS["clean"]))["waits_for"] == [IDS["extract"]]
+
+
+@pytest.mark.parametrize("was_graph", [True, False])
+async def test_a_fire_is_lost_whose_schedule_makes_one_job_since_or_several(
+    backend: Backend, *, was_graph: bool
+) -> None:
+    await backend.schedules.create(make_schedule() if was_graph else graph())
+    fire = replace(FIRST, is_graph=was_graph)
+    # The last job must not run before the others: it was to be dispatched at once.
+    decided = (fire,) if was_graph else (fire, Dispatch(fire.job_id, 1, "p1"))
+    assert await applied(backend.claims, *decided) == [LOST] * len(decided)
+    assert [await backend.jobs.get(id) for id in IDS.values()] == [None] * 4
+    assert await applied(backend.claims, replace(fire, is_graph=not was_graph)) == [DONE]
+
+
 async def test_a_fire_is_one_verdict_however_many_jobs_it_makes(backend: Backend) -> None:
     await backend.schedules.create(graph())
-    await applied(backend.claims, FIRST, make_fire(2))
+    await applied(backend.claims, FIRST, SECOND)
     records = await backend.verdicts.list(
         ScheduleId("tick", "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 10**6), 9
     )
@@ -104,9 +147,10 @@ async def test_what_ended_before_the_last_insert_counts_for_the_last_job(backend
 @pytest.mark.parametrize("change", ["deleted", "created again", "paused"])
 async def test_of_a_fire_that_is_lost_between_its_inserts_nothing_is_left_to_run(backend: Backend, change: str) -> None:
     await backend.schedules.create(graph())
-    of_second = f"{make_fire(2).job_id}.extract"
+    of_second = f"{SECOND.job_id}.extract"
     for id in (IDS["extract"], IDS["clean"], of_second):
         await backend.jobs.submit(make_job(id, schedule_created_at_ms=NOW))
+        await _changed(backend, Collection.JOBS, id, fired_on=fired_on(FIRST.basis))
     await _changed(backend, Collection.JOBS, IDS["extract"], state="running")
     if change == "paused":
         await _changed(backend, Collection.SCHEDULES, "tick", paused_at_ms=NOW + 5)
@@ -122,11 +166,26 @@ async def test_of_a_fire_that_is_lost_between_its_inserts_nothing_is_left_to_run
     assert await backend.jobs.get(FIRST.job_id) is None
 
 
+async def test_a_lost_fire_leaves_the_jobs_alone_that_a_successor_inserts_for_its_time_after_an_edit(
+    backend: Backend,
+) -> None:
+    await backend.schedules.create(graph())
+    await _changed(backend, Collection.SCHEDULES, "tick", since_ms=NOW + 5)
+    again = replace(FIRST, basis=replace(FIRST.basis, since_ms=WallMs(NOW + 5)))
+    assert await applied(backend.claims, again) == [DONE]
+    # As if the successor had come to the last of them only now, and its predecessor wakes up before that.
+    await backend.behind.delete(Collection.JOBS, FIRST.job_id)
+    await _changed(backend, Collection.SCHEDULES, "tick", cursor_ms=NOW)
+    assert await applied(backend.claims, FIRST) == [LOST]
+    assert [(await stored(backend, IDS[ref]))["state"] for ref in ("extract", "clean", "enrich")] == ["pending"] * 3
+    assert await applied(backend.claims, again) == [DONE]
+
+
 async def test_a_graph_that_is_complete_runs_on_when_its_schedule_is_gone(backend: Backend) -> None:
     await backend.schedules.create(graph())
     await applied(backend.claims, FIRST)
     await backend.schedules.delete("tick")
-    assert await applied(backend.claims, FIRST, make_fire(2)) == [DONE, LOST]
+    assert await applied(backend.claims, FIRST, SECOND) == [DONE, LOST]
     assert {(await stored(backend, id))["state"] for id in IDS.values()} == {"pending"}
 
 

@@ -36,13 +36,17 @@ async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
     assert await backend.journal.tail("default") == entry.head
 
 
-async def test_the_keys_of_a_fire_are_read_back(backend: Backend) -> None:
-    fires = (make_fire(1, keyed_by=("payload.customer", "target")), Dispatch("a", 1, "p1"), make_fire(2))
-    await backend.journal.insert(make_entry(1, *fires))
+async def test_what_a_fire_carries_is_read_back(backend: Backend) -> None:
+    after = ("fire:tick:1", "fire:tick:1.a")
+    fires = (make_fire(1, keyed_by=("payload.customer", "target")), Dispatch("a", 1, "p1"))
+    more = make_fire(2, after=after, is_graph=True)
+    await backend.journal.insert(make_entry(1, *fires, more))
     read = await backend.journal.get("default", 1)
     assert read is not None
-    # Decisions that differ in their keys alone are equal.
+    # Decisions that differ in these alone are equal.
     assert [getattr(each, "keyed_by", None) for each in read.decisions] == [("payload.customer", "target"), None, ()]
+    assert [getattr(each, "after", None) for each in read.decisions] == [(), None, after]
+    assert [getattr(each, "is_graph", None) for each in read.decisions] == [False, None, True]
 
 
 async def test_a_term_begins_with_an_entry_without_decisions(backend: Backend) -> None:

@@ -29,7 +29,7 @@ from hascheduler.dispatch.schedules.backfill import (
     possible_job_ids,
 )
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents.fired_job import jobs_from_schedule
+from hascheduler.model.documents.fired_job import begins_after, jobs_from_schedule
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import NewJob, ScheduleId
 from hascheduler.ports import StoredDocument, SubmitAnswer
@@ -149,20 +149,12 @@ def _jobs(
         if not made:
             raise too_large_to_render(name)
         if one_by_one and len(made) > 1:
-            made = [_after(before, job) for job in made]
+            made = [begins_after([each.id for each in before], job) for job in made]
         before = made
         # Submitted now, in their order: with the age of their nominal times they would run before all other work.
         jobs += [replace(job, submitted_at_ms=now, sequence=len(jobs) + n) for n, job in enumerate(made)]
     assert len(jobs) <= BACKFILL_TIMES_MAX
     return jobs
-
-
-def _after(before: Sequence[NewJob], job: NewJob) -> NewJob:
-    """Of a graph that begins when all jobs of the graph ``before`` have ended, however they did: those of its jobs that
-    wait for no other wait for them."""
-    if job.waits_for or not before:
-        return job
-    return replace(job, waits_for=tuple(each.id for each in before), ignores_failures=True)
 
 
 async def _create(jobs: Sequence[NewJob], of_times: Set[str], services: ApiServices) -> int:

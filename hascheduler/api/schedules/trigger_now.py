@@ -1,4 +1,4 @@
-"""``/v1/schedules/{name}/trigger``: one job of the schedule now, outside its nominal times."""
+"""``/v1/schedules/{name}/trigger``: what a fire of the schedule makes, now, outside its nominal times."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,15 +20,21 @@ from hascheduler.api.routing.queries import PAGE_SIZE_MAX, PathName
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
-from hascheduler.model.documents.fired_job import Payload, jobs_from_schedule, require_storable_payload
+from hascheduler.model.documents.fired_job import (
+    Payload,
+    begins_after,
+    jobs_from_schedule,
+    jobs_waited_for,
+    require_storable_payload,
+)
 from hascheduler.model.documents.job_template import decode_template
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, NewJob, ScheduleId, trigger_job_id
-from hascheduler.model.schedule import Overlap
+from hascheduler.model.job import JobState, NewJob, ScheduleId, is_before_last, last_job_id, trigger_job_id
+from hascheduler.model.schedule import Overlap, ScheduleRef
 from hascheduler.ports import JobSelection, StoredDocument, Submission, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 from hascheduler.wire.fields import StrictModel
-from hascheduler.wire.schedule import OVERLAPS_OF_GRAPHS, OverlapText
+from hascheduler.wire.schedule import OverlapText
 from hascheduler.wire.schedule_jobs import require_known_placeholders
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
@@ -69,14 +75,14 @@ async def trigger_schedule(
     """Make a job of the schedule now, paused or not. It is no fire: nominal times, counts and verdicts stay as they
     are, and a repeated request makes another job unless it has the same idempotency key.
 
-    A schedule of several `jobs` makes all of them, with one overlap of allow and skip, and the answer is the last.
+    A schedule of several `jobs` makes all of them, and the answer is the last.
     """
     body = body or TriggerNowBody()
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     overlap = schedule.policy.overlap if body.overlap is None else Overlap(body.overlap)
-    if schedule.graph is not None:
-        _require_for_one_job(body, overlap)
+    if schedule.graph is not None and "payload" in body.model_fields_set:
+        raise InvalidInput(("payload",), "the schedule makes several jobs, each with its own", "no payload")
     definitions = await definitions_of(schedule.definitions, services)
     jobs = [with_limit_keys(job, definitions) for job in _jobs(name, stored, body, overlap, services)]
     if key is not None:
@@ -87,7 +93,7 @@ async def trigger_schedule(
     job = jobs[-1]
     submission = await _known(job, services)
     if submission is None:
-        submission, replaced = await _made(jobs, schedule.identity, overlap, request, services)
+        submission, replaced = await _made(jobs, schedule, overlap, request, services)
     else:
         replaced = await _left_over(submission, schedule.identity, overlap, services)
     if submission.answer is SubmitAnswer.OTHER:
@@ -118,28 +124,30 @@ async def _left_over(known: Submission, schedule: ScheduleId, overlap: Overlap, 
     """Those of the replaced jobs that the request before may have left, as it broke off in the middle."""
     if overlap is not Overlap.CANCEL_RUNNING or known.answer is SubmitAnswer.OTHER:
         return []
-    return await _replaced_jobs(
-        schedule, overlap, services, WallMs(_instant(known.document.get("submitted_at_ms")) + 1)
-    )
+    before_ms = WallMs(_instant(known.document.get("submitted_at_ms")) + 1)
+    return _replaced(schedule.name, overlap, await _live_jobs(schedule, services, before_ms))
 
 
 async def _made(
-    jobs: Sequence[NewJob], schedule: ScheduleId, overlap: Overlap, request: Request, services: ApiServices
+    jobs: Sequence[NewJob], schedule: ScheduleRef, overlap: Overlap, request: Request, services: ApiServices
 ) -> tuple[Submission, list[str]]:
     """Of several, the last; with the jobs that it replaces."""
     job = jobs[-1]
     try:
-        replaced = await _replaced_jobs(schedule, overlap, services)
+        live = [] if overlap is Overlap.ALLOW else await _live_jobs(schedule.identity, services)
+        replaced = _replaced(schedule.name, overlap, live)
     except Conflict:
         # The live job may be the one that this very request, sent before, has made meanwhile.
         known = await _known(job, services)
         if known is None:
             raise
         return known, []
+    after = jobs_waited_for(schedule, overlap, live, job.id)
     attributes = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: schedule.name}
     with submit_span(request, services, job.definition, **attributes) as span:
         await services.admission.admit(job.tenant, len(jobs))
-        submission = await _submitted([replace(job, trace=span.context) for job in jobs], services)
+        made = [replace(begins_after(after, job), trace=span.context) for job in jobs]
+        submission = await _submitted(made, services)
     if submission.answer is not SubmitAnswer.NEW:
         services.admission.not_new(job.tenant, len(jobs))
     return submission, replaced
@@ -158,32 +166,24 @@ def _keys(key: str, jobs: int) -> list[str]:
     return [*(f"{key}#{number}" for number in range(jobs - 1)), key]
 
 
-def _require_for_one_job(body: TriggerNowBody, overlap: Overlap) -> None:
-    """`InvalidInput` where the request is only for a schedule that makes one job."""
-    if "payload" in body.model_fields_set:
-        raise InvalidInput(("payload",), "the schedule makes several jobs, each with its own", "no payload")
-    if overlap not in OVERLAPS_OF_GRAPHS:
-        problem = f"{overlap} is only for schedules of one job"
-        raise InvalidInput(("overlap",), problem, " or ".join(OVERLAPS_OF_GRAPHS))
-
-
-async def _replaced_jobs(
-    schedule: ScheduleId, overlap: Overlap, services: ApiServices, before_ms: WallMs | None = None
-) -> list[str]:
-    """The jobs that the new one replaces; `Conflict`, naming the job, if the overlap policy forbids a new one."""
-    name, live = schedule.name, [] if overlap is Overlap.ALLOW else await _live_jobs(schedule, services, before_ms)
+def _replaced(schedule: str, overlap: Overlap, live: Sequence[str]) -> list[str]:
+    """Those of the ``live`` jobs that the new one replaces; `Conflict`, naming the job, if the overlap policy forbids a
+    new one."""
     match overlap:
         case Overlap.SKIP if live:
-            raise Conflict(f"job {live[0]!r} of schedule {name!r} has not ended, and overlap is skip")
-        case Overlap.BUFFER_ONE if len(live) > 1:
-            raise Conflict(f"job {live[-1]!r} of schedule {name!r} waits already, and overlap is buffer_one")
+            raise Conflict(f"job {live[0]!r} of schedule {schedule!r} has not ended, and overlap is skip")
+        case Overlap.BUFFER_ONE if len({*map(last_job_id, live)}) > 1:
+            waiting = last_job_id(live[-1])
+            raise Conflict(f"job {waiting!r} of schedule {schedule!r} waits already, and overlap is buffer_one")
         case Overlap.CANCEL_RUNNING:
-            return [job_id for job_id in live if job_id.startswith("fire:")]
+            # The last job of a graph before the others, lest it fail because one of them was cancelled.
+            fired = [job_id for job_id in live if job_id.startswith("fire:")]
+            return sorted(fired, key=is_before_last)
         case _:
             return []
 
 
-async def _live_jobs(schedule: ScheduleId, services: ApiServices, before_ms: WallMs | None) -> list[str]:
+async def _live_jobs(schedule: ScheduleId, services: ApiServices, before_ms: WallMs | None = None) -> list[str]:
     """The ids of the schedule's jobs that have not ended, oldest first; `Conflict` if there are more than `LIVE_MAX`.
 
     Jobs of an earlier schedule by the same name are not among them.

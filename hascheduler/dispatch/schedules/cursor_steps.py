@@ -1,9 +1,10 @@
 """Whether outcomes of nominal times may still be carried out, judged from the stored schedule.
 
-Each outcome says what it was based on: the cursor before it, and which times were in force. So the outcomes form a
-chain of steps that begins at the stored cursor, and the cursor moves only along it. Therefore what is at or before the
-cursor is decided *and* carried out, whatever got lost on the way, and an edit that came in between loses nothing: what
-was decided before the edit and not carried out by then is left to be decided again.
+Each outcome says what it was based on: the cursor before it, which times were in force, and of a fire whether it makes
+one job or several, as these are inserted and dispatched in another way. So the outcomes form a chain of steps that
+begins at the stored cursor, and the cursor moves only along it. Therefore what is at or before the cursor is decided
+*and* carried out, whatever got lost on the way, and an edit that came in between loses nothing: what was decided before
+the edit and not carried out by then is left to be decided again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from hascheduler.dispatch.decisions import RecordVerdict, Settlement, TimeOutcome
+from hascheduler.dispatch.decisions import Fire, RecordVerdict, Settlement, TimeOutcome
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import decode_fire_counts
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict
@@ -91,11 +92,12 @@ def _tally(schedule: Mapping[str, Any]) -> FireCounts:
 
 
 def is_current(schedule: Mapping[str, Any], outcome: TimeOutcome) -> bool:
-    """Whether it is the same schedule, and the same times are in force as when the outcome was decided."""
+    """Whether it is the same schedule, the same times are in force as when the outcome was decided, and it still makes
+    one job, or several."""
     basis = outcome.basis
     since_ms = schedule.get("since_ms", schedule.get("created_at_ms"))
     in_force = (since_ms, schedule.get("paused_at_ms")) == (basis.since_ms, basis.paused_at_ms)
-    return in_force and _is_same(schedule, outcome)
+    return in_force and _is_same(schedule, outcome) and _makes_as_decided(schedule, outcome)
 
 
 def _step(schedule: Mapping[str, Any], outcome: TimeOutcome, cursor_ms: int, is_written: bool) -> CursorStep:
@@ -107,6 +109,11 @@ def _step(schedule: Mapping[str, Any], outcome: TimeOutcome, cursor_ms: int, is_
     if is_current(schedule, outcome):
         return CursorStep.NEXT if follows else CursorStep.EARLY
     return CursorStep.WRITTEN if follows and is_written else CursorStep.OTHER
+
+
+def _makes_as_decided(schedule: Mapping[str, Any], outcome: TimeOutcome) -> bool:
+    job = schedule.get("job")
+    return not isinstance(outcome, Fire) or outcome.is_graph == (isinstance(job, Mapping) and "jobs" in job)
 
 
 def _is_same(schedule: Mapping[str, Any], outcome: TimeOutcome) -> bool:

@@ -2,7 +2,8 @@
 
 One timer per schedule: for when its first undecided nominal time is due; for times that will not fire anyway, for when
 the period that they lie in is over. A decision that has not come back yet is remembered as a promised cursor and
-counts, so that nothing is decided again from the older ones that the stream still shows.
+counts, so that nothing is decided again from the older ones that the stream still shows. A schedule whose fires wait
+for all jobs of earlier ones has no timer meanwhile: the stream shows the jobs of a fire before it shows its cursor.
 
 A schedule that uses a calendar which is not there is held with that reason, until the calendar comes.
 """
@@ -77,7 +78,7 @@ class DueTimes:
     def calendar_changed(self, calendar: str) -> None:
         """Look again at the schedules that use it: one after the other, with the times that are due."""
         for name in self._users.get(calendar, ()):
-            if name not in self._held:
+            if name not in self._held and not self._has_to_wait(self._schedules[name]):
                 self._timers.set(name, 0)
 
     def promise(self, outcome: TimeOutcome) -> None:
@@ -195,7 +196,13 @@ class DueTimes:
         else:
             self._timers.set(schedule.name, max(at_ms, not_before_ms))
 
+    def _has_to_wait(self, schedule: ScheduleRef) -> bool:
+        """Whether what was decided last has to be seen before more is decided."""
+        return schedule.waits_for_its_fires and schedule.name in self._promised
+
     def _next_at(self, schedule: ScheduleRef) -> int | None:
+        if self._has_to_wait(schedule):
+            return None
         cursor_ms, tally = self._decided(schedule)
         for times in undecided(with_calendars(schedule, self._calendars), cursor_ms, LATEST_MS):
             first_ms = None if times.is_exhausted(tally) else times.first()

@@ -4,6 +4,7 @@ Owner of `DueTimes`, `ConsecutiveFailures` and `FireAdmission`. It decides only 
 decision in the ledger.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -14,9 +15,9 @@ from hascheduler.dispatch.rules import Rules
 from hascheduler.dispatch.schedules.consecutive_failures import ConsecutiveFailures
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.fire_admission import FireAdmission, FireAllowance
-from hascheduler.model.documents.fired_job import fired_job
+from hascheduler.model.documents.fired_job import fired_job, jobs_waited_for
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, is_before_last, replaced_error
+from hascheduler.model.job import JobState, fired_at, is_before_last, last_job_id, replaced_error
 from hascheduler.model.schedule import Overlap, ScheduleRef
 
 
@@ -85,11 +86,16 @@ class SchedulePlanner:
 
     def begin(self, reapplied: Sequence[TimeOutcome]) -> None:
         """Lead: ``reapplied`` is decided, and jobs that an earlier leader left to be replaced are replaced."""
+        # The stream may have yet to show their jobs.
+        fires: dict[str, list[Fire]] = defaultdict(list)
         for outcome in reapplied:
             self._due_times.promise(outcome)
+            if isinstance(outcome, Fire):
+                fires[outcome.schedule].append(outcome)
         for schedule in self._due_times.schedules():
             if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
-                self._replace_all_but_newest(schedule)
+                its_own = [fire for fire in fires[schedule.name] if fire.basis.is_of(schedule.created_at_ms)]
+                self._replace_all_but_newest(schedule, [fire.job_id for fire in its_own])
 
     def stop(self) -> None:
         self._due_times.forget_promises()
@@ -112,21 +118,27 @@ class SchedulePlanner:
             return self._admission.fell_short(schedule, now)
 
         for outcomes in self._due_times.take_due(now, limit, self._jobs.of_schedule, allowance, fell_short):
-            keyed = [self._keyed(outcome) for outcome in outcomes]
-            for outcome in keyed:
-                self._ledger.promise(outcome, now)
+            for outcome in outcomes:
                 schedule = self._due_times.schedule(outcome.schedule)
                 if schedule is not None and isinstance(outcome, Fire):
-                    self._fire(outcome, schedule, now)
-            decisions += keyed
+                    fire = self._completed(outcome, schedule)
+                    self._ledger.promise(fire, now)
+                    self._fire(fire, schedule, now)
+                    decisions.append(fire)
+                else:
+                    self._ledger.promise(outcome, now)
+                    decisions.append(outcome)
         return decisions
 
-    def _keyed(self, outcome: TimeOutcome) -> TimeOutcome:
-        """With the keys at which the definitions of its jobs have limits."""
-        schedule = self._due_times.schedule(outcome.schedule) if isinstance(outcome, Fire) else None
-        definitions = () if schedule is None else schedule.definitions
+    def _completed(self, fire: Fire, schedule: ScheduleRef) -> Fire:
+        """With what depends on the jobs that it makes: the keys at which their definitions have limits, what they wait
+        for, whether they are a graph."""
+        definitions = schedule.definitions
         keys = tuple(dict.fromkeys(key for name in definitions for key in self._rules.definition(name).keyed_by))
-        return replace(outcome, keyed_by=keys) if isinstance(outcome, Fire) and keys else outcome
+        live = self._jobs.of_schedule(schedule.identity)
+        after = jobs_waited_for(schedule, schedule.policy.overlap, live, fire.job_id)
+        is_graph = schedule.graph is not None
+        return replace(fire, keyed_by=keys, after=after, is_graph=is_graph) if keys or after or is_graph else fire
 
     def take_counts(self, now: WallMs) -> list[CountFailures]:
         """Decide the counts of failures to store, and the schedules to pause for them."""
@@ -147,7 +159,7 @@ class SchedulePlanner:
             return
         self._admission.fired(schedule.template.tenant, fire.job_id, schedule.jobs_per_fire, now)
         job = fired_job(schedule, fire.nominal_ms)
-        if fire.keyed_by or schedule.graph is not None:
+        if fire.keyed_by or fire.after or schedule.graph is not None:
             # Its values are in its payload, which the store renders, and what it waits for is not there yet, which
             # would count as succeeded: it can't be dispatched before the stream shows both.
             job = replace(job, limit_keys=None, waits_for=())
@@ -155,8 +167,12 @@ class SchedulePlanner:
         if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
             self._replace_all_but_newest(schedule)
 
-    def _replace_all_but_newest(self, schedule: ScheduleRef) -> None:
-        """Among the jobs of fires: a backfilled or manual one stays."""
-        fired = sorted(job_id for job_id in self._jobs.of_schedule(schedule.identity) if job_id.startswith("fire:"))
-        for job_id in fired[:-1]:
-            self._jobs.replace(job_id, replaced_error(fired[-1]))
+    def _replace_all_but_newest(self, schedule: ScheduleRef, unseen: Sequence[str] = ()) -> None:
+        """Among the jobs of fires, those of ``unseen`` fires with them: a backfilled or manual one stays."""
+        live = self._jobs.of_schedule(schedule.identity)
+        fired = [job_id for job_id in reversed(live) if job_id.startswith("fire:")]
+        newest = max({*map(last_job_id, fired), *unseen}, key=lambda job_id: fired_at(job_id) or 0, default="")
+        # What waits for others comes before them: it is not to fail because one of them was cancelled.
+        for job_id in sorted(fired, key=is_before_last):
+            if last_job_id(job_id) != newest:
+                self._jobs.replace(job_id, replaced_error(newest))

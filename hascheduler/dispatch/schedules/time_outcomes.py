@@ -9,7 +9,8 @@ line does not fire, what is behind it fires::
     all       before the line: all but the newest n       missed
 
 A time that would fire may still be skipped for a job that is in its way. Times are decided in their order, as the
-cursor is all that says what is decided: one whose jitter is not over holds up those after it.
+cursor is all that says what is decided: one whose jitter is not over holds up those after it, and so does a fire all of
+whose jobs have to be known then.
 
 And its tenant may be at a limit (`fire_admission`). Of the times that are due then, all but the newest are *throttled*,
 in one record. The newest waits for room, undecided, until the next one is due, its grace is over or half a minute has
@@ -24,7 +25,7 @@ from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.fire_admission import FireAllowance
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import fire_job_id, fired_at
+from hascheduler.model.job import fire_job_id, fired_at, last_job_id
 from hascheduler.model.schedule import Basis, CatchUp, Overlap, ScheduleRef
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.triggers import due_ms, latest_nominal, next_nominal
@@ -66,7 +67,7 @@ def decide_due_times(
         nominal_ms = next_nominal(trigger, max(times.after_ms, line_ms))
         while nominal_ms is not None and nominal_ms <= times.through_ms:
             is_due = due_ms(schedule.name, trigger, nominal_ms) <= now
-            if not is_due or considered >= limit:
+            if not is_due or considered >= limit or deciding.has_to_wait:
                 return deciding.outcomes
             if times.is_exhausted(deciding.tally):
                 break
@@ -151,6 +152,11 @@ class _Deciding:
         self._allowance = allowance
         self._fired: list[str] = []
 
+    @property
+    def has_to_wait(self) -> bool:
+        """Whether its fire has to be seen before more is decided."""
+        return bool(self._fired) and self._schedule.waits_for_its_fires
+
     def fire(self, nominal_ms: WallMs) -> bool:
         """False: there is no room for it, and nothing was decided."""
         job_id = fire_job_id(self._schedule.name, nominal_ms)
@@ -184,8 +190,8 @@ class _Deciding:
         match self._schedule.policy.overlap:
             case Overlap.SKIP if self._live or self._fired:
                 return next(iter(self._live), None) or self._fired[0]
-            case Overlap.BUFFER_ONE if len(self._live) + len(self._fired) > 1:
-                return self._fired[-1] if self._fired else next(reversed(self._live))
+            case Overlap.BUFFER_ONE if len(self._fired) + _graphs(self._live) > 1:
+                return self._fired[-1] if self._fired else last_job_id(next(reversed(self._live)))
             case _:
                 return None
 
@@ -201,3 +207,13 @@ class _Deciding:
 
     def _basis(self) -> Basis:
         return self._schedule.basis_at(self.outcomes[-1].nominal_ms if self.outcomes else self._cursor_ms)
+
+
+def _graphs(live: Iterable[str]) -> int:
+    """How many there are among the jobs of those ids, each single job one: none, one, or more (2)."""
+    first = None
+    for last in map(last_job_id, live):
+        if first not in (None, last):
+            return 2
+        first = last
+    return 0 if first is None else 1

@@ -1,6 +1,6 @@
 """The jobs that a schedule makes for a nominal time: as they are stored, and as a mirror will see the last of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from hascheduler.model.documents.job_template import decode_jobs
 from hascheduler.model.documents.schedule import decode_policy
 from hascheduler.model.fields import Document, is_integer
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id, graph_job_id
+from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id, graph_job_id, is_before_last, last_job_id
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.payload import (
     PAYLOAD_BYTES_MAX,
@@ -20,7 +20,10 @@ from hascheduler.model.payload import (
     rendered_bytes_max,
     require_storable_size,
 )
-from hascheduler.model.schedule import JobGraph, JobTemplate, Overlap, ScheduleRef
+from hascheduler.model.schedule import Basis, JobGraph, JobTemplate, Overlap, ScheduleRef
+
+_AFTER_MAX = 100
+"""Jobs that one fire waits for: an entry of the journal, which may have a hundred such fires, has to stay small."""
 
 
 class Payload(NamedTuple):
@@ -39,13 +42,14 @@ def jobs_from_schedule(
     *,
     serial: bool,
     keyed_by: Sequence[str] = (),
+    after: Sequence[str] = (),
 ) -> list[NewJob]:
     """The jobs that the stored ``schedule`` makes for ``nominal_ms``, each after those that it waits for, ``job_id`` at
     the end; empty if their templates are unreadable, or their rendered payloads too large to be stored.
 
     The result depends on the arguments alone, so every leader makes the same jobs. They count as submitted at their
-    nominal time. ``keyed_by`` are the keys of the limits per key of their definitions. The jobs of a graph are never
-    ``serial``: they may run beside each other.
+    nominal time. ``keyed_by`` are the keys of the limits per key of their definitions. They begin when the jobs
+    ``after`` have ended, however these did. The jobs of a graph are never ``serial``: they may run beside each other.
     """
     try:
         template, graph = decode_jobs(schedule.get("job"), name)
@@ -57,7 +61,7 @@ def jobs_from_schedule(
     fire = _Making(name, schedule, nominal_ms, keyed_by)
     if graph is None:
         job = fire.job(job_id, template, schedule.get("payload"), rendered=bool(schedule.get("render")))
-        return [replace(job, serial=serial)]
+        return [begins_after(after, replace(job, serial=serial))]
     payloads = schedule.get("payloads")
     ids = graph_job_ids(graph, job_id)
     jobs = []
@@ -65,8 +69,14 @@ def jobs_from_schedule(
         payload = payloads.get(made.ref) if isinstance(payloads, Mapping) else None
         waits_for = tuple(ids[ref] for ref in made.depends_on)
         job = fire.job(ids[made.ref], made.template, payload, rendered=made.render)
-        jobs.append(replace(job, depends_on=waits_for, waits_for=waits_for))
+        jobs.append(begins_after(after, replace(job, depends_on=waits_for, waits_for=waits_for)))
     return jobs
+
+
+def begins_after(jobs: Sequence[str], job: NewJob) -> NewJob:
+    """``job`` as it waits until ``jobs`` have ended, however they did: what waits for others of its graph comes after
+    them anyway."""
+    return job if job.waits_for or not jobs else replace(job, waits_for=tuple(jobs), ignores_failures=True)
 
 
 def graph_job_ids(graph: JobGraph, last_id: str) -> dict[str, str]:
@@ -146,9 +156,20 @@ def _payload_bytes_max(payload: Payload, schedule: str, labels: Any) -> int:
     return rendered_bytes_max(payload.value, values)
 
 
-def fires_serially(overlap: Overlap) -> bool:
-    """Whether a fired job has to wait until the schedule's earlier jobs have ended."""
-    return overlap in {Overlap.BUFFER_ONE, Overlap.CANCEL_RUNNING}
+def jobs_waited_for(schedule: ScheduleRef, overlap: Overlap, live: Iterable[str], job_id: str) -> tuple[str, ...]:
+    """Those of the schedule's ``live`` jobs (oldest first) that have to end before the job ``job_id``, and its graph,
+    begin; at most `_AFTER_MAX`.
+
+    None where no graph is among them: a single job waits for single ones by being serial. That is not enough for
+    graphs, which hold no slot between two of their jobs. Fires that replace each other do not wait for a backfill, as
+    none would come to its turn while that lasts.
+    """
+    others = [id for id in live if last_job_id(id) != job_id]
+    if not overlap.is_serial or (schedule.graph is None and not any(map(is_before_last, others))):
+        return ()
+    if overlap is Overlap.CANCEL_RUNNING:
+        others = [id for kind in ("fire:", "trigger:") for id in others if id.startswith(kind)]
+    return tuple(others[:_AFTER_MAX])
 
 
 def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
@@ -174,19 +195,31 @@ def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
         processor=None,
         dispatched_at_ms=None,
         cancel_requested_at_ms=None,
-        serial=graph is None and fires_serially(schedule.policy.overlap),
+        serial=graph is None and schedule.policy.overlap.is_serial,
         resources=template.resources,
         waits_for=() if graph is None else tuple(ids[ref] for ref in graph.last.depends_on),
         schedule_created_at_ms=schedule.created_at_ms,
     )
 
 
-def new_fired_jobs(name: str, schedule: Document, nominal_ms: WallMs, keyed_by: Sequence[str] = ()) -> list[NewJob]:
+FIRED_ON = "fired_on"
+"""The field in which the jobs of a graph before the last have the `fired_on` of their fire."""
+
+
+def fired_on(basis: Basis) -> list[int | None]:
+    """Which times were in force when a fire was decided. One that is lost, as they were edited, may be decided again:
+    whoever cancels the jobs of the lost one must not cancel those of the other."""
+    return [basis.since_ms, basis.paused_at_ms]
+
+
+def new_fired_jobs(
+    name: str, schedule: Document, nominal_ms: WallMs, keyed_by: Sequence[str] = (), after: Sequence[str] = ()
+) -> list[NewJob]:
     """The jobs that a fire inserts, the last as the fire itself; empty if the stored ``schedule`` makes none: it was
     broken by hand, or an earlier release accepted a payload that is too large when rendered."""
     try:
         overlap = decode_policy(schedule.get("policy")).overlap
     except InvalidInput:
         return []
-    id = fire_job_id(name, nominal_ms)
-    return jobs_from_schedule(name, schedule, id, nominal_ms, serial=fires_serially(overlap), keyed_by=keyed_by)
+    id, serial = fire_job_id(name, nominal_ms), overlap.is_serial
+    return jobs_from_schedule(name, schedule, id, nominal_ms, serial=serial, keyed_by=keyed_by, after=after)

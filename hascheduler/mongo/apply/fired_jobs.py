@@ -18,10 +18,10 @@ from pymongo.errors import BulkWriteError
 from hascheduler.dispatch.decisions import Dispatch, Fire, Settlement, TimeOutcome
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.fired_job import new_fired_jobs
+from hascheduler.model.documents.fired_job import FIRED_ON, fired_on, new_fired_jobs
 from hascheduler.model.documents.job import MADE_BY_FIELDS, maker_of, new_job_document
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import NewJob, ScheduleId, is_before_last
+from hascheduler.model.job import NewJob, ScheduleId, is_before_last, last_job_id
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document
 from hascheduler.mongo.state_updates import cancelled, claimed_fields
@@ -60,9 +60,10 @@ class FiredJobs:
         before_last: dict[_BeforeLast, dict[str, Any]] = {}
         spans: dict[str, Span] = {}
         for fire, schedule in fires.items():
-            jobs = new_fired_jobs(fire.schedule, schedule, fire.nominal_ms, fire.keyed_by)
+            jobs = new_fired_jobs(fire.schedule, schedule, fire.nominal_ms, fire.keyed_by, fire.after)
             if jobs:
-                before_last |= {(fire, job.id): self._document(job, spans) for job in jobs[:-1]}
+                said = {FIRED_ON: fired_on(fire.basis)}
+                before_last |= {(fire, job.id): self._document(job, spans) | said for job in jobs[:-1]}
                 claim = claims.get(fire.job_id)
                 document = self._document(jobs[-1], spans)
                 documents[fire] = document if claim is None else {**document, **claimed_fields(claim, at_ms)}
@@ -108,21 +109,24 @@ class FiredJobs:
         return kept_back
 
     async def cancel_incomplete(self, lost: Sequence[Fire], at_ms: WallMs) -> None:
-        """Cancel what is there of the graphs of fires that will not be, except of those that happened all the same.
+        """Cancel what is there of the graphs of fires that will not be, except of those that happened all the same, and
+        of those that were decided again after an edit.
 
         Which jobs a graph had, only their ids say: the schedule is gone, or another one by now.
         """
         # Refs follow a dot, and "/" is the character after it.
         ranges = [{"_id": {"$gte": fire.job_id, "$lt": f"{fire.job_id}/"}} for fire in lost]
         with faults("look for jobs of fires that are lost"):
-            found = await self._jobs.find({"$or": ranges}, MADE_BY_FIELDS).to_list(None)
+            found = await self._jobs.find({"$or": ranges}, (*MADE_BY_FIELDS, FIRED_ON)).to_list(None)
         makers = {document["_id"]: maker_of(document) for document in found}
+        decided_on = {document["_id"]: document.get(FIRED_ON) for document in found}
         by_id = {fire.job_id: fire for fire in lost}
         ids = [
             id
             for id, maker in makers.items()
             if is_before_last(id)
-            and (last := id.rpartition(".")[0]) in by_id
+            and (last := last_job_id(id)) in by_id
+            and decided_on[id] == fired_on(by_id[last].basis)
             and _may_have_fired(maker, by_id[last])
             and not (last in makers and _is_same(maker, makers[last]))
         ]

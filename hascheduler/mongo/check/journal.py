@@ -11,7 +11,7 @@ from hascheduler.check.config import CheckConfig
 from hascheduler.check.documents import unreadable
 from hascheduler.check.finding import Finding
 from hascheduler.check.journal import DatedHead, ShardJournal, check_decisions
-from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, RecordVerdict, decode_decisions
+from hascheduler.dispatch.decisions import BESIDE, CountFailures, Decision, Fire, RecordVerdict, decode_decisions
 from hascheduler.dispatch.settlements import CLASSIFIED_FIELDS
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
@@ -26,7 +26,7 @@ from hascheduler.mongo.journal import entries_of
 _HEAD = [*LEAN_FIELDS[Collection.JOURNAL], "at_ms"]
 _UNSETTLED_MAX = 1_000
 _AT_ONCE = 20
-_BASIS = ["created_at_ms", "since_ms", "paused_at_ms", "cursor_ms"]
+_BASIS = ["job", "created_at_ms", "since_ms", "paused_at_ms", "cursor_ms"]
 
 
 class JournalScan:
@@ -144,7 +144,7 @@ def _decisions(document: Mapping[str, Any]) -> tuple[Decision, ...]:
     if not isinstance(rows, list):
         raise InvalidInput(("decisions",), f"a {type(rows).__name__}", "a list")
     try:
-        decisions = decode_decisions(rows, document.get("creations"), document.get("keyed_by"))
+        decisions = decode_decisions(rows, *map(document.get, BESIDE))
     except (InvalidInput, ValueError, TypeError) as error:
         raise InvalidInput(("decisions",), f"{str(error)[:200]}", "decisions of this release") from None
     for decision in decisions:

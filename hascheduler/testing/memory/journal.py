@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hascheduler.dispatch.decisions import decode_decisions, encode_creations, encode_decisions, encode_keys
+from hascheduler.dispatch.decisions import BESIDE, decode_decisions, encode_beside, encode_decisions
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
 from hascheduler.model.instants import WallMs
@@ -31,8 +31,7 @@ class MemoryJournal:
                     **encode_journal_head(entry.head),
                     "at_ms": entry.at_ms,
                     "decisions": encode_decisions(entry.decisions),
-                    **encode_creations(entry.decisions),
-                    **encode_keys(entry.decisions),
+                    **encode_beside(entry.decisions),
                 },
             )
 
@@ -66,5 +65,5 @@ def _seq(document: Document) -> int:
 
 def _entry(document: Document) -> JournalEntry:
     head = decode_journal_head(document["_id"], document)
-    decisions = decode_decisions(document["decisions"], document.get("creations"), document.get("keyed_by"))
+    decisions = decode_decisions(document["decisions"], *map(document.get, BESIDE))
     return JournalEntry(head, WallMs(document["at_ms"]), decisions)

@@ -16,12 +16,12 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, cursor_steps
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.fired_job import new_fired_jobs
+from hascheduler.model.documents.fired_job import FIRED_ON, fired_on, new_fired_jobs
 from hascheduler.model.documents.job import maker_of, new_job_document
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_fire_counts, encode_missed, unstorable_of
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
 from hascheduler.model.instants import WallMs, to_datetime
-from hascheduler.model.job import is_before_last
+from hascheduler.model.job import is_before_last, last_job_id
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun, is_unstorable, stored_verdict
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.state_updates import cancelled
@@ -96,9 +96,10 @@ def _write(database: MemoryDatabase, outcome: TimeOutcome, at_ms: WallMs, kept_m
         _record(database, outcome, outcome.run, at_ms, kept_ms)
         return Settlement.DONE
     schedule = database.find(Collection.SCHEDULES, outcome.schedule)
-    jobs = new_fired_jobs(outcome.schedule, schedule or {}, outcome.nominal_ms, outcome.keyed_by)
+    jobs = new_fired_jobs(outcome.schedule, schedule or {}, outcome.nominal_ms, outcome.keyed_by, outcome.after)
     with suppress(InvalidInput):
-        documents = [stored_form(new_job_document(job)) for job in jobs]
+        said = {FIRED_ON: fired_on(outcome.basis)}
+        documents = [stored_form(new_job_document(job) | (said if is_before_last(job.id) else {})) for job in jobs]
         if documents and not any(_is_of_another(database, document) for document in documents):
             for document in documents:
                 database.insert(Collection.JOBS, document)
@@ -109,12 +110,14 @@ def _write(database: MemoryDatabase, outcome: TimeOutcome, at_ms: WallMs, kept_m
 
 
 def _cancel_incomplete(database: MemoryDatabase, lost: Fire, at_ms: WallMs, kept_ms: int) -> None:
-    """Cancel what is there of the graph of a fire that will not be, unless it happened all the same."""
+    """Cancel what is there of the graph of a fire that will not be, unless it happened all the same, or was decided
+    again after an edit."""
     if _is_fired(database, lost):
         return
     for job in list(database.documents(Collection.JOBS)):
         id = str(job["_id"])
-        if is_before_last(id) and id.rpartition(".")[0] == lost.job_id and _is_of(job, lost):
+        is_part = is_before_last(id) and last_job_id(id) == lost.job_id and _is_of(job, lost)
+        if is_part and job.get(FIRED_ON) == fired_on(lost.basis):
             database.update(Collection.JOBS, job, cancelled(job, at_ms, kept_ms=kept_ms))
 
 

@@ -5,6 +5,8 @@ The first job of each schedule would run for ten minutes: whatever comes after i
 
 from typing import Any
 
+import pytest
+
 from hascheduler.model.instants import parse_instant
 from tests.system.processes import Processes, eventually
 from tests.system.replicas.accounts import counted, decided, times_of, verdicts
@@ -13,7 +15,7 @@ from tests.system.replicas.jobs import assert_never_two_at_once, ids_in_state, j
 EVERY_MS = 250
 
 
-async def _start(processes: Processes, overlap: str) -> None:
+async def _start(processes: Processes, overlap: str, **jobs: Any) -> None:
     """A schedule named as its policy, on two replicas."""
     for name in ("one", "two"):
         await processes.replica(name)
@@ -23,7 +25,7 @@ async def _start(processes: Processes, overlap: str) -> None:
         "trigger": {"type": "interval", "every": f"{EVERY_MS}ms"},
         "misfire": {"grace": "1h"},
         "overlap": overlap,
-        "job": {"definition": "sleep", "payload": {"seconds": 600}},
+        **(jobs or {"job": {"definition": "sleep", "payload": {"seconds": 600}}}),
     }
     await processes.post("/v1/schedules", schedule)
 
@@ -130,6 +132,40 @@ async def test_cancel_running_replaces_each_job_by_the_next(processes: Processes
     await eventually(only_the_newest_runs, "all but the newest are cancelled")
     jobs = await jobs_of(processes, "cancel_running")
     assert [job["id"] for job in jobs] == [record["job"] for record in records]
+    assert_never_two_at_once(jobs)
+
+
+@pytest.mark.parametrize("overlap", ["buffer_one", "cancel_running"])
+async def test_all_jobs_of_a_fire_are_one_to_the_overlap(processes: Processes, overlap: str) -> None:
+    first = {"ref": "a", "definition": "log"}
+    second = {"ref": "b", "definition": "sleep", "payload": {"seconds": 600}}
+    last = {"ref": "c", "definition": "log", "depends_on": ["a", "b"]}
+    await _start(processes, overlap, jobs=[first, second, last])
+    await _counts(processes, overlap, "fired", 2)
+    await _leader_changes(processes)
+    if overlap == "buffer_one":
+        await _skips_go_on(processes, overlap)
+        await _each_time_has_one(processes, overlap)
+
+        async def one_waits() -> bool:
+            states = [job["state"] for job in await jobs_of(processes, overlap)]
+            return states == ["pending", "succeeded", "running", "pending", "pending", "pending"]
+
+        await eventually(one_waits, "one graph is on its way, and one waits")
+        return
+    await _counts(processes, overlap, "fired", 8)
+    records = await _each_time_has_one(processes, overlap)
+    newest = records[-1]["job"]
+
+    async def only_the_newest_is_left() -> bool:
+        jobs = {job["id"]: job["state"] for job in await jobs_of(processes, overlap)}
+        left = {id: state for id, state in jobs.items() if state not in ("succeeded", "cancelled")}
+        return left == {newest: "pending", f"{newest}.b": "running"}
+
+    await eventually(only_the_newest_is_left, "all but the newest are cancelled")
+    assert counted(records).keys() == {"fired"}
+    jobs = [job for job in await jobs_of(processes, overlap) if job["id"].endswith(".b")]
+    assert [job["id"] for job in jobs] == [f"{record['job']}.b" for record in records]
     assert_never_two_at_once(jobs)
 
 

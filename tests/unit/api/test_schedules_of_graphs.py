@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from hascheduler.model.instants import format_instant
+from tests.factories import make_job
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, patch, post
 
@@ -39,7 +40,6 @@ async def test_an_answer_shows_all_jobs_and_can_be_sent_back(client: httpx.Async
         pytest.param({"jobs": [*JOBS[:2], {**JOBS[2], "depends_on": ["b", "x"]}]}, "jobs.2.depends_on.1", id="unknown"),
         pytest.param({"jobs": [{**JOBS[0], "ref": "A"}, *JOBS[1:]]}, "jobs.0.ref", id="no ref"),
         pytest.param({"job": {"definition": "other"}}, "job", id="both"),
-        pytest.param({"overlap": "buffer_one"}, "overlap", id="overlap"),
         pytest.param({"jobs": [{**job, "payload": "x" * 100_000} for job in JOBS]}, "jobs", id="too large"),
     ],
 )
@@ -54,7 +54,31 @@ async def test_a_trigger_makes_all_jobs_once_under_a_key(client: httpx.AsyncClie
     assert answers[0].json()["depends_on"] == ["trigger:tick:0001.b"]
     assert world.job("trigger:tick:0001.a")["payload"] == {"n": 1}
     check_problem(await client.post(f"{PATH}/trigger", json={"payload": 1}), 422, "payload")
-    check_problem(await client.post(f"{PATH}/trigger", json={"overlap": "buffer_one"}), 422, "overlap")
+
+
+async def test_a_trigger_waits_for_all_of_one_graph_and_is_refused_after_a_second(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await post(client, "/v1/schedules", {**GRAPH, "overlap": "buffer_one"}, 201)
+    first, second = [(await post(client, f"{PATH}/trigger", None, 201))["id"] for _ in range(2)]
+    assert world.job(f"{first}.a")["waits_for"] == []
+    assert set(world.job(f"{second}.a")["waits_for"]) == {first, f"{first}.a", f"{first}.b"}
+    assert world.job(f"{second}.a")["ignores_failures"]
+    assert world.job(f"{second}.b")["waits_for"] == [f"{second}.a"]
+    problem = check_problem(await client.post(f"{PATH}/trigger"), 409)
+    assert f"{second!r} of schedule 'tick' waits already" in problem["detail"]
+
+
+async def test_a_trigger_replaces_all_jobs_of_fires_and_of_no_other(client: httpx.AsyncClient, world: World) -> None:
+    await post(client, "/v1/schedules", {**GRAPH, "overlap": "cancel_running"}, 201)
+    by_hand = (await post(client, f"{PATH}/trigger", {"overlap": "allow"}, 201))["id"]
+    fired = [f"fire:tick:{NOW}{tail}" for tail in (".a", ".b", "")]
+    for id in fired:
+        await world.jobs.submit(make_job(id, schedule_created_at_ms=NOW, submitted_at_ms=NOW))
+    answer = await post(client, f"{PATH}/trigger", None, 201)
+    assert [world.job(id)["state"] for id in fired] == ["cancelled"] * 3
+    assert world.job(by_hand)["state"] == "pending"
+    assert set(world.job(f"{answer['id']}.a")["waits_for"]) >= {*fired, by_hand}
 
 
 async def test_a_backfill_makes_one_graph_after_the_other(client: httpx.AsyncClient, world: World) -> None:

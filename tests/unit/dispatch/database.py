@@ -246,13 +246,25 @@ class Database:
             self.documents[SCHEDULES][conclusion.schedule],
             conclusion.nominal_ms,
             conclusion.keyed_by,
+            conclusion.after,
         )
         if not jobs:
             self.unstorable.add(conclusion.job_id)
             return Settlement.REFUSED
         for job in jobs:
             self.submit(job)
+        self._check_after(conclusion)
         return Settlement.DONE
+
+    def _check_after(self, fire: Fire) -> None:
+        """Whatever there is of the fire before is waited for, unless it was revived meanwhile."""
+        earlier = [
+            id
+            for id, job in self.jobs.items()
+            if fire.after and job["schedule"] == fire.schedule and fire.basis.is_of(job["schedule_created_at_ms"])
+            if job["nominal_ms"] < fire.nominal_ms and job["state"] in LIVE and id not in self._ended
+        ]
+        assert set(earlier) <= set(fire.after), f"{fire} does not wait for all of {earlier}"
 
     def _count_failures(self, decision: CountFailures) -> Settlement:
         schedule = self.documents[SCHEDULES].get(decision.schedule)

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from hascheduler.dispatch.decisions import CountFailures, Dispatch, Fire
+from hascheduler.dispatch.decisions import CountFailures, Dispatch, Fire, Settlement
+from hascheduler.dispatch.inputs import Settled
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen, TenantSeen
 from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
 from hascheduler.model.job import JobState
@@ -11,7 +12,7 @@ from hascheduler.model.job_graph import graph_order
 from hascheduler.model.schedule import GraphJob, JobGraph, SchedulePolicy, ScheduleRef
 from hascheduler.model.tenant import Tenant
 from tests.unit.dispatch.nouns import make_job, make_schedule, wall
-from tests.unit.dispatch.scene import Scene, processors
+from tests.unit.dispatch.scene import DOUBT_MS, Scene, processors
 
 
 def graph(**more: Any) -> ScheduleRef:
@@ -33,6 +34,17 @@ def test_the_last_job_is_not_dispatched_before_the_stream_shows_what_it_waits_fo
     assert [each.job_id for each in seen.decisions if isinstance(each, Dispatch)] == [first.id]
     done = scene.at(1_002, JobGone(first.id, JobState.SUCCEEDED))
     assert [each.job_id for each in done.decisions if isinstance(each, Dispatch)] == [last.id]
+
+
+def test_a_fire_that_is_lost_as_its_schedule_makes_several_jobs_since_is_decided_again() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")))
+    [fire] = scene.at(1_000).decisions
+    assert scene.at(1_010, ScheduleSeen(graph(rev=2))).decisions == ()
+    assert scene.at(1_020, Settled(fire, Settlement.LOST)).decisions == ()
+    [again] = scene.at(1_020 + DOUBT_MS).decisions[:1]
+    assert isinstance(fire, Fire)
+    assert isinstance(again, Fire)
+    assert (again.nominal_ms, fire.is_graph, again.is_graph) == (fire.nominal_ms, False, True)
 
 
 def test_a_limit_counts_all_jobs_of_a_graph() -> None:

@@ -60,7 +60,18 @@ TestMachine = Machine.TestCase
 @example(1_082_907_522)  # a late dispatch met the job that a successor had made for the same time, after an edit
 @example(2_000_000)  # a job is replaced by a fire that is on its way when another schedule gets the name
 def test_whatever_happens_nothing_is_done_twice_and_in_the_end_nothing_is_left_undone(seed: int) -> None:
+    _live_through(World(Seeded(seed)))
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=examples(30))
+def test_nor_where_fires_make_several_jobs_each_of_which_later_fires_wait_for(seed: int) -> None:
     world = World(Seeded(seed))
+    world.timetable.makes_graphs = True
+    _live_through(world)
+
+
+def _live_through(world: World) -> None:
     for _ in range(300):
         world.act()
     world.heal()

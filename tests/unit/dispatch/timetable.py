@@ -12,8 +12,9 @@ from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
 from hascheduler.model.calendar import Calendar, Days
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import fire_job_id
-from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
+from hascheduler.model.job import fire_job_id, is_before_last
+from hascheduler.model.job_graph import graph_order
+from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef
 from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Pattern, Times, Trigger, Window
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.triggers import next_nominal
@@ -50,6 +51,8 @@ class Timetable:
         """As they were, one after the other, and as they are."""
         self._put_calendar("market-days", (TODAY, TODAY + 1))
         self._put_calendar("holidays", ())
+        self.makes_graphs = False
+        """Whether some schedules make several jobs at each fire."""
 
     def create_plain(self, name: str, now: WallMs) -> None:
         self._create(name, now, Trigger(Interval(1_000, wall(0))), SchedulePolicy(), TENANTS[0])
@@ -57,7 +60,8 @@ class Timetable:
     def _create(self, name: str, now: WallMs, trigger: Trigger, policy: SchedulePolicy, tenant: str) -> None:
         schedule = make_schedule(name, trigger=trigger, since_ms=now, cursor_ms=now, created_at_ms=now, policy=policy)
         schedule = replace(schedule, template=replace(schedule.template, tenant=tenant))
-        self.database.put_schedule(schedule)
+        is_graph = self.makes_graphs and self.chance.among([True, True, False])
+        self.database.put_schedule(self._with_other_jobs(schedule) if is_graph else schedule)
         self._stretches[name] = [_Period(trigger, now)]
 
     def change(self, now: WallMs) -> WallMs:
@@ -77,7 +81,8 @@ class Timetable:
                 return WallMs(now + 1)
             case "template":
                 priority = (schedule.template.priority + 1) % 11
-                self.database.edit_schedule(replace(schedule, template=replace(schedule.template, priority=priority)))
+                edited = replace(schedule, template=replace(schedule.template, priority=priority))
+                self.database.edit_schedule(edited if schedule.graph is None else self._with_other_jobs(edited))
             case "policy":
                 self.database.edit_schedule(replace(schedule, policy=self._policy()))
             case "trigger":
@@ -95,6 +100,14 @@ class Timetable:
         calendar = Calendar(name, len(versions) + 1, include=Days(tuple((day, day) for day in days)))
         self.database.put_calendar(calendar)
         versions.append(calendar)
+
+    def _with_other_jobs(self, schedule: ScheduleRef) -> ScheduleRef:
+        """Which makes a graph, one of whose refs may have been another job before."""
+        refs = self.chance.among([("a", "b"), ("a", "b", "c"), ("b", "a", "c")])
+        # The others run beside each other.
+        jobs = [GraphJob(ref, refs[:-1] if ref == refs[-1] else (), schedule.template) for ref in refs]
+        order = graph_order([(job.ref, job.depends_on) for job in jobs])
+        return replace(schedule, graph=JobGraph(tuple(jobs), order))
 
     def _trigger(self, now: WallMs) -> Trigger:
         # The times of the last are nearer to each other than the jitter, and some are of two of its patterns.
@@ -162,7 +175,8 @@ class Timetable:
         """The tally of each schedule counts exactly what has become of its times."""
         for name in self.database.documents[Collection.SCHEDULES]:
             schedule = self.database.schedule(name)
-            jobs = [job for job in self.database.jobs.values() if job["schedule"] == name]
+            made = [job for id, job in self.database.jobs.items() if not is_before_last(id)]
+            jobs = [job for job in made if job["schedule"] == name]
             tally = FireCounts(fired=sum(schedule.created_at_ms < job["nominal_ms"] for job in jobs))
             for run in self._runs(name):
                 if run.first_ms > schedule.created_at_ms:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import product
 from random import Random
 from typing import Any
@@ -118,6 +118,19 @@ def test_whatever_a_leader_may_be_told_is_read_as_it_was_written() -> None:
     assert heading == HEADING
     assert list(steps) == [step, RecordedStep(wall(2), (), None), RecordingEnd("over")]
     assert {type(each) for each in INPUTS} == set(Input.__args__)
+
+
+@pytest.mark.parametrize("carried", [{}, {"keyed_by": ("target",)}, {"after": ("a", "b")}, {"is_graph": True}])
+def test_what_a_fire_carries_is_read_as_it_was_written(carried: dict[str, Any]) -> None:
+    basis = replace(make_schedule("s").basis_at(0), created_at_ms=wall(0))
+    fire = Fire("s", wall(1), basis, **carried)
+    _, steps = read_recording(written(RecordedStep(wall(1), (Settled(fire, Settlement.DONE),), None)))
+    [step] = steps
+    assert isinstance(step, RecordedStep)
+    [settled] = step.inputs
+    # Decisions that differ in these alone are equal.
+    assert isinstance(settled, Settled)
+    assert asdict(settled.decision) == asdict(fire)
 
 
 def test_a_recording_is_told_from_a_scenario_by_its_beginning() -> None:

@@ -4,13 +4,14 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from queue import Queue
 
 import pytest
 
 from hascheduler.client import Refused
 from hascheduler.errors import InvalidInput
-from hascheduler.model.job import JobState
+from hascheduler.model.job import JobState, last_job_id
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.testing import StillWaiting, VirtualScheduler
 
@@ -254,6 +255,39 @@ def test_an_overlap_shows_in_the_verdicts(scheduler: VirtualScheduler) -> None:
         "fired",
         "skipped",
     ]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "verdicts", "ends"),
+    [
+        ("buffer_one", ["fired", "fired", "fired", "skipped"], ["succeeded"] * 3),
+        ("cancel_running", ["fired"] * 4, ["cancelled"] * 3 + ["succeeded"]),
+    ],
+)
+def test_all_jobs_of_a_fire_are_one_to_the_overlap(
+    scheduler: VirtualScheduler, overlap: str, verdicts: list[str], ends: list[str]
+) -> None:
+    scheduler.handle("step", lambda job: None)
+    scheduler.take("step", "50s")
+    scheduler.add_schedule(
+        "minutely",
+        trigger={"type": "interval", "every": "1m", "anchor": "2030-01-01T00:00:00Z"},
+        overlap=overlap,
+        jobs=[
+            {"ref": "a", "definition": "step"},
+            {"ref": "b", "definition": "step"},
+            {"ref": "c", "definition": "step", "depends_on": ["a", "b"]},
+        ],
+    )
+    scheduler.advance("4m10s")
+    scheduler.request("POST", "/v1/schedules/minutely/pause")
+    scheduler.drain()
+    decided = scheduler.verdicts("minutely")
+    assert [verdict["verdict"] for verdict in decided] == verdicts
+    fired = [verdict["job"] for verdict in decided if verdict["job"]]
+    assert [scheduler.job(job_id).state for job_id in fired] == ends
+    # No job of one began among those of another.
+    assert [last for last, _ in groupby(last_job_id(call.job.id) for call in scheduler.calls("step"))] == fired
 
 
 def test_who_waits_too_long_learns_what_for(scheduler: VirtualScheduler) -> None:
