@@ -10,15 +10,16 @@ from hascheduler.client.failures import Retryable
 _grown = wait_random_exponential(multiplier=0.1, max=5.0)
 
 
-def retry_policy(patience_s: float) -> dict[str, Any]:
+def retry_policy(patience_s: float, held_s: float) -> dict[str, Any]:
     """The arguments of tenacity's ``Retrying`` and ``AsyncRetrying``.
 
-    It gives up before a pause that would end after ``patience_s``, and raises what the last try met.
+    It gives up before a pause that would end after ``patience_s``, and the ``held_s`` for which the replica may hold
+    the request back, and raises what the last try met. Without patience there is one try, however long it may take.
     """
     return {
         "retry": retry_if_exception_type(Retryable),
         "wait": _pause_s,
-        "stop": stop_before_delay(patience_s),
+        "stop": stop_before_delay(patience_s + held_s if patience_s else 0),
         "retry_error_callback": _give_up,
     }
 

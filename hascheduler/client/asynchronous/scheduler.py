@@ -201,7 +201,7 @@ class AsyncScheduler:
                 heard = await self._ask(step)
 
     async def _ask(self, request: Request[T]) -> T:
-        return await AsyncRetrying(**retry_policy(self._patience_s + request.held_s))(self._ask_once, request)
+        return await AsyncRetrying(**retry_policy(self._patience_s, request.held_s))(self._ask_once, request)
 
     async def _follow(self, request: Request[Any]) -> AsyncIterator[str]:
         assert self._http is not None

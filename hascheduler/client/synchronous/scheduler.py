@@ -202,7 +202,7 @@ class Scheduler:
                 heard = self._ask(step)
 
     def _ask(self, request: Request[T]) -> T:
-        return Retrying(**retry_policy(self._patience_s + request.held_s))(self._ask_once, request)
+        return Retrying(**retry_policy(self._patience_s, request.held_s))(self._ask_once, request)
 
     def _follow(self, request: Request[Any]) -> Iterator[str]:
         assert self._http is not None

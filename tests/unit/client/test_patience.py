@@ -162,6 +162,14 @@ async def test_patience_ends(kind: str, answer: httpx.Response | httpx.Transport
 
 
 @faces
+async def test_without_patience_what_a_replica_may_hold_back_is_tried_once_too(kind: str) -> None:
+    replicas = Replicas(httpx.ConnectError("refused"))
+    with pytest.raises(Unavailable):
+        await face_of(kind, replicas, A, patience=0).ask.get("job:1", wait=2)
+    assert len(replicas.asked) == 1
+
+
+@faces
 @pytest.mark.parametrize(
     ("answer", "error", "said"),
     [
