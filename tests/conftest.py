@@ -16,12 +16,14 @@ from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.embedded.rabbitmq import start_rabbitmq
+from hascheduler.gc_tuning import collect_seldom
 from tests.chance import load_profile
 from tests.surroundings import pytest_configure
 
 __all__ = ["pytest_configure"]
 
 load_profile()
+collect_seldom()
 
 _KINDS = {
     "unit": ("unit",),

@@ -2,12 +2,14 @@
 
 import os
 import socket
-import sys
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import wraps
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import psutil
 import pytest
@@ -27,34 +29,63 @@ def amqp_url() -> str:
 
 
 class Guard:
-    """Sees what Python itself starts and connects to; what uvloop and child processes connect to goes unseen."""
+    """Sees what Python itself starts and connects to; what uvloop and child processes connect to goes unseen.
+
+    No audit hook, which costs each `id()` of the process a call.
+    """
 
     def __init__(self) -> None:
-        self.watching = False
         self.seen: list[str] = []
+        self._bound: WeakSet[socket.socket] = WeakSet()
 
-    def look(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self.watching:
-            return
-        if event == "subprocess.Popen":
-            program, words = os.fsdecode(arguments[0]), map(os.fsdecode, arguments[1])
-            if Path(program).name in _SERVERS and "--version" not in words:
-                self.seen.append(f"starts {program}")
-        elif event == "socket.connect" and arguments[0].family in _FAMILIES and _is_foreign(*arguments[1][:2]):
-            self.seen.append(f"connects to {arguments[1]!r}")
+    def starts(self, command: Any) -> None:
+        program, *words = map(os.fsdecode, [command] if isinstance(command, str | bytes | os.PathLike) else command)
+        if Path(program).name in _SERVERS and "--version" not in words:
+            self.seen.append(f"starts {program}")
+
+    def binds(self, server: socket.socket) -> None:
+        self._bound.add(server)
+
+    def connects(self, client: socket.socket, address: Any) -> None:
+        if client.family in _FAMILIES and not self._listens(*address[:2]) and _is_foreign(*address[:2]):
+            self.seen.append(f"connects to {address!r}")
+
+    def _listens(self, host: str, port: int) -> bool:
+        """Whether a socket that this process bound listens there: known without the kernel's table of all sockets."""
+        return any(_is_listening(each) and each.getsockname()[:2] == (host, port) for each in list(self._bound))
 
 
-_guard = Guard()
-sys.addaudithook(_guard.look)
+@pytest.fixture(scope="session")
+def guard() -> Iterator[Guard]:
+    guard = Guard()
+    with pytest.MonkeyPatch.context() as patch:
+        _call_first(patch, subprocess.Popen, "__init__", lambda _, command, *rest, **options: guard.starts(command))
+        _call_first(patch, socket.socket, "bind", lambda server, _: guard.binds(server))
+        for name in ("connect", "connect_ex"):
+            _call_first(patch, socket.socket, name, guard.connects)
+        yield guard
 
 
 @pytest.fixture(autouse=True)
-def no_server() -> Iterator[None]:
-    _guard.seen.clear()
-    _guard.watching = True
+def no_server(guard: Guard) -> Iterator[None]:
+    guard.seen.clear()
     yield
-    _guard.watching = False
-    assert not _guard.seen, f"a unit test needs no server, but this one {', '.join(_guard.seen)}"
+    assert not guard.seen, f"a unit test needs no server, but this one {', '.join(guard.seen)}"
+
+
+def _call_first(patch: pytest.MonkeyPatch, owner: type, name: str, look: Callable[..., None]) -> None:
+    original = getattr(owner, name)
+
+    @wraps(original)
+    def watched(*arguments: Any, **options: Any) -> Any:
+        look(*arguments, **options)
+        return original(*arguments, **options)
+
+    patch.setattr(owner, name, watched)
+
+
+def _is_listening(bound: socket.socket) -> bool:
+    return bound.fileno() >= 0 and bound.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) != 0
 
 
 def _is_foreign(host: str, port: int) -> bool:

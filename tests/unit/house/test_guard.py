@@ -1,8 +1,13 @@
 """The guard of the unit tests notices a server that is none of the test's own."""
 
+import asyncio
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 
 from tests.unit.conftest import Guard
 
@@ -16,41 +21,70 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 """
 
 
-def _seen(event: str, *arguments: object) -> list[str]:
-    guard = Guard()
-    guard.watching = True
-    guard.look(event, arguments)
-    return guard.seen
-
-
-def test_a_listener_of_this_process_and_a_port_where_nobody_listens_are_no_servers() -> None:
-    with socket.socket() as client:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            address = server.getsockname()
-            assert _seen("socket.connect", client, address) == []
-        assert _seen("socket.connect", client, address) == []
-
-
-def test_a_listener_of_a_foreign_process_is_noticed() -> None:
-    """Its parent has ended, so it is nobody's child here."""
-    with (
-        subprocess.Popen(
-            [sys.executable, "-c", _LISTEN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as parent,
-        socket.socket() as client,
-    ):
+@contextmanager
+def _foreign_listener() -> Iterator[int]:
+    """Its port. Its parent has ended, so it is nobody's child here."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _LISTEN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout is not None
         process, port = map(int, parent.stdout.readline().split())
         assert process != parent.pid
         parent.wait()
-        assert _seen("socket.connect", client, ("127.0.0.1", port)) == [f"connects to ('127.0.0.1', {port})"]
+        yield port
+
+
+def _connecting(host: str, port: int) -> list[str]:
+    guard = Guard()
+    with socket.socket() as client:
+        guard.connects(client, (host, port))
+    return guard.seen
+
+
+def test_a_listener_of_this_process_and_a_port_where_nobody_listens_are_no_servers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        assert _connecting(*address) == []
+    assert _connecting(*address) == []
+
+
+def test_a_listener_of_this_process_is_known_since_it_was_bound(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.unit.conftest._is_foreign", lambda host, port: True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        socket.create_connection(address).close()
+        assert guard.seen == []
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address)
+    assert guard.seen == [f"connects to {address!r}"]
+    guard.seen.clear()
+
+
+def test_a_listener_of_a_foreign_process_is_noticed() -> None:
+    with _foreign_listener() as port:
+        assert _connecting("127.0.0.1", port) == [f"connects to ('127.0.0.1', {port})"]
+
+
+async def test_each_way_to_connect_is_watched(guard: Guard) -> None:
+    with _foreign_listener() as port:
+        address = ("127.0.0.1", port)
+        socket.create_connection(address).close()
+        with socket.socket() as client:
+            client.connect_ex(address)
+        _, writer = await asyncio.open_connection(*address)
+        writer.close()
+        await writer.wait_closed()
+    assert guard.seen == [f"connects to {address!r}"] * 3
+    guard.seen.clear()
 
 
 def test_another_machine_is_noticed() -> None:
-    with socket.socket() as client:
-        assert _seen("socket.connect", client, ("192.0.2.1", 80)) == ["connects to ('192.0.2.1', 80)"]
+    assert _connecting("192.0.2.1", 80) == ["connects to ('192.0.2.1', 80)"]
 
 
-def test_the_start_of_a_server_is_noticed() -> None:
-    assert _seen("subprocess.Popen", "/opt/mongodb/bin/mongod", [], None, None) == ["starts /opt/mongodb/bin/mongod"]
-    assert _seen("subprocess.Popen", sys.executable, [], None, None) == []
+def test_the_start_of_a_server_is_noticed(guard: Guard) -> None:
+    with pytest.raises(FileNotFoundError):
+        subprocess.Popen(["/nowhere/mongod", "--port", "1"])
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    assert guard.seen == ["starts /nowhere/mongod"]
+    guard.seen.clear()

@@ -8,9 +8,9 @@ import ast
 import importlib
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from itertools import product
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +105,13 @@ _REPEATED = (
 _ENDS = ("", "\x01", "@", " ", '"', "!")
 
 
-def texts(length: int) -> Iterator[str]:
-    """About so long, each made to be read again and again."""
-    for beginning, repeated, end in product(_BEGINNINGS, _REPEATED, _ENDS):
-        yield beginning + repeated * (length // len(repeated)) + end
+@cache
+def texts(length: int, pool: int) -> list[str]:
+    """Each ``pool``-th of them: about so long, each made to be read again and again."""
+    return [
+        beginning + repeated * (length // len(repeated)) + end
+        for beginning, repeated, end in islice(product(_BEGINNINGS, _REPEATED, _ENDS), 0, None, pool)
+    ]
 
 
 def demand_linear(
@@ -122,7 +125,7 @@ def demand_linear(
     for length in lengths:
         if length_max is not None and length > length_max:
             return
-        for text in list(texts(length))[::pool]:
+        for text in texts(length, pool):
             assert _least_seconds(use, text) < TOO_LONG_S, f"{text[:40]!r}… of {len(text)} characters"
 
 
