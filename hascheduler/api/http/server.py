@@ -83,7 +83,8 @@ class ApiServer:
     async def bind(self) -> None:
         """Bind the port and listen on it; `InvalidInput` where that is impossible."""
         family, address = await self._resolved()
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # Asyncio sets TCP_NODELAY only where a socket names its protocol.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
