@@ -40,6 +40,24 @@ class Exchange:
     def replica(self) -> int:
         return self._turn
 
+    def trust(self, ca_file: str | None, tls: ssl.SSLContext | None) -> ssl.SSLContext | bool:
+        """The ``verify`` of an httpx client: ``tls``, else the authorities in ``ca_file``, or those of this machine.
+
+        Where no replica speaks HTTPS nobody is trusted: to read the authorities of a machine takes 20 ms.
+        """
+        if tls is not None:
+            return tls
+        if ca_file is None:
+            return self._speaks_https or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        try:
+            return ssl.create_default_context(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidInput(("ca_file",), f"{ca_file}: {error}", "a file of certificates, as PEM") from None
+
+    @property
+    def _speaks_https(self) -> bool:
+        return any(httpx.URL(url).scheme == "https" for url in self._urls)
+
     def sent(self, request: Request[Any], replica: int) -> dict[str, Any]:
         """The arguments of httpx's ``request``."""
         headers = {**request.headers, **_current_trace()}
@@ -117,16 +135,6 @@ def _current_trace() -> dict[str, str]:
     headers: dict[str, str] = {}
     TraceContextTextMapPropagator().inject(headers)
     return headers
-
-
-def tls_options(ca_file: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
-    """How an httpx client is made: with ``tls``, else trusting the authorities in ``ca_file``, or of this machine."""
-    if tls is not None or ca_file is None:
-        return {} if tls is None else {"verify": tls}
-    try:
-        return {"verify": ssl.create_default_context(cafile=ca_file)}
-    except (OSError, ssl.SSLError) as error:
-        raise InvalidInput(("ca_file",), f"{ca_file}: {error}", "a file of certificates, as PEM") from None
 
 
 def _checked(url: str) -> str:

@@ -23,7 +23,7 @@ from hascheduler.client.asynchronous.resources import (
 from hascheduler.client.asynchronous.schedules import AsyncSchedulesApi
 from hascheduler.client.asynchronous.work import AsyncWorkApi
 from hascheduler.client.bodies import BatchJob, JobFilter, JobListFilter, JobOptions, VerdictFilter, query_of
-from hascheduler.client.exchange import Exchange, tls_options
+from hascheduler.client.exchange import Exchange
 from hascheduler.client.failures import Retryable
 from hascheduler.client.flows import Flow, Pause
 from hascheduler.client.requests import Request
@@ -54,7 +54,7 @@ class AsyncScheduler:
     ) -> None:
         self._exchange = Exchange(urls, token, answer_timeout)
         self._patience_s = patience
-        self._own = httpx.AsyncClient(**tls_options(ca_file, tls)) if http is None else None
+        self._own = httpx.AsyncClient(verify=self._exchange.trust(ca_file, tls)) if http is None else None
         self._http = self._own or http
         self.schedules = AsyncSchedulesApi(self._ask)
         self.definitions = AsyncDefinitionsApi(self._ask)

@@ -12,7 +12,7 @@ from tenacity import Retrying
 
 from hascheduler.client import flows, requests
 from hascheduler.client.bodies import BatchJob, JobFilter, JobListFilter, JobOptions, VerdictFilter, query_of
-from hascheduler.client.exchange import Exchange, tls_options
+from hascheduler.client.exchange import Exchange
 from hascheduler.client.failures import Retryable
 from hascheduler.client.flows import Flow, Pause
 from hascheduler.client.requests import Request
@@ -55,7 +55,7 @@ class Scheduler:
     ) -> None:
         self._exchange = Exchange(urls, token, answer_timeout)
         self._patience_s = patience
-        self._own = httpx.Client(**tls_options(ca_file, tls)) if http is None else None
+        self._own = httpx.Client(verify=self._exchange.trust(ca_file, tls)) if http is None else None
         self._http = self._own or http
         self.schedules = SchedulesApi(self._ask)
         self.definitions = DefinitionsApi(self._ask)

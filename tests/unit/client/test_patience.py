@@ -1,6 +1,7 @@
 """Replicas that fail, are busy, or say no: what is repeated, where, and what is told in the end."""
 
 import json
+import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ import httpx
 import pytest
 
 from hascheduler.client import AsyncScheduler, InvalidInput, Refused, Scheduler, Unavailable, batching
+from hascheduler.client.exchange import Exchange
 from tests.unit.client.faces import Face, answered_by
 
 A, B = "http://a:1", "http://b:2"
@@ -278,3 +280,14 @@ def test_what_is_no_token_is_refused_and_not_told(token: str) -> None:
 def test_a_file_of_authorities_must_be_one() -> None:
     with pytest.raises(InvalidInput, match=r"ca_file: nowhere\.pem"):
         Scheduler(A, ca_file="nowhere.pem")
+
+
+@pytest.mark.parametrize(("urls", "trusts"), [([A, B], False), ([A, "HTTPS://b:2"], True)])
+def test_authorities_are_read_where_a_replica_speaks_https(urls: list[str], trusts: bool) -> None:
+    """That takes 20 ms; without them no certificate is trusted."""
+    trust = Exchange(urls, None, 1.0).trust(None, None)
+    if trusts:
+        assert trust is True
+    else:
+        assert isinstance(trust, ssl.SSLContext)
+        assert (trust.verify_mode, trust.check_hostname, trust.get_ca_certs()) == (ssl.CERT_REQUIRED, True, [])
