@@ -1,27 +1,28 @@
 """Programs that answer from a list and note how they were called, for what no real one would do on demand."""
 
-import json
 import stat
 import sys
+from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 _SCRIPT = """\
-import json, sys, time
-from pathlib import Path
-here = Path(__file__).parent
-with (here / "calls").open("a") as calls:
-    calls.write(json.dumps([Path(__file__).name, *sys.argv[1:]]) + "\\n")
+#!{python} -IS
+import sys, time
+folder, _, name = sys.argv[0].rpartition("/")
+with open(folder + "/calls", "a") as calls:
+    print(ascii([name, *sys.argv[1:]]), file=calls)
 said = " ".join(sys.argv[1:])
-for part, answer in json.loads(Path(__file__ + ".answers").read_text()):
+for part, out, err, status, hangs_s in {answers}:
     if part in said:
-        time.sleep(answer.get("hangs_s", 0))
-        sys.stdout.write(answer.get("out", ""))
-        sys.stderr.write(answer.get("err", ""))
-        sys.exit(answer.get("status", 0))
+        time.sleep(hangs_s)
+        sys.stdout.write(out)
+        sys.stderr.write(err)
+        sys.exit(status)
 sys.exit("unexpected: " + said)
 """
+"""It imports next to nothing: hundreds of them are started, and the imports would be most of what they take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +35,13 @@ class Says:
 
 def put_tool(folder: Path, name: str, answers: Mapping[str, Says]) -> None:
     """Into ``folder``: the first answer whose key is part of the arguments is given; it fails where there is none."""
-    rows = [
-        (part, {"out": one.out, "err": one.err, "status": one.status, "hangs_s": one.hangs_s})
-        for part, one in answers.items()
-    ]
-    (folder / f"{name}.answers").write_text(json.dumps(rows))
+    rows = [(part, one.out, one.err, one.status, one.hangs_s) for part, one in answers.items()]
     tool = folder / name
-    tool.write_text(f"#!{sys.executable} -IS\n{_SCRIPT}")
+    tool.write_text(_SCRIPT.format(python=sys.executable, answers=ascii(rows)))
     tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
 
 
 def calls(folder: Path) -> list[str]:
     """The command lines, in their order."""
     made = folder / "calls"
-    return [" ".join(json.loads(line)) for line in made.read_text().splitlines()] if made.exists() else []
+    return [" ".join(literal_eval(line)) for line in made.read_text().splitlines()] if made.exists() else []

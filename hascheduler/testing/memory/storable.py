@@ -22,10 +22,10 @@ def stored_value(value: Any) -> Any:
 
 def _stored(value: Any, deeper: int) -> Any:
     match value:
-        case None | bool() | float() | datetime():
-            return value
         case str():
             return _text(value)
+        case None | bool() | float() | datetime():
+            return value
         case int():
             if not -_LARGEST - 1 <= value <= _LARGEST:
                 raise _refused("an integer has more than 64 bits")
@@ -49,8 +49,10 @@ def _key(key: object) -> str:
 
 
 def _text(text: str) -> str:
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise _refused("a text holds half a surrogate pair")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _refused("a text holds half a surrogate pair") from None
     return str(text)
 
 
