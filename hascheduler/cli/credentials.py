@@ -37,14 +37,16 @@ def auth_headers() -> dict[str, str]:
 
 def ssl_context() -> "ssl.SSLContext | None":
     """None where nothing but the authorities of this machine is to be trusted."""
-    from hascheduler.tls import PemFile, client_context
-
-    ca = PemFile("--ca-file" if _given["ca_file"] else _CA_FILE, _given["ca_file"] or os.environ.get(_CA_FILE, ""))
-    cert = PemFile(_CERT_FILE, os.environ.get(_CERT_FILE, ""))
-    key = PemFile(_KEY_FILE, os.environ.get(_KEY_FILE, ""))
-    if bool(cert) != bool(key):
+    ca_file = _given["ca_file"] or os.environ.get(_CA_FILE, "")
+    cert_file, key_file = os.environ.get(_CERT_FILE, ""), os.environ.get(_KEY_FILE, "")
+    if bool(cert_file) != bool(key_file):
         raise InvalidInput((_CERT_FILE,), f"and {_KEY_FILE} go together", "both, or none")
-    return client_context(ca, cert, key) if ca or cert else None
+    if not ca_file and not cert_file:
+        return None
+    from hascheduler.tls import PemFile, client_context  # brings structlog, which few commands need
+
+    ca = PemFile("--ca-file" if _given["ca_file"] else _CA_FILE, ca_file)
+    return client_context(ca, PemFile(_CERT_FILE, cert_file), PemFile(_KEY_FILE, key_file))
 
 
 def token() -> str | None:
