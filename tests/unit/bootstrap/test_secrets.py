@@ -168,6 +168,15 @@ def test_what_the_repository_holds_for_development_is_what_the_command_makes(tmp
     assert all("evelopment" in text for path, text in made.items() if not path.endswith(".json"))
 
 
+@pytest.fixture(scope="module")
+def definitions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The broker's, of a deployment that has an exchange for its events."""
+    out = tmp_path_factory.mktemp("made") / "secrets"
+    _made(out, "--events-exchange", "events")
+    made: dict[str, Any] = json.loads((out / "hascheduler-rabbitmq/definitions.json").read_text())
+    return made
+
+
 def _allowed(permissions: list[dict[str, str]], user: str, kind: str, name: str) -> bool:
     [mine] = [one for one in permissions if one["user"] == user]
     return re.search(mine[kind], name) is not None
@@ -188,9 +197,9 @@ def _allowed(permissions: list[dict[str, str]], user: str, kind: str, name: str)
         ("processor", "write", "hascheduler_processor_x", False),
     ],
 )
-def test_who_may_do_what_on_the_broker(tmp_path: Path, user: str, kind: str, name: str, allowed: bool) -> None:
-    _made(tmp_path, "--events-exchange", "events")
-    definitions: dict[str, Any] = json.loads((tmp_path / "hascheduler-rabbitmq/definitions.json").read_text())
+def test_who_may_do_what_on_the_broker(
+    definitions: dict[str, Any], user: str, kind: str, name: str, allowed: bool
+) -> None:
     assert _allowed(definitions["permissions"], user, kind, name) is allowed
 
 
