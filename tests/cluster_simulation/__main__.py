@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+from hascheduler.gc_tuning import collect_seldom
 from tests.cluster_simulation.faults import FAULTS
 from tests.cluster_simulation.mutants import PLANTED
 from tests.cluster_simulation.run import Result, run_seed
@@ -23,6 +24,7 @@ def main() -> int:
             [sys.executable, "-m", "tests.cluster_simulation", *sys.argv[1:]],
             {**os.environ, "PYTHONHASHSEED": "0"},
         )
+    collect_seldom()
     faults = tuple(options.faults.split(",")) if options.faults else ()
     unknown = sorted(set(faults) - set(FAULTS))
     if unknown:
