@@ -40,9 +40,10 @@ TIER ?= test
 WHOLE_WORKERS ?= $(if $(filter verify,$(TIER)),0,$(WORKERS))
 CHOSEN := $(if $(filter verify,$(TIER)),,-m "not thorough")
 
+# Three, not two: each costs the collection of all tests, and some tests wait.
 check: .venv/.ready ## after each edit: style, types, contracts, every test without a server, long tables and chance in part
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts
-	TESTS_TIER=check $(BIN)/python -m pytest --numprocesses 4 --dist worksteal -m "not real" tests/unit tests/contract $(PYTEST_ARGS)
+	TESTS_TIER=check $(BIN)/python -m pytest --numprocesses 3 --dist worksteal -m "not real" tests/unit tests/contract $(PYTEST_ARGS)
 
 test: .venv/.ready servers ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) $(PYTEST_ARGS)

@@ -8,10 +8,15 @@ from pathlib import Path
 ROOT = next(parent for parent in Path(__file__).parents if (parent / "pyproject.toml").exists())
 
 
+_PLUGINS_OF_OURS = ("anyio", "asyncio", "hypothesispytest", "schemathesis", "timeout", "xdist")
+"""What this environment has beside the package: a project without them imports none of it."""
+
+
 def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A pytest of a project that has nothing but this package."""
     (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", *arguments]
+    without = [word for name in _PLUGINS_OF_OURS for word in ("-p", f"no:{name}")]
+    command = [sys.executable, "-m", "pytest", "-q", *without, *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
 
 
