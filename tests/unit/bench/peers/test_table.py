@@ -1,6 +1,6 @@
 """Ratios: which way they are, and between whom there are any."""
 
-import subprocess
+import runpy
 import sys
 from typing import Any
 
@@ -76,9 +76,13 @@ def test_the_tables_show_all_workloads_and_who_could_not_run() -> None:
         (["--schedules", "10,ten"], "--schedules: 'ten' is no number of schedules; expected whole numbers"),
     ],
 )
-def test_a_wrong_argument_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
-    command = [sys.executable, "-m", "tests.bench.peers", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith(message)
-    assert done.stderr.count("\n") == 1
+def test_a_wrong_argument_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["peers", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("tests.bench.peers", run_name="__main__")
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(message)
+    assert told.count("\n") == 1
