@@ -208,7 +208,7 @@ FIRED_ON = "fired_on"
 
 def fired_on(basis: Basis) -> list[int | None]:
     """Which times were in force when a fire was decided. One that is lost, as they were edited, may be decided again:
-    whoever cancels the jobs of the lost one must not cancel those of the other."""
+    what cancels the jobs of the lost one must spare those of the other."""
     return [basis.since_ms, basis.paused_at_ms]
 
 

@@ -92,7 +92,7 @@ async def test_a_replica_that_dies_between_two_writes_leaves_a_job_to_run_and_a_
         met = str((await other.submit(again("repeated"))).document["_id"])
         found = await states(database)
         assert (len(found), found[met]) == (2, "pending"), f"after write {nth}: {found}"
-        # Somebody else's takes its place, as if nobody had died.
+        # Another submit's job takes its place, as if the first one had not died.
         await other.submit(make_job("next", unique=REPLACE, submitted_at_ms=WallMs(NOW + 2)))
         found = await states(database)
         assert (found[met], found["next"]) == ("cancelled", "pending"), f"after write {nth}: {found}"
