@@ -348,7 +348,8 @@ class World:
     async def fire(self, nominal_ms: int, name: str = "tick") -> str:
         """The id of the job."""
         schedule = decode_schedule(name, self.schedule(name))
-        fire = Fire(name, WallMs(nominal_ms), schedule.basis_at(schedule.cursor_ms), schedule.tally.plus(Verdict.FIRED))
+        basis, tally = schedule.basis_at(schedule.cursor_ms), schedule.tally.plus(Verdict.FIRED)
+        fire = Fire(name, WallMs(nominal_ms), basis, tally, is_graph=schedule.graph is not None)
         await self._decide(fire)
         return fire.job_id
 
