@@ -61,6 +61,7 @@ class Dispatch:
 
 NOT_STARTED = "not started in time"
 UNREGISTERED = "its processor is not registered"
+LOST_UNSTARTED = "processor lost before it started the job"
 """The reasons of a `Requeue` that holds only for an attempt that has not started."""
 TIMED_OUT = "timed out"
 """The reasons of a `Requeue` or `Fail` of an attempt that took too long begin with this: it has failed. What is revoked
@@ -83,7 +84,7 @@ class Requeue:
     @property
     def move(self) -> Move:
         """The transition it makes: an attempt that had not started stays where it is if it starts meanwhile."""
-        return Move.RECALL if self.reason in (NOT_STARTED, UNREGISTERED) else Move.REQUEUE
+        return Move.RECALL if self.reason in (NOT_STARTED, UNREGISTERED, LOST_UNSTARTED) else Move.REQUEUE
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from dataclasses import replace
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import (
+    LOST_UNSTARTED,
     TIMED_OUT,
     UNREGISTERED,
     Cancel,
@@ -347,8 +348,11 @@ class Dispatcher:
             for job in cancelled_while_running[: self._config.repairs_max]
         ]
         for job in orphans[: self._config.repairs_max]:
-            may_start = job.state is JobState.DISPATCHED and self._jobs.processor_may_live(job)
-            decisions.append(self._lost(job, UNREGISTERED if may_start else "processor lost", now))
+            reason = "processor lost"
+            if job.state is JobState.DISPATCHED:
+                # What the processor starts after all, before this is carried out, is not taken from under it.
+                reason = UNREGISTERED if self._jobs.processor_may_live(job) else LOST_UNSTARTED
+            decisions.append(self._lost(job, reason, now))
         return decisions
 
     def _lost(self, job: JobRef, reason: str, now: WallMs) -> Decision:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.dispatch.decisions import NOT_STARTED, Fail, Requeue
+from hascheduler.dispatch.decisions import LOST_UNSTARTED, NOT_STARTED, UNREGISTERED, Fail, Requeue
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, JobState
 from tests.contract.backends import Backend, on
@@ -16,6 +16,8 @@ from tests.contract.job_states import bring_to, dispatch, finish, start, stored
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.
 pytestmark = on("memory", "pymongo", "motor")
+
+RECALLS = pytest.mark.parametrize("reason", [NOT_STARTED, UNREGISTERED, LOST_UNSTARTED])
 
 LATER = WallMs(AT + 1_000)
 
@@ -50,19 +52,21 @@ async def test_a_requeue_returns_the_job_and_keeps_the_record_of_the_attempt(bac
     }
 
 
-async def test_an_attempt_is_recalled_for_not_starting_only_before_its_start(backend: Backend) -> None:
+@RECALLS
+async def test_an_attempt_is_recalled_for_not_starting_only_before_its_start(backend: Backend, reason: str) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
-    assert await applied(backend.claims, Requeue("a", 1, NOT_STARTED)) == [LOST]
+    assert await applied(backend.claims, Requeue("a", 1, reason)) == [LOST]
     assert await stored(backend) == before
 
 
-async def test_an_attempt_that_has_not_started_is_recalled(backend: Backend) -> None:
+@RECALLS
+async def test_an_attempt_that_has_not_started_is_recalled(backend: Backend, reason: str) -> None:
     await bring_to(backend, JobState.DISPATCHED)
-    assert await applied(backend.claims, Requeue("a", 1, NOT_STARTED)) == [DONE]
+    assert await applied(backend.claims, Requeue("a", 1, reason)) == [DONE]
     recalled = await stored(backend)
-    assert (recalled["state"], recalled["failures"]) == (JobState.PENDING, 0)
-    assert await applied(backend.claims, Requeue("a", 1, NOT_STARTED)) == [DONE]
+    assert (recalled["state"], recalled["failures"], recalled["losses"]) == (JobState.PENDING, 0, 0)
+    assert await applied(backend.claims, Requeue("a", 1, reason)) == [DONE]
     assert await stored(backend) == recalled
 
 

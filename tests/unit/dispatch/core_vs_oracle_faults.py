@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from hascheduler.dispatch.config import DispatchConfig
-from hascheduler.dispatch.decisions import UNREGISTERED, Decision, Dispatch, Fail, Requeue, Settlement
+from hascheduler.dispatch.decisions import LOST_UNSTARTED, UNREGISTERED, Decision, Dispatch, Fail, Requeue, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen, TrustLost
@@ -63,7 +63,7 @@ class CoreVsOracleFaults(CoreVsOracle):
             assert [each for each in decisions if not isinstance(each, Dispatch)] == repairs
             for repair in repairs:
                 # Who may start yet keeps its place until it is known that it has not.
-                if repair.reason != UNREGISTERED:
+                if repair.reason not in (UNREGISTERED, LOST_UNSTARTED):
                     self.oracle.held.pop(repair.job_id)
             decided += [(each.job_id, each.processor) for each in decisions if isinstance(each, Dispatch)]
             expected += [] if self._is_mute else self.oracle.dispatch()
@@ -94,8 +94,9 @@ class CoreVsOracleFaults(CoreVsOracle):
                 lost = f"processor lost; {LOST_ATTEMPTS_MAX_DEFAULT} attempts lost, as many as lost_attempts allows"
                 found.append(Fail(id, job.attempt, lost))
             else:
-                may_start = job.state is JobState.DISPATCHED and job.processor not in self.oracle.processors
-                found.append(Requeue(id, job.attempt, UNREGISTERED if may_start else "processor lost"))
+                unstarted = LOST_UNSTARTED if job.processor in self.oracle.processors else UNREGISTERED
+                is_unstarted = job.state is JobState.DISPATCHED
+                found.append(Requeue(id, job.attempt, unstarted if is_unstarted else "processor lost"))
         return found
 
     def _comes_of(self, decision: Decision) -> Iterator[Input]:

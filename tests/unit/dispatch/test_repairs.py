@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hascheduler.dispatch.decisions import (
+    LOST_UNSTARTED,
     NOT_STARTED,
     UNREGISTERED,
     Cancel,
@@ -32,7 +33,7 @@ from tests.unit.dispatch.scene import CONFIG, DOUBT_MS, START_MS, Scene, echo, j
 
 
 @pytest.mark.parametrize(
-    ("gone", "unstarted"), [(ProcessorLost("p", 1), "processor lost"), (ProcessorGone("p"), UNREGISTERED)]
+    ("gone", "unstarted"), [(ProcessorLost("p", 1), LOST_UNSTARTED), (ProcessorGone("p"), UNREGISTERED)]
 )
 def test_the_jobs_of_a_dead_processor_are_requeued_and_go_elsewhere_with_the_next_attempt(
     gone: Input, unstarted: str
@@ -40,8 +41,8 @@ def test_the_jobs_of_a_dead_processor_are_requeued_and_go_elsewhere_with_the_nex
     scene = Scene(*processors("p", "q"), *jobs(running("a", "p"), dispatched("b", "p")))
     step = scene.at(100, gone)
     assert step.decisions == (Requeue("a", 1, "processor lost"), Requeue("b", 1, unstarted))
-    # Where it may start yet, it keeps its slot until it is known that it has not.
-    assert scene.core.occupied("p") == (unstarted == UNREGISTERED)
+    # It may start yet, and keeps its slot until it is known that it has not.
+    assert scene.core.occupied("p") == 1
     assert scene.at(200).decisions == ()
     step = scene.at(300, *jobs(make_job("a", rev=4, attempt=1), make_job("b", rev=3, attempt=1)))
     assert step.decisions == (Dispatch("a", 2, "q"), Dispatch("b", 2, "q"))
@@ -59,7 +60,7 @@ def test_a_job_that_was_lost_too_often_fails_but_one_that_never_ran_or_only_fail
     )  # fmt: skip
     assert scene.at(100, ProcessorLost("p", 1)).decisions == (
         Fail("a", 1, "processor lost; 4 attempts lost, as many as lost_attempts allows"),
-        Requeue("b", 1, "processor lost"),
+        Requeue("b", 1, LOST_UNSTARTED),
         Requeue("c", 9, "processor lost"),
         Requeue("d", 1, "processor lost"),
     )
@@ -105,7 +106,7 @@ def test_a_promise_to_a_processor_that_dies_is_moved_once_it_shows() -> None:
     scene = Scene(*processors("p", slots=1))
     first = scene.at(100, *jobs(make_job("a")))
     assert scene.at(200, ProcessorLost("p", 1)).decisions == ()
-    assert scene.at(300, *echo(first, make_job("a"))).decisions == (Requeue("a", 1, "processor lost"),)
+    assert scene.at(300, *echo(first, make_job("a"))).decisions == (Requeue("a", 1, LOST_UNSTARTED),)
 
 
 def test_a_requeue_that_lost_is_tried_again_only_if_the_job_is_still_held() -> None:
