@@ -71,18 +71,26 @@ def _least(rounds: Sequence[Costs], what: str) -> float:
     return min(costs[what] for costs in rounds)
 
 
+def has_history() -> bool:
+    """Whether earlier commits can be had here: this is a git checkout, and not a shallow one."""
+    shallow = _git("rev-parse", "--is-shallow-repository")
+    return not shallow.returncode and shallow.stdout.strip() == b"false"
+
+
 def _released(commit: str) -> Path:
     """A folder with the code of that commit. `WorldError` where git does not have it."""
-    packed = subprocess.run(
-        ["git", "-C", str(_ROOT), "archive", commit, "hascheduler", "processors"], capture_output=True, check=False
-    )
+    packed = _git("archive", commit, "hascheduler", "processors")
     if packed.returncode:
-        raise WorldError(f"git has no commit {commit} here: git fetch --unshallow, or name another with --reference")
+        raise WorldError(f"git has no commit {commit} here; name another with --reference")
     folder = FOLDER.absolute() / "guard" / commit
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     subprocess.run(["tar", "-x", "-C", folder], input=packed.stdout, check=True)
     return folder
+
+
+def _git(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(["git", "-C", str(_ROOT), *arguments], capture_output=True, check=False)
 
 
 def _round(console: Console, label: str, code: Path) -> Costs:
