@@ -65,8 +65,13 @@ class Stack:
         self.urls: dict[str, str] = {}
         self._last_port = _FIRST_PORT - 1
 
+    @property
+    def logs(self) -> Path:
+        """The folder with the log of each process."""
+        return self._plan.folder / "logs"
+
     def log_of(self, name: str) -> Path:
-        return self._plan.folder / "logs" / f"{name}.log"
+        return self.logs / f"{name}.log"
 
     async def start_replica(self, name: str) -> None:
         """Start it, again under its old port if it ran before."""
@@ -193,22 +198,23 @@ def _next_port(above: int) -> int:
 
 
 def list_stack(stack: Stack) -> Table:
-    """Each process with its pid, its address and its log."""
+    """Each process with its pid and its address."""
     table = Table(
         title=f"hascheduler, transport {stack.transport}; the API reference is at /docs of each replica",
         title_justify="left",
         box=None,
         padding=(0, 2, 0, 0),
     )
-    for column in ("process", "pid", "where", "log"):
+    for column in ("process", "pid", "where"):
         table.add_column(column, overflow="fold")
     for name, child in stack.replicas.items():
-        table.add_row(name, str(child.pid), stack.urls[name], str(child.log))
+        table.add_row(name, str(child.pid), stack.urls[name])
     for name, child in stack.processors.items():
-        table.add_row(name, str(child.pid), "", str(child.log))
+        table.add_row(name, str(child.pid), "")
     return table
 
 
 def list_servers(stack: Stack) -> str:
-    """The servers' addresses, a line each, to be copied whole."""
-    return "\n".join(f"{name:<11}  {where}" for name, where in stack.servers.items())
+    """The servers' addresses and the folder of the processes' logs, a line each, to be copied whole."""
+    shown = {**stack.servers, "logs": f"{stack.logs}/<process>.log"}
+    return "\n".join(f"{name:<11}  {where}" for name, where in shown.items())
