@@ -78,13 +78,13 @@ class Ledger:
         return self.is_unseen_fire(job_id) and job_id not in self._new_fires
 
     def take_new_fires(self) -> list[str]:
-        """The jobs of the fires that were promised since the last call.
+        """The jobs of the fires that were promised since the last call, those that nothing is promised of besides.
 
         Until then a dispatch may ride with the fire, which carries out both or none. Afterwards it would be a decision
         about a job that is perhaps made by another leader, or never.
         """
-        job_ids, self._new_fires = list(self._new_fires), {}
-        return job_ids
+        new, self._new_fires = self._new_fires, {}
+        return [job_id for job_id in new if job_id not in self._moves]
 
     def moves(self) -> list[str]:
         return list(self._moves)

@@ -22,7 +22,7 @@ from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
-from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, has_history, measure_guard
+from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle
 from tests.bench.ledger.accounts import Span
 from tests.bench.ledger.ledger import Ledger
@@ -39,6 +39,7 @@ from tests.bench.storm import measure_storm
 from tests.bench.submits import measure_submits
 from tests.bench.suite import chosen, run_suite
 from tests.bench.throughput import measure_throughput
+from tests.earlier_code import why_no_history
 
 app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -339,8 +340,9 @@ def guard(
 ) -> None:
     """Whether a job costs a fifth more CPU than at an earlier commit; exit status 1 if it does."""
     console = Console(stderr=True)
-    if not has_history():
-        console.print("[yellow]not compared: this is no git checkout, or a shallow one (git fetch --unshallow)")
+    problem = why_no_history()
+    if problem:
+        console.print(f"[yellow]not compared: {problem}")
         return
     found = measure_guard(console, rounds=rounds, reference=reference)
     sys.stdout.write(json.dumps({"guard": {reference: found.ratios()}}) + "\n")

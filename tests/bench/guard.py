@@ -19,6 +19,7 @@ from rich.console import Console
 
 from hascheduler.errors import WorldError
 from tests.bench.stacks import FOLDER
+from tests.earlier_code import unpack
 
 REFERENCE = "9bcba57"
 """The commit that this code is compared with. A change that makes jobs cheaper for good moves it on."""
@@ -43,9 +44,7 @@ class Guarded:
 
     def ratios(self) -> dict[str, float]:
         """By what was done: the least that it cost now to the least that it cost at the reference."""
-        return {
-            what: round(_least(self.now, what) / _least(self.reference, what), 3) for what in self.reference[0]
-        }  # fmt: skip
+        return {what: round(_least(self.now, what) / _least(self.reference, what), 3) for what in self.reference[0]}
 
     @property
     def dearer(self) -> dict[str, float]:
@@ -71,26 +70,14 @@ def _least(rounds: Sequence[Costs], what: str) -> float:
     return min(costs[what] for costs in rounds)
 
 
-def has_history() -> bool:
-    """Whether earlier commits can be had here: this is a git checkout, and not a shallow one."""
-    shallow = _git("rev-parse", "--is-shallow-repository")
-    return not shallow.returncode and shallow.stdout.strip() == b"false"
-
-
 def _released(commit: str) -> Path:
     """A folder with the code of that commit. `WorldError` where git does not have it."""
-    packed = _git("archive", commit, "hascheduler", "processors")
-    if packed.returncode:
-        raise WorldError(f"git has no commit {commit} here; name another with --reference")
     folder = FOLDER.absolute() / "guard" / commit
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    subprocess.run(["tar", "-x", "-C", folder], input=packed.stdout, check=True)
+    if not unpack(commit, folder):
+        raise WorldError(f"git has no commit {commit} here; name another with --reference")
     return folder
-
-
-def _git(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(["git", "-C", str(_ROOT), *arguments], capture_output=True, check=False)
 
 
 def _round(console: Console, label: str, code: Path) -> Costs:

@@ -1,6 +1,6 @@
 """A schedule fires on no day that its calendars left out all the time, and misses none that they never left out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from hascheduler.model.calendar import Calendar
@@ -24,9 +24,10 @@ def days_kept(evidence: Evidence) -> list[str]:
         if use is None:
             continue
         assert use.timezone == "UTC", "days are counted in UTC here"
+        versions = [_versions(evidence, calendar) for calendar in use.names]
         nominal_ms = next_nominal(schedule.trigger, schedule.now)
         while nominal_ms is not None and nominal_ms <= evidence.until_ms:
-            ever_counted = set(_counts(evidence, use, nominal_ms // _DAY_MS))
+            ever_counted = set(_counts(versions, use, nominal_ms // _DAY_MS))
             fired = fire_job_id(name, nominal_ms) in jobs
             left_out = any(
                 run["schedule"] == name and run["first_ms"] <= nominal_ms <= run["last_ms"] for run in excluded
@@ -39,10 +40,10 @@ def days_kept(evidence: Evidence) -> list[str]:
     return wrong
 
 
-def _counts(evidence: Evidence, use: CalendarUse, day: int) -> Iterator[bool]:
-    """Whether the day counted, for any versions that its calendars ever had."""
-    for versions in product(*(_versions(evidence, name) for name in use.names)):
-        has = [calendar.has(day) for calendar in versions]
+def _counts(versions: Sequence[Sequence[Calendar]], use: CalendarUse, day: int) -> Iterator[bool]:
+    """Whether the day counted, for any of the ``versions`` that each of its calendars ever had."""
+    for in_force in product(*versions):
+        has = [calendar.has(day) for calendar in in_force]
         yield all(has[: len(use.only)]) and not any(has[len(use.only) :])
 
 

@@ -7,7 +7,7 @@ begins at the stored cursor, and the cursor moves only along it. Therefore what 
 the edit and not carried out by then is left to be decided again.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -50,18 +50,15 @@ class CursorSteps:
     tally: FireCounts
     links: Sequence[tuple[TimeOutcome, CursorStep]]
 
-    def tally_after(self, outcomes: Iterable[TimeOutcome]) -> FireCounts:
-        """The stored counts with those of ``outcomes``, through which the cursor moves.
 
-        Not the last one's own ``tally``: what lies before it may have been decided otherwise since it was decided.
-        """
-        tally = self.tally
-        for outcome in outcomes:
-            if isinstance(outcome, RecordVerdict):
-                tally = tally.plus(outcome.run.verdict, outcome.run.count)
-            else:
-                tally = tally.plus(Verdict.FIRED)
-        return tally
+def counted(tally: FireCounts, outcome: TimeOutcome) -> FireCounts:
+    """The stored counts after the cursor has moved through ``outcome``.
+
+    Not its own ``tally``: what lies before it may have been decided otherwise since it was decided.
+    """
+    if isinstance(outcome, RecordVerdict):
+        return tally.plus(outcome.run.verdict, outcome.run.count)
+    return tally.plus(Verdict.FIRED)
 
 
 def cursor_steps(

@@ -14,12 +14,20 @@ cursor that was read.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 from pymongo import UpdateMany
 
 from hascheduler.dispatch.decisions import Dispatch, Fire, RecordVerdict, Settlement, TimeOutcome, missed, throttled
-from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, CursorSteps, cursor_steps, is_current
+from hascheduler.dispatch.schedules.cursor_steps import (
+    SETTLEMENT_OF,
+    CursorStep,
+    CursorSteps,
+    counted,
+    cursor_steps,
+    is_current,
+)
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import encode_fire_counts, encode_missed
@@ -112,7 +120,7 @@ class TimeOutcomeWriter:
                 last = written[-1]
                 unstorable = sum(settled[each] is Settlement.REFUSED for each in written)
                 counts = sum(map(throttled, written)), unstorable, missed(written)
-                tally = sequence.tally_after(written)
+                tally = reduce(counted, written, sequence.tally)
                 moves[_Move(sequence.cursor_ms, last.nominal_ms, tally, *counts)].append(last.schedule)
         if not moves:
             return True

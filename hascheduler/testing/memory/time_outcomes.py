@@ -13,7 +13,7 @@ from hascheduler.dispatch.decisions import (
     missed,
     throttled,
 )
-from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, cursor_steps
+from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, counted, cursor_steps
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import FIRED_ON, fired_on, new_fired_jobs
@@ -40,13 +40,13 @@ def apply_time_outcomes(
     for name, of_one in of_schedule.items():
         written = {outcome for outcome in of_one if _is_written(database, outcome)}
         steps = cursor_steps(database.find(Collection.SCHEDULES, name), of_one, written)
-        passed: list[TimeOutcome] = []
+        tally = steps.tally
         for outcome, step in steps.links:
             if step is CursorStep.OTHER and isinstance(outcome, Fire):
                 _cancel_incomplete(database, outcome, at_ms, kept_ms)
             if step in (CursorStep.NEXT, CursorStep.WRITTEN):
-                passed.append(outcome)
-            settled[outcome] = _carry_out(database, outcome, step, at_ms, kept_ms, tally=steps.tally_after(passed))
+                tally = counted(tally, outcome)
+            settled[outcome] = _carry_out(database, outcome, step, at_ms, kept_ms, tally=tally)
     return settled
 
 

@@ -1,13 +1,12 @@
 """The releases that run side by side in these tests, and the previous one as it was committed."""
 
-import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from hascheduler import __version__
+from tests.earlier_code import unpack, why_no_history
 
 ROOT = Path(__file__).resolve().parents[3]
 PREVIOUS_VERSION = "0.1.0"
@@ -33,18 +32,11 @@ def this_release() -> Release:
 
 def previous_release(into: Path) -> Release:
     """Unpacks it there; skips the test where this is no checkout with a history."""
-    for name in _PREVIOUS:
-        packed = _git("archive", name, "hascheduler", "processors")
-        if not packed.returncode:
-            subprocess.run(["tar", "-x", "-C", into], input=packed.stdout, check=True)
-            return Release(PREVIOUS_VERSION, into)
-    shallow = _git("rev-parse", "--is-shallow-repository")
-    if shallow.returncode:
-        pytest.skip("the previous release is taken from git, and this is no git checkout")
-    if shallow.stdout.strip() == b"true":
-        pytest.skip(
-            "the previous release is taken from git, and this checkout is shallow: git fetch --unshallow --tags"
-        )
+    if any(unpack(name, into) for name in _PREVIOUS):
+        return Release(PREVIOUS_VERSION, into)
+    problem = why_no_history()
+    if problem:
+        pytest.skip(f"the previous release is taken from git, and {problem}")
     raise AssertionError(f"none of {' and '.join(_PREVIOUS)} is in this repository")
 
 
@@ -59,8 +51,3 @@ def next_release(into: Path) -> Release:
     for package in ("hascheduler", "processors"):
         (into / package).symlink_to(ROOT / package)
     return Release("0.3.0", into)
-
-
-def _git(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, check=False, env=environment)

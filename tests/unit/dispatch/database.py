@@ -20,7 +20,7 @@ from hascheduler.dispatch.decisions import (
     TimeOutcome,
     throttled,
 )
-from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, cursor_steps
+from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, counted, cursor_steps
 from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.calendar import Calendar
@@ -228,7 +228,7 @@ class Database:
         if link not in (CursorStep.NEXT, CursorStep.WRITTEN):
             return SETTLEMENT_OF[link]
         settlement = Settlement.DONE if is_written else self._write(conclusion)
-        tally = encode_fire_counts(steps.tally_after([conclusion]))
+        tally = encode_fire_counts(counted(steps.tally, conclusion))
         fields: dict[str, Any] = {"cursor_ms": conclusion.nominal_ms, "tally": tally}
         if throttled(conclusion):
             known = self.documents[SCHEDULES][conclusion.schedule].get("throttled", 0)
