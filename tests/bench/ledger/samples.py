@@ -13,10 +13,9 @@ from functools import cache
 from pathlib import Path
 
 from tests.bench.ledger.parts import Frame, Share, share_of
-from tests.bench.sampled.sitecustomize import FOLDER, TURNS
+from tests.bench.sampled.sitecustomize import FOLDER, HEAD, TURNS
 
 _ROOT = Path(__file__).parents[3]
-_HEAD = "Stack (most recent call first):"
 _FRAME = re.compile(r'  File "(?P<path>.*)", line \S+ in (?P<function>.*)')
 
 
@@ -78,8 +77,8 @@ class SampledProcess:
 
 
 def read_stacks(text: str) -> Iterator[list[Frame]]:
-    """As `faulthandler` writes them, the innermost frame first. What stands before the first head is left out."""
-    _, *stacks = text.split(_HEAD)
+    """As a sampled process writes them, the innermost frame first. What stands before the first head is left out."""
+    _, *stacks = text.split(HEAD)
     for stack in stacks:
         yield [
             Frame(module_of(found["path"]), found["function"])

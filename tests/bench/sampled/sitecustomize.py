@@ -5,8 +5,8 @@ from the path, in whichever folder it runs, so it imports nothing of this projec
 """
 
 import asyncio
+import atexit
 import ctypes
-import faulthandler
 import json
 import os
 import signal
@@ -14,6 +14,7 @@ import struct
 import time
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 FOLDER = "BENCH_SAMPLES"
@@ -21,6 +22,7 @@ INTERVAL_S = 0.01
 """Of CPU. Kernels look at it in their ticks, which may be 4 ms apart."""
 TURNS = struct.Struct("=dQ")
 """The monotonic clock in seconds, and the turns of the event loop until then."""
+HEAD = "Stack (most recent call first):"
 _DEPTH = 40
 _TRIES = 50
 
@@ -37,12 +39,29 @@ class _LibuvMetrics(ctypes.Structure):
 
 
 def sample_stacks(path: Path) -> None:
-    """From now on, after each `INTERVAL_S` of CPU, a stack is added to that file."""
+    """From now on, after each `INTERVAL_S` of CPU, a stack is added to that file, in `faulthandler`'s words.
+
+    The interpreter calls a handler between two instructions: what ran in C is charged to the frame that called it.
+    `faulthandler` itself writes from within the signal, where a frame may be half made: it crashed sampled replicas.
+    """
     # It stays open for as long as the process lives: the handler writes to its descriptor.
-    file = path.open("ab", buffering=0)
-    # What faulthandler restores when the interpreter ends, before the timer does: the default would kill the process.
-    signal.signal(signal.SIGPROF, signal.SIG_IGN)
-    faulthandler.register(signal.SIGPROF, file, all_threads=False, chain=False)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def write(_number: int, innermost: FrameType | None) -> None:
+        lines, frame = [HEAD], innermost
+        while frame is not None:
+            code = frame.f_code
+            lines.append(f'  File "{code.co_filename}", line {frame.f_lineno} in {code.co_name}')
+            frame = frame.f_back
+        os.write(file, "\n".join([*lines, ""]).encode(errors="replace"))
+
+    def stop() -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)
+
+    signal.signal(signal.SIGPROF, write)
+    # The interpreter restores the default before its process ends, which would kill it.
+    atexit.register(stop)
     shallow_us, deep_us = _sample_us(0), _sample_us(_DEPTH)
     frame_us = max(0.0, deep_us - shallow_us) / _DEPTH
     path.with_suffix(".price").write_text(json.dumps({"sample_us": shallow_us, "frame_us": frame_us}))
