@@ -9,7 +9,7 @@ WORKERS ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
 
-.PHONY: fuzz advisories help demo dev check test verify lint fmt types contracts lock bench bench-peers soak simulate sim cluster-sim chaos mutants planted-bugs monitoring k8s-lint k8s-check kind-up kind-down demo-failover docs reference
+.PHONY: fuzz advisories help demo dev check test verify lint fmt types contracts lock bench bench-against bench-peers soak simulate sim cluster-sim chaos mutants planted-bugs monitoring k8s-lint k8s-check kind-up kind-down demo-failover docs reference
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -72,6 +72,10 @@ contracts: .venv/.ready ## which room may import which
 
 bench: .venv/.ready servers ## figures: jobs and fires per second, lag, takeovers, cost, scale (BENCH=throughput,fires)
 	$(BIN)/python -m tests.bench all $(if $(BENCH),--only $(BENCH))
+	$(BIN)/python -m tests.bench report
+
+bench-against: .venv/.ready servers ## the same benchmarks on release 0.2.0 and on this code in turn: old, new, ratio (BENCH=cost,latency)
+	$(BIN)/python -m tests.bench against $(if $(BENCH),--only $(BENCH))
 	$(BIN)/python -m tests.bench report
 
 bench-peers: .venv/.ready servers ## the same work on Agenda, APScheduler, Celery and taskiq beside it (ARGS="--systems agenda")

@@ -14,7 +14,9 @@ from rich.console import Console
 
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack
-from hascheduler.errors import CallerError, WorldError
+from hascheduler.errors import CallerError, InvalidInput, WorldError
+from tests.bench.against import COMMITS, RELEASE, compare, comparisons, read_benches, results_of, tabulate_comparisons
+from tests.bench.against import ROUNDS as AGAINST_ROUNDS
 from tests.bench.cost import figures_by_load, measure_ledger, read_loads
 from tests.bench.decisions import SIZES, draw, measure_decisions
 from tests.bench.failover import measure_failover
@@ -29,7 +31,7 @@ from tests.bench.ledger.ledger import Ledger
 from tests.bench.ledger.samples import sampling
 from tests.bench.numbers import read_numbers
 from tests.bench.pending import measure_pending
-from tests.bench.results import RESULTS
+from tests.bench.results import RESULTS, read_results
 from tests.bench.runs import run_bench
 from tests.bench.schedules import measure_schedules
 from tests.bench.soak import measure_soak
@@ -331,6 +333,23 @@ def all(only: Annotated[str, typer.Option(help="Some of them, with commas.")] = 
     failed = run_suite(chosen(only))
     if failed:
         raise WorldError(f"without figures: {', '.join(failed)}")
+
+
+@app.command()
+def against(
+    only: Annotated[str, typer.Option(help="Some benchmarks, with commas.")] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="Of each code, in turn.")] = AGAINST_ROUNDS,
+    release: Annotated[str, typer.Option(help="The release to compare this code with.")] = RELEASE,
+) -> None:
+    """The same benchmarks on an earlier release's code and on this, in turn: old, new and ratio."""
+    if release not in COMMITS:
+        raise InvalidInput(("--release",), f"{release!r} is unknown here", f"one of {', '.join(COMMITS)}")
+    names, console = read_benches(only), Console(stderr=True)
+    compare(names, release, rounds, FOLDER, console)
+    found = comparisons(*(read_results(results_of(each, FOLDER)) for each in (release, "this")))
+    shown = [each for each in found if each.compared.bench in names]
+    console.print(tabulate_comparisons(shown, release))
+    sys.stdout.write(json.dumps({"against": {release: {each.compared.what: each.ratio for each in shown}}}) + "\n")
 
 
 @app.command()

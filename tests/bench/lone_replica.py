@@ -17,6 +17,7 @@ import psutil
 
 from hascheduler.client import AsyncScheduler, Unavailable
 from hascheduler.embedded.children import Child, free_port, start_child
+from tests.bench.against import code_settings
 from tests.bench.cast import own_mb, resident_mb
 
 READY_LIMIT_S = 300
@@ -81,6 +82,7 @@ async def start_lone_replica(uri: str, database: str, folder: Path) -> AsyncIter
         "HASCHEDULER_HEALTH_PORT": str(health_port),
         "HASCHEDULER_REPLICA_ID": "bench",
         "HASCHEDULER_AUTH": "none",
+        **code_settings(),
     }
     started_at = time.monotonic()
     # The health port is of replicas alone; a processor that is given none of its own has none.

@@ -1,12 +1,13 @@
 """What was measured last, for a README: a table in Markdown, and pictures beside it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from hascheduler.errors import InvalidInput
+from tests.bench.against import RELEASE, comparison_lines, comparisons, results_of
 from tests.bench.report_rows import ROWS, Row
 from tests.bench.results import Measured, Results, read_results
 
@@ -65,7 +66,8 @@ def write_report(folder: Path, results: Path, peers: Path, soak: Path, ledger: P
         if figure is not None:
             figure.savefig(folder / name, dpi=report_pictures.DPI)
             written.append(folder / name)
-    table.write_text(markdown(measured, others) + "".join(f"\n![]({path.name})\n" for path in written[1:]))
+    compared = _compared(results.parent)
+    table.write_text(markdown(measured, others, compared) + "".join(f"\n![]({path.name})\n" for path in written[1:]))
     return written
 
 
@@ -89,10 +91,12 @@ def save_ledger(ledger: Mapping[str, Any], path: Path) -> None:
         raise InvalidInput(("--plot",), f"{path}: {error}", "a file such as cost.png") from None
 
 
-def markdown(results: Results, peers: Mapping[str, Any] | None) -> str:
+def markdown(results: Results, peers: Mapping[str, Any] | None, compared: Sequence[str] = ()) -> str:
     lines = [_HEAD.format(**results.machine), *_table(results)]
     if peers:
         lines += ["", *_peers(peers)]
+    if compared:
+        lines += ["", *compared]
     lines += ["", LEDGER_TEXT.rstrip()]
     return "\n".join(lines) + "\n"
 
@@ -142,6 +146,15 @@ def _peers(peers: Mapping[str, Any]) -> list[str]:
 
 def _amount(value: float | None) -> str:
     return "–" if value is None else f"{value:,}"
+
+
+def _compared(folder: Path) -> list[str]:
+    """The lines about an earlier release, where one was measured beside this code."""
+    paths = [results_of(label, folder) for label in (RELEASE, "this")]
+    if not all(path.exists() for path in paths):
+        return []
+    before, now = map(read_results, paths)
+    return comparison_lines(comparisons(before, now), RELEASE, now.machine)
 
 
 def _read(path: Path) -> Any:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
+from tests.bench.against import code_settings
 
 DATABASE = "hascheduler-bench"
 HANDLERS = ("tests.bench.handlers", "processors.log", "processors.sleep")
@@ -44,7 +45,7 @@ def on_stack(
             crew.replicas,
             crew.processors,
             slots=crew.slots,
-            settings={"HASCHEDULER_DATABASE": DATABASE, **(settings or {})},
+            settings={"HASCHEDULER_DATABASE": DATABASE, **code_settings(), **(settings or {})},
             handlers=HANDLERS,
         )
         async with open_stack(plan, console.print) as stack:

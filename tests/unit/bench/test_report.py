@@ -1,12 +1,16 @@
 """The table and the pictures from given results."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hascheduler.errors import InvalidInput
+from tests.bench.against import CODE, RELEASE, code_settings, read_benches, results_of
 from tests.bench.report import LEDGER_TEXT, write_report
 
 MACHINE = {"cores": 2, "cpu": "c", "memory_gb": 8, "system": "s", "python": "3", "mongodb": "6", "rabbitmq": "3"}
@@ -95,3 +99,38 @@ def test_how_the_ledger_is_read_stands_in_the_report_and_in_the_docs(results: Pa
     table, *_ = write_report(tmp_path / "docs", results, *[tmp_path / "none"] * 3)
     assert LEDGER_TEXT in table.read_text("utf-8")
     assert LEDGER_TEXT in (Path(__file__).parents[3] / "docs" / "bench.md").read_text("utf-8")
+
+
+def test_what_was_run_beside_a_release_is_shown_with_its_ratio_and_goal(results: Path, tmp_path: Path) -> None:
+    for label, cpu_ms in ((RELEASE, 20.0), ("this", 9.0)):
+        benches = {"cost": {"50 jobs/s": case({**COST, "cpu_ms_per_job": cpu_ms}, 3)}}
+        results_of(label, tmp_path).write_text(json.dumps({"machine": MACHINE, "benches": benches}))
+    written = write_report(tmp_path / "docs", results, *[tmp_path / "none"] * 3)
+    lines = written[0].read_text().splitlines()
+    assert "| CPU of a job at 50/s, ms | 20.0 | 9.0 | 0.45 | ≤ 0.45 |" in lines
+    assert "| operations of MongoDB a job at 50/s | 5 | 5 | 1 |  |" in lines
+    assert not any(line.startswith("| submit to start") for line in lines)  # not measured
+
+
+def test_without_a_release_beside_it_there_is_no_such_table(results: Path, tmp_path: Path) -> None:
+    written = write_report(tmp_path / "docs", results, *[tmp_path / "none"] * 3)
+    assert "Beside release" not in written[0].read_text()
+
+
+def test_a_benchmark_that_is_not_compared_is_named() -> None:
+    assert read_benches("idle,cost") == ["cost", "idle"]
+    with pytest.raises(InvalidInput, match="'flood' is not compared"):
+        read_benches("cost,flood")
+
+
+def test_processes_run_the_code_that_the_environment_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert code_settings() == {}
+    (tmp_path / "hascheduler").mkdir()
+    (tmp_path / "hascheduler" / "__init__.py").write_text("__version__ = 'of a release'\n")
+    monkeypatch.setenv(CODE, str(tmp_path))
+    # Where these tests run, this tree's package would come first.
+    program = "import hascheduler, tests.bench.handlers; print(hascheduler.__version__)"
+    processor = "class Handlers:\n    handler = lambda *_: lambda f: f\nJobContext = None\n"
+    (tmp_path / "hascheduler" / "processor.py").write_text(processor)
+    command, environment = [sys.executable, "-c", program], {**os.environ, **code_settings()}
+    assert subprocess.check_output(command, env=environment, text=True) == "of a release\n"
