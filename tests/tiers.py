@@ -18,7 +18,7 @@ TIERS = ("check", "test", "verify")
 TIER = os.environ.get("TESTS_TIER", "test")
 assert TIER in TIERS, f"TESTS_TIER={TIER}: not one of {', '.join(TIERS)}"
 
-_EXAMPLES_MIN = 10
+_EXAMPLES_MIN = 6
 
 
 def in_tier(*, check: int, test: int, verify: int | None = None) -> int:
@@ -27,8 +27,8 @@ def in_tier(*, check: int, test: int, verify: int | None = None) -> int:
 
 
 def examples(full: int) -> int:
-    """How many examples a random test takes: ``full`` of them, but an eighth after each edit, and no fewer than ten."""
-    return in_tier(check=min(full, max(_EXAMPLES_MIN, full // 8)), test=full)
+    """How many examples a random test takes: ``full`` of them; a sixteenth after each edit, but no fewer than six."""
+    return in_tier(check=min(full, max(_EXAMPLES_MIN, full // 16)), test=full)
 
 
 def spread(rows: Iterable[_Row], *, check: int) -> list[_Row]:

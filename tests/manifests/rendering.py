@@ -55,4 +55,4 @@ def render(folder: Path) -> Objects:
     )
     assert done.returncode == 0, f"{folder}: {done.stderr[:2_000]}"
     assert not done.stderr, f"{folder}: {done.stderr}"
-    return Objects([document for document in yaml.safe_load_all(done.stdout) if document])
+    return Objects([document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document])

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
+from tests.tiers import spread
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import TICK, check_problem
 
@@ -86,7 +87,7 @@ REQUESTS: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("request_line", REQUESTS, ids=[f"{row[0]} {row[1]}" for row in REQUESTS])
+@pytest.mark.parametrize("request_line", spread(REQUESTS, check=7), ids=lambda row: f"{row[0]} {row[1]}")
 @pytest.mark.parametrize(
     ("tags", "is_meant"),
     [('"2"', True), ('"7", "2"', True), ("*", True), ('"1"', False), ('W/"2"', False), ('"x"', False)],

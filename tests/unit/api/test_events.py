@@ -16,7 +16,7 @@ from hascheduler.model.event import EventType, position
 from hascheduler.model.token import Role
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem
-from tests.unit.api.test_server import serving
+from tests.unit.api.test_server import plain_client, serving
 from tests.unit.daemon.happenings import ALL, happened, log_of
 
 PATH = "/v1/events"
@@ -58,8 +58,11 @@ class Sent:
 @contextlib.asynccontextmanager
 async def following(server: ApiServer, query: str = "", headers: dict[str, str] | None = None) -> AsyncIterator[Sent]:
     """A client of its own; what a stream begins with is read already."""
-    url = f"http://127.0.0.1:{server.port}{PATH}?{query}"
-    async with httpx.AsyncClient(timeout=LIMIT_S) as client, client.stream("GET", url, headers=headers) as answer:
+    url = f"{PATH}?{query}"
+    async with (
+        plain_client(server.port) as client,
+        client.stream("GET", url, headers=headers, timeout=LIMIT_S) as answer,
+    ):
         assert answer.status_code == 200, await answer.aread()
         sent = Sent(answer)
         assert await sent.next() == {"retry": "2000"}
@@ -190,7 +193,7 @@ async def test_a_last_event_id_that_is_none_is_refused(client: httpx.AsyncClient
 
 
 async def test_too_many_followers_get_retry_after(server: ApiServer, log: EventLog) -> None:
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+    async with plain_client(server.port) as client:
         with contextlib.ExitStack() as others:
             for _ in range(FOLLOWERS_MAX):
                 others.enter_context(log.follow(None, ALL))
@@ -257,7 +260,7 @@ async def test_the_end_of_the_replica_ends_the_stream_as_it_should(server: ApiSe
         await sent.next()
         log.close()
         assert await sent.to_the_end() == []
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+    async with plain_client(server.port) as client:
         check_problem(await client.get(PATH), 503)
 
 
@@ -280,7 +283,7 @@ async def token(client: httpx.AsyncClient, tenant: str, role: Role = Role.VIEWER
 
 
 async def test_a_token_of_one_tenant_sees_the_events_of_its_jobs(server: ApiServer, log: EventLog) -> None:
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+    async with plain_client(server.port) as client:
         _, header = await token(client, "acme")
         assert (await client.get(f"{PATH}?tenant=other", headers=header)).status_code == 403
     async with following(server, headers=header) as sent:
@@ -293,7 +296,7 @@ async def test_a_token_that_is_revoked_ends_its_streams(
     server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "_SILENCE_MS", 20)
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+    async with plain_client(server.port) as client:
         id, header = await token(client, "*")
         async with following(server, headers=header) as sent:
             await sent.next()
@@ -302,6 +305,6 @@ async def test_a_token_that_is_revoked_ends_its_streams(
 
 
 async def test_a_worker_has_no_business_here(server: ApiServer) -> None:
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+    async with plain_client(server.port) as client:
         _, header = await token(client, "*", Role.WORKER)
         check_problem(await client.get(PATH, headers=header), 403)

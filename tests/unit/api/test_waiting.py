@@ -12,7 +12,7 @@ from hascheduler.api.middleware.timeouts import WAIT_S_MAX, long_request_s_max
 from hascheduler.daemon.outbound import waiters
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem
-from tests.unit.api.test_server import serving
+from tests.unit.api.test_server import plain_client, serving
 
 JOB = {"definition": "log"}
 
@@ -121,7 +121,7 @@ class Clients:
         return (await self.asks("GET", "/v1/jobs/job:0001")).json()["state"]
 
     async def asks(self, method: str, path: str, body: object = None) -> httpx.Response:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self._port}") as client:
+        async with plain_client(self._port) as client:
             return await client.request(method, path, json=body, headers={"Idempotency-Key": "k"} if body else {})
 
     def _count(self) -> int:

@@ -23,10 +23,10 @@ def modules() -> list[str]:
     return [".".join(path.parts) for path in paths if path.name != "__init__"]
 
 
-@pytest.mark.parametrize("module", modules())
-def test_each_module_has_a_part(module: str) -> None:
+def test_each_module_has_a_part() -> None:
     """Where this fails, give the module, or its room, a part in the table of `tests.bench.ledger.parts`."""
-    assert part_of(module) is not None
+    assert len(modules()) > 400
+    assert [module for module in modules() if part_of(module) is None] == []
 
 
 @pytest.mark.parametrize("module", ["hascheduler", "hascheduler.new_room", "hascheduler.mongo.new", "heapq", ""])
@@ -34,14 +34,16 @@ def test_what_the_table_does_not_name_has_none(module: str) -> None:
     assert part_of(module) is None
 
 
-@pytest.mark.parametrize("entry", [entry for entry in PARTS if find_spec(entry.partition(".")[0].partition(":")[0])])
-def test_each_entry_names_what_there_is(entry: str) -> None:
-    module, _, function = entry.partition(":")
-    spec = find_spec(module)
-    assert spec is not None
-    if function:
-        assert spec.origin is not None
-        assert f"def {function}(" in Path(spec.origin).read_text("utf-8")
+def test_each_entry_names_what_there_is() -> None:
+    entries = [entry for entry in PARTS if find_spec(entry.partition(".")[0].partition(":")[0])]
+    assert len(entries) > 100
+    for entry in entries:
+        module, _, function = entry.partition(":")
+        spec = find_spec(module)
+        assert spec is not None, entry
+        if function:
+            assert spec.origin is not None, entry
+            assert f"def {function}(" in Path(spec.origin).read_text("utf-8"), entry
 
 
 @pytest.mark.parametrize(

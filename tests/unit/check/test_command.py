@@ -50,9 +50,9 @@ def test_wrong_usage_is_status_2(options: list[str], said: str) -> None:
 
 
 def test_a_uri_that_is_none_is_wrong_usage() -> None:
-    ended = run("nowhere", "--mongodb-uri", "http://here")
-    assert ended.returncode == 2
-    assert "HASCHEDULER_MONGODB_URI: not a MongoDB URI" in ended.stderr
+    ended = invoke("check", "--job-retention", "1d", "--database", "nowhere", "--mongodb-uri", "http://here")
+    assert ended.status == 2
+    assert "HASCHEDULER_MONGODB_URI: not a MongoDB URI" in ended.err
 
 
 def test_the_help_points_to_the_log_of_changes() -> None:

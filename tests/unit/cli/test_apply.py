@@ -12,6 +12,7 @@ from hascheduler.cli.resources.apply import carry_out, make_plan
 from hascheduler.errors import Conflict
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
+from tests.tiers import spread
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
 from tests.unit.cli.terminal import Terminal
@@ -226,7 +227,7 @@ async def test_without_a_terminal_it_shows_the_difference_and_does_nothing(
     assert names(world) == []
 
 
-@pytest.mark.parametrize(("answer", "made"), [("y\n", ["nightly", "tick"]), ("n\n", [])])
+@pytest.mark.parametrize(("answer", "made"), spread([("n\n", []), ("y\n", ["nightly", "tick"])], check=1))
 async def test_on_a_terminal_it_asks(url: str, world: World, file: Path, answer: str, made: list[str]) -> None:
     terminal = Terminal("apply", "-f", str(file), "--url", url)
     await terminal.until("Apply 3 changes?")

@@ -71,7 +71,7 @@ def test_a_misspelt_command_names_the_closest_one(arguments: list[str], meant: s
 
 @pytest.mark.parametrize("command", ["serve", "processor"])
 def test_help_lists_every_variable_with_description_and_default(command: str) -> None:
-    shown = " ".join(run(command, "--help").stdout.split())
+    shown = " ".join(invoke(command, "--help", COLUMNS="100").out.split())
     for name, field in Settings.model_fields.items():
         assert f"{variable(name, field)}: {field.description}" in shown
 
@@ -139,21 +139,21 @@ def test_a_mistake_is_one_line_and_status_2(arguments: list[str], said: str) -> 
 
 
 def test_a_wrong_variable_is_one_line_too() -> None:
-    answer = run("serve", HASCHEDULER_RETRY_PERIOD="never")
-    assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
-    assert "HASCHEDULER_RETRY_PERIOD" in answer.stderr
+    answer = invoke("serve", HASCHEDULER_RETRY_PERIOD="never")
+    assert (answer.status, answer.err.count("\n")) == (2, 1)
+    assert "HASCHEDULER_RETRY_PERIOD" in answer.err
 
 
 def test_a_processor_needs_a_module() -> None:
-    answer = run("processor")
-    assert answer.returncode == 2
-    assert "MODULE" in answer.stderr
+    answer = invoke("processor")
+    assert answer.status == 2
+    assert "MODULE" in answer.err
 
 
 def test_a_url_whose_host_has_no_address_says_so() -> None:
-    answer = run("cluster", HASCHEDULER_URL="http://no-such-host.invalid:8080")
-    assert (answer.returncode, answer.stderr.count("\n")) == (1, 1)
-    assert "http://no-such-host.invalid:8080: there is no address for that host; --url" in answer.stderr
+    answer = invoke("cluster", HASCHEDULER_URL="http://no-such-host.invalid:8080")
+    assert (answer.status, answer.err.count("\n")) == (1, 1)
+    assert "http://no-such-host.invalid:8080: there is no address for that host; --url" in answer.err
 
 
 def test_no_replica_there_is_one_line_and_status_1() -> None:

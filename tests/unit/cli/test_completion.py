@@ -96,14 +96,6 @@ def test_where_there_is_no_answer_nothing_is_offered(listening: bool) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_shell_has_its_script(shell: str) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "hascheduler", "--show-completion", shell],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert "_HASCHEDULER_COMPLETE" in ended.stdout
+    ended = invoke("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    assert ended.status == 0, ended.err
+    assert "_HASCHEDULER_COMPLETE" in ended.out

@@ -11,6 +11,7 @@ import pytest
 from hascheduler.cli.environment import READ_ELSEWHERE, require_known_variables
 from hascheduler.errors import InvalidInput
 from hascheduler.settings import variables
+from tests.tiers import spread
 from tests.unit.cli.invoking import invoke
 
 ROOT = Path(__file__).parents[3]
@@ -94,7 +95,9 @@ def test_every_variable_of_the_manifests_scripts_tests_and_documents_is_known() 
 EXAMPLES = {"HASCHEDULER_PORT", "HASCHEDULER_SERVICE_HOST"}
 
 
-@pytest.mark.parametrize("command", [["serve"], ["processor", "processors.log"], ["migrate"], ["check"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", spread([["serve"], ["processor", "processors.log"], ["migrate"], ["check"]], check=1), ids=" ".join
+)
 def test_a_uri_that_is_none_is_refused_before_anything_else_is_imported_and_opened(command: list[str]) -> None:
     """In a process of its own: this one has imported it all."""
     run = (

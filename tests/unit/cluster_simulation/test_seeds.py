@@ -17,8 +17,10 @@ from tests.tiers import TIER, in_tier, spread
 
 QUICKLY_NOTICED = ("lease-without-compare-and-set",)
 """After each edit; to look for the others takes a few seconds to half a minute each."""
-SEEDS = in_tier(check=2, test=50, verify=200)
+SEEDS = in_tier(check=1, test=50, verify=200)
 """``make cluster-sim SEEDS=10000`` for a night."""
+OTHER_SEEDS = spread(["8"], check=0)
+"""What each tells is another story than the first."""
 _ROOT = Path(__file__).parents[3]
 
 
@@ -30,7 +32,7 @@ def simulate(*options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(1_200)
 def test_no_promise_is_broken_whatever_goes_wrong() -> None:
-    run = simulate("--seeds", str(SEEDS))
+    run = simulate("--first", "1", "--seeds", str(SEEDS))
     assert run.returncode == 0, run.stdout + run.stderr
     figures = re.search(r"(\d+) obligations, (\d+) effects, (\d+) terms", run.stdout)
     assert figures is not None, run.stdout
@@ -45,7 +47,8 @@ def test_a_seed_tells_the_same_story_again() -> None:
     first, second = simulate("--seed", "7"), simulate("--seed", "7")
     assert first.stdout.count("\n") > 500
     assert first.stdout == second.stdout
-    assert first.stdout != simulate("--seed", "8").stdout
+    for other in OTHER_SEEDS:
+        assert first.stdout != simulate("--seed", other).stdout
 
 
 @pytest.mark.timeout(400)
@@ -56,7 +59,7 @@ def test_a_planted_bug_turns_a_checker_red(name: str) -> None:
     assert re.search(rf"{name} +seed \d+: \w+", run.stdout), run.stdout
 
 
-@pytest.mark.parametrize("name", spread(sorted({planted.faults for planted in PLANTED.values()}), check=2))
+@pytest.mark.parametrize("name", spread(sorted({planted.faults for planted in PLANTED.values()}), check=1))
 def test_without_the_bug_the_same_troubles_do_no_harm(name: tuple[str, ...]) -> None:
     run = simulate("--seeds", str(in_tier(check=1, test=6)), "--faults", ",".join(name))
     assert run.returncode == 0, run.stdout + run.stderr

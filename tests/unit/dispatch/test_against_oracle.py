@@ -9,7 +9,7 @@ from hascheduler.model.policy import PRESETS
 from tests.tiers import in_tier
 from tests.unit.dispatch.core_vs_oracle import KEYS, TENANTS, CoreVsOracle
 
-RUNS = in_tier(check=2, test=40)
+RUNS = in_tier(check=1, test=40)
 STEPS = 40
 
 

@@ -9,7 +9,7 @@ from tests.tiers import in_tier
 from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
 from tests.unit.dispatch.test_against_oracle import check
 
-RUNS = in_tier(check=2, test=40)
+RUNS = in_tier(check=1, test=40)
 
 
 @pytest.mark.parametrize("part", range(8))

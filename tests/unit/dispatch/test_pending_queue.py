@@ -9,9 +9,11 @@ from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, Process
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.policy import PRESETS, Criterion
+from tests.tiers import in_tier
 from tests.unit.dispatch.nouns import make_job, make_processor, wall
 
-CHURN = 20_000
+CHURN = in_tier(check=10_000, test=20_000)
+"""Many more than are kept, of anything."""
 
 
 def core_of(*definitions: Definition, preset: str = "balanced") -> Dispatcher:

@@ -9,6 +9,7 @@ import pytest
 
 from hascheduler.model.policy import PRESETS
 from hascheduler.simulate.outcome import JobRecord, RunOutcome
+from tests.tiers import in_tier
 from tests.unit.simulate.scenarios import job, outcome_of, processor
 
 STEP_MS = 64_000
@@ -35,7 +36,7 @@ def bound_ms(overtaken: JobRecord, overtaker: JobRecord) -> int:
     return bound + (LEAD_MS if modes == ("queued", "on_demand") else 0)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(in_tier(check=4, test=10)))
 def test_a_job_is_overtaken_only_by_those_that_come_soon_enough_after_it(seed: int) -> None:
     chance = Random(seed)
     load = [
@@ -69,7 +70,7 @@ def test_under_a_flood_of_on_demand_jobs_a_queued_one_starts_in_time(preset: str
     assert max(each.job.submit_at_ms for each in before) - queued.job.submit_at_ms < LEAD_MS
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(in_tier(check=3, test=6)))
 def test_every_lane_with_work_progresses_by_its_weight(seed: int) -> None:
     chance = Random(seed)
     weights = {name: chance.randint(1, 4) for name in ("a", "b", "c")}
@@ -98,7 +99,7 @@ def test_lanes_are_within_one_job_of_equal_dominant_shares() -> None:
     assert max(shares.values()) - min(shares.values()) <= one_job
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(in_tier(check=3, test=6)))
 def test_keys_with_equal_demand_are_never_apart_by_more_than_one_job(seed: int) -> None:
     chance = Random(seed)
     keys = [f"k{n}" for n in range(chance.randint(2, 5))]

@@ -11,6 +11,7 @@ from hascheduler.simulate.outcome import RunOutcome, SimulatedAttempt
 from hascheduler.simulate.parsing import scenario_of
 from hascheduler.simulate.run import run
 from hascheduler.simulate.scenario import ScenarioJob
+from tests.tiers import in_tier
 
 DEFINITIONS: dict[str, dict[str, Any]] = {
     "capped": {"max_concurrency": 2, "conflict_group": "g"},
@@ -56,7 +57,7 @@ def _outcome(preset: str, seed: int) -> RunOutcome:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(in_tier(check=2, test=5)))
 def test_no_limit_is_exceeded_at_any_dispatch(preset: str, seed: int) -> None:
     outcome = _outcome(preset, seed)
     scenario = outcome.scenario

@@ -139,7 +139,7 @@ async def rivals(api: KubernetesApi) -> Rivals:
             for edit in EDITS
             for is_dead in (False, True)
         ),
-        check=13,
+        check=8,
     ),
 )
 async def test_after_any_edit_one_leads_again_in_a_term_of_its_own(

@@ -26,7 +26,7 @@ configMapGenerator:
 """
 
 
-@pytest.mark.parametrize("folder", spread(VARIANTS, check=3))
+@pytest.mark.parametrize("folder", spread(VARIANTS, check=2))
 def test_an_upgrade_and_a_rollback_are_applied_whole(folder: str, tmp_path: Path) -> None:
     before = rendered(folder)
     after = _next(folder, before, tmp_path)

@@ -9,7 +9,7 @@ from hascheduler.dispatch.schedules import time_outcomes, trigger_periods
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.model.trigger import AnyOf, Trigger
 from hascheduler.triggers import nominal
-from tests.tiers import examples
+from tests.tiers import examples, spread
 from tests.unit.dispatch.test_machine import Seeded
 from tests.unit.dispatch.world import World
 from tests.unit.triggers import test_golden_times
@@ -111,16 +111,19 @@ def _the_last_pattern_that_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("plant", "judge"),
-    [
-        (_edits_of_calendars_that_nobody_hears, worlds),
-        (_edits_of_calendars_that_decide_again, worlds),
-        (_a_time_that_fires_for_each_of_its_patterns, worlds),
-        (_a_time_that_counts_for_each_of_its_patterns, worlds),
-        (_edits_of_calendars_that_nobody_hears, golden_scenarios),
-        (_days_that_are_decided_before_they_are_over, golden_scenarios),
-        (_calendars_that_stay_as_they_were, golden_scenarios),
-        (_the_last_pattern_that_is_forgotten, golden_scenarios),
-    ],
+    spread(
+        [
+            (_edits_of_calendars_that_nobody_hears, worlds),
+            (_edits_of_calendars_that_decide_again, worlds),
+            (_a_time_that_fires_for_each_of_its_patterns, worlds),
+            (_a_time_that_counts_for_each_of_its_patterns, worlds),
+            (_edits_of_calendars_that_nobody_hears, golden_scenarios),
+            (_days_that_are_decided_before_they_are_over, golden_scenarios),
+            (_calendars_that_stay_as_they_were, golden_scenarios),
+            (_the_last_pattern_that_is_forgotten, golden_scenarios),
+        ],
+        check=4,
+    ),
 )
 def test_a_planted_bug_is_noticed(plant: Plant, judge: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)

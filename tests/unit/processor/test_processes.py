@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import Handlers, JobContext, child_process
 from hascheduler.processor.attempts import StopReason
+from tests.tiers import spread
 from tests.unit.processor.process_handlers import handlers
 from tests.unit.processor.world import ME, Job, Stage, staged, until
 
@@ -73,16 +75,23 @@ async def test_a_coroutine_function_may_have_a_process_too() -> None:
 
 @pytest.mark.parametrize(
     ("payload", "error", "again"),
-    [
-        ("raise", "ValueError: no answer of http://me:secret@there/", True),
-        ("permanent", "PermanentError: never", False),
-        ("later", "RetryLater: not before 90s from now", True),
-        ("percent", "InvalidInput: percent: '101'; expected a number from 0 to 100, or None", False),
-        ("no json", "InvalidInput: result.at: not JSON: object", False),
-        ("exit", "ProcessDied: the handler's process ended with exit status 7, without a result", True),
-        ("quit", "ProcessDied: the handler's process ended with exit status 0, without a result", True),
-        ("kill", "ProcessDied: the handler's process was ended by SIGKILL; the kernel does so where memory runs", True),
-    ],
+    spread(
+        [
+            ("raise", "ValueError: no answer of http://me:secret@there/", True),
+            ("permanent", "PermanentError: never", False),
+            ("later", "RetryLater: not before 90s from now", True),
+            ("percent", "InvalidInput: percent: '101'; expected a number from 0 to 100, or None", False),
+            ("no json", "InvalidInput: result.at: not JSON: object", False),
+            ("exit", "ProcessDied: the handler's process ended with exit status 7, without a result", True),
+            ("quit", "ProcessDied: the handler's process ended with exit status 0, without a result", True),
+            (
+                "kill",
+                "ProcessDied: the handler's process was ended by SIGKILL; the kernel does so where memory runs",
+                True,
+            ),
+        ],
+        check=4,
+    ),
 )
 async def test_a_process_that_fails_or_dies_is_a_failure_that_says_how(payload: str, error: str, again: bool) -> None:
     async with staged(handlers, deadline_ms=60_000) as stage:
@@ -117,8 +126,9 @@ async def test_a_payload_that_is_no_json_fails_the_job_with_a_clear_error() -> N
     assert (job.outcome.error or "").startswith("InvalidInput: payload: can't be given to a process")
 
 
-@pytest.mark.parametrize("deaf", [False, True])
-@pytest.mark.parametrize("how", ["timeout", "cancel", "revoked", "fenced", "drain"])
+@pytest.mark.parametrize(
+    ("how", "deaf"), spread(product(["timeout", "cancel", "revoked", "fenced", "drain"], [False, True]), check=6)
+)
 async def test_whatever_stops_an_attempt_kills_its_process_with_all_that_it_started(
     how: str, deaf: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +187,7 @@ async def test_a_processor_that_is_killed_leaves_no_process_behind(tmp_path: Pat
 
 _PROCESSOR = f"""
 import asyncio, sys
+from tests.tiers import spread
 from tests.unit.processor.process_handlers import handlers
 from tests.unit.processor.world import staged
 

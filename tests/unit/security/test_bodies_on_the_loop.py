@@ -57,7 +57,7 @@ def _rows() -> Iterator[Any]:
         yield pytest.param("/v1/jobs", lambda text=text: text, id=f"redacted: {name}")
 
 
-@pytest.mark.parametrize(("path", "make"), spread(_rows(), check=23))
+@pytest.mark.parametrize(("path", "make"), spread(_rows(), check=13))
 def test_no_body_keeps_the_loop(app: FastAPI, path: str, make: Callable[[], bytes]) -> None:
     asked = Asked("POST", path, make())
     assert len(asked.body) <= (LARGE if path.endswith(":batch") else SMALL)
@@ -67,7 +67,7 @@ def test_no_body_keeps_the_loop(app: FastAPI, path: str, make: Callable[[], byte
 
 
 @pytest.mark.parametrize(
-    ("path", "make"), spread([row for row in _rows() if str(row.id).partition(": ")[2] in SWELLING], check=4)
+    ("path", "make"), spread([row for row in _rows() if str(row.id).partition(": ")[2] in SWELLING], check=2)
 )
 def test_no_body_swells(app: FastAPI, path: str, make: Callable[[], bytes]) -> None:
     _check_memory(cost_of(app, Asked("POST", path, make()), memory=True), path)

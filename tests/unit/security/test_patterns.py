@@ -118,7 +118,7 @@ def demand_linear(
     use: Callable[[str], object],
     length_max: int | None = None,
     *,
-    pool: int = in_tier(check=3, test=1),
+    pool: int = in_tier(check=7, test=1),
     lengths: Iterable[int] = LENGTHS,
 ) -> None:
     """Goes on to longer texts only where the shorter ones were quick, so that nothing hangs."""
@@ -184,14 +184,14 @@ def test_a_pattern_without_a_name_takes_linear_time(key: str) -> None:
     ids=["redacted", "the beginning", "a short beginning", "quoted", "a path", "a problem"],
 )
 def test_what_shows_the_texts_of_others_takes_linear_time(use: Callable[[str], object]) -> None:
-    demand_linear(use, pool=5)
+    demand_linear(use, pool=in_tier(check=11, test=5))
 
 
 def test_what_was_there_before_is_caught() -> None:
     before = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,31}://)(?:[^\s/?#:@]{0,512}:\S{0,2048}|[^\s/?#]{0,2048})@")
     # Its constant is what is too large, so a longer text is what tells on a quick machine.
     with pytest.raises(AssertionError, match="characters"):
-        demand_linear(partial(_used, before, "search"), pool=1, lengths=(4 * max(LENGTHS),))
+        demand_linear(partial(_used, before, "search"), pool=11, lengths=(4 * max(LENGTHS),))
 
 
 def test_every_pattern_is_listed() -> None:

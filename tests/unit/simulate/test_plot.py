@@ -68,7 +68,7 @@ def test_a_processor_that_dies_and_one_that_drains_are_told_of() -> None:
 
 def test_more_keys_than_colours_are_drawn_as_others() -> None:
     jobs = [job("g", count=40, fairness_key=[f"k{n}" for n in range(40)])]
-    for policy in ("fair", "affinity"):
+    for policy in spread(["fair", "affinity"], check=1):
         assert "others" in texts(draw([outcome_of(*jobs, policy=policy)], "svg"))
 
 
@@ -78,7 +78,7 @@ def test_many_processors_are_not_all_named() -> None:
     assert 30 <= shown.count("node-") <= 40
 
 
-@pytest.mark.parametrize("name", ["日本", "$x$", "a_{b}", r"\alpha$", "<&>"])
+@pytest.mark.parametrize("name", spread(["日本", "$x$", "a_{b}", r"\alpha$", "<&>"], check=2))
 def test_names_are_drawn_as_they_are_as_far_as_they_can_be(name: str) -> None:
     jobs = [job(name, 9, fairness_key=name), job("other", 1)]
     draw([outcome_of(*jobs, processors=[processor(name)], note=name)], "svg")

@@ -69,12 +69,15 @@ print(given["service.name"], given["service.instance.id"], given.get("team"), "s
 
 @pytest.mark.parametrize(
     ("environment", "said"),
-    [
-        ({}, "hascheduler r1 None True"),
-        ({"OTEL_SERVICE_NAME": "ours"}, "ours r1 None True"),
-        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=mine,team=a"}, "mine r1 a True"),
-        ({"OTEL_RESOURCE_ATTRIBUTES": "service.instance.id=i7"}, "hascheduler i7 None True"),
-    ],
+    spread(
+        [
+            ({}, "hascheduler r1 None True"),
+            ({"OTEL_SERVICE_NAME": "ours"}, "ours r1 None True"),
+            ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=mine,team=a"}, "mine r1 a True"),
+            ({"OTEL_RESOURCE_ATTRIBUTES": "service.instance.id=i7"}, "hascheduler i7 None True"),
+        ],
+        check=2,
+    ),
 )
 def test_the_environment_names_the_process_and_else_it_names_itself(environment: dict[str, str], said: str) -> None:
     ended = subprocess.run(

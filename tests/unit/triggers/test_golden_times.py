@@ -12,18 +12,20 @@ from typing import Any
 import pytest
 
 from hascheduler.testing import VirtualScheduler
+from tests.tiers import spread
 from tests.unit.triggers.watched_clock import Calendars, Watched, watch
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden" / "times").glob("*.json"))
 SOON = timedelta(seconds=5)
-golden_times = pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+FIRED = spread(GOLDEN, check=5)
+"""Those that a whole scheduler fires at: it lives through all the days between."""
 
 
 def test_the_golden_files_are_there() -> None:
     assert len(GOLDEN) == 11
 
 
-@golden_times
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_clocks_that_are_watched_show_them(path: Path) -> None:
     golden = _read(path)
     calendars: Calendars = golden.get("calendars", {})
@@ -35,7 +37,7 @@ def test_clocks_that_are_watched_show_them(path: Path) -> None:
     assert watch(golden["trigger"], first, last, golden.get("calendars", {}), edits) == _expected(golden)
 
 
-@golden_times
+@pytest.mark.parametrize("path", FIRED, ids=lambda path: path.stem)
 def test_a_scheduler_fires_at_them_and_gives_each_of_them_one_verdict(path: Path) -> None:
     golden, expected = _read(path), _expected(_read(path))
     jitter = timedelta(minutes=45 if "jitter" in golden["trigger"] else 0)
