@@ -1,8 +1,10 @@
 """Every route with its parameters, bodies and answers, from OpenAPI; and every body with its fields."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, cast
 
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from docs.generate.markdown import cell, code, head, prose, table
@@ -40,7 +42,7 @@ Schema = Mapping[str, Any]
 
 
 def page() -> str:
-    app = create_app(cast(ApiServices, None))  # nothing is asked of it but its description
+    app = _application()
     roles = {route.name: _demand(route) for route in _routes(app.routes)}
     by_tag: dict[str, list[str]] = {tag: [] for tag in _TITLES}
     for path, methods in app.openapi()["paths"].items():
@@ -58,13 +60,18 @@ def page() -> str:
 
 
 def bodies_page() -> str:
-    schemas = create_app(cast(ApiServices, None)).openapi()["components"]["schemas"]
+    schemas = _application().openapi()["components"]["schemas"]
     parts = [
         head("HTTP bodies", "the API's OpenAPI description", "The fields of what [HTTP](http.md) takes and gives.\n")
     ]
     for name in sorted(schemas):
         parts += [f"## {name}\n", _body(schemas[name])]
     return "\n".join(parts)
+
+
+@cache
+def _application() -> FastAPI:
+    return create_app(cast(ApiServices, None))  # nothing is asked of it but its description
 
 
 def _routes(routes: Any) -> Iterator[APIRoute]:

@@ -1,5 +1,7 @@
 """The application: its middlewares, its routers in their order, its OpenAPI document."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import orjson
@@ -174,14 +176,15 @@ def _with_published_references(value: Any) -> Any:
             return value
 
 
-def create_app(services: ApiServices) -> FastAPI:
+def create_app(services: ApiServices, *, described: bool = True) -> FastAPI:
+    """Unless it is ``described`` now, which takes most of a second, the OpenAPI document waits for its first reader."""
     app = _Api(
         title="hascheduler",
         version=__version__,
         description=_DESCRIPTION,
         redirect_slashes=False,
         dependencies=[Depends(OnlyDeclared())],
-        openapi_url=None,  # `_describe` has it ready
+        openapi_url=None,  # `_serve_description` does it
         docs_url=None,  # `docs_page` serves its own, without assets of other hosts
         redoc_url=None,
         # Spans are of jobs; FastAPI's own would be of probes and of its internals too.
@@ -202,15 +205,21 @@ def create_app(services: ApiServices) -> FastAPI:
     app.include_router(docs_page.router)
     app.include_router(health.router)
     app.include_router(health.metrics_router, responses=ANY_PROBLEM)
-    _describe(app)
+    description = _serve_description(app)
+    if described:
+        description()  # it needs no token, and building it blocks the event loop for long
     return app
 
 
-def _describe(app: FastAPI) -> None:
-    """Serve ``/openapi.json``. It is built now: it needs no token, and building it blocks the event loop for long."""
+def _serve_description(app: FastAPI) -> Callable[[], bytes]:
+    """Serve ``/openapi.json``. What it answers is returned: it is made once, and no route may be added after that."""
+
+    @cache
+    def description() -> bytes:
+        return orjson.dumps(app.openapi())
 
     async def openapi() -> Response:
-        return Response(description, media_type="application/json")
+        return Response(description(), media_type="application/json")
 
     app.add_api_route("/openapi.json", openapi, include_in_schema=False)
-    description = orjson.dumps(app.openapi())  # after the last route: a further one would be missing
+    return description

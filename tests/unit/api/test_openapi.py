@@ -9,6 +9,7 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from hascheduler.api import app as application
 from hascheduler.api.jobs.responses import JobResponse, JobSummary
 from hascheduler.api.jobs.why import WhyResponse
 from hascheduler.api.schedules.backfill import BackfillBody, BackfillResponse
@@ -23,7 +24,7 @@ from hascheduler.wire.job import SubmitJobBody
 from hascheduler.wire.lane import LaneBody, LaneResponse
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
 from hascheduler.wire.tenant import TenantBody, TenantResponse
-from tests.unit.api.doubles import the_app
+from tests.unit.api.doubles import World, the_app
 from tests.unit.api.requests import check_problem, create, post
 
 DOCUMENT: dict[str, Any] = orjson.loads(orjson.dumps(the_app().openapi()))  # as it is served
@@ -263,3 +264,22 @@ def test_published_models_keep_their_names() -> None:
     """A model that is renamed in the code gets its published name in `hascheduler.api.app`."""
     assert set(DOCUMENT["components"]["schemas"]) == set(SCHEMAS.split())
     assert all(name.isalpha() for name in SCHEMAS.split())
+
+
+@pytest.mark.parametrize("described", [True, False])
+async def test_the_document_is_ready_before_requests_come_unless_it_is_wanted_later(
+    monkeypatch: pytest.MonkeyPatch, described: bool
+) -> None:
+    made = []
+
+    def make(app: object) -> dict[str, Any]:
+        made.append(app)
+        return {"openapi": "3.1.0"}
+
+    monkeypatch.setattr(application._Api, "openapi", make)
+    app = application.create_app(World().services(), described=described)
+    assert len(made) == described
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        for _ in range(2):
+            assert (await client.get("/openapi.json")).json() == {"openapi": "3.1.0"}
+    assert len(made) == 1

@@ -13,7 +13,7 @@ from hascheduler.client import Refused
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState, last_job_id
 from hascheduler.processor import Handlers, JobContext
-from hascheduler.testing import StillWaiting, VirtualScheduler
+from hascheduler.testing import StillWaiting, VirtualScheduler, cluster
 
 
 @pytest.fixture
@@ -394,3 +394,8 @@ def test_what_plain_functions_return_is_taken_in_the_order_in_which_they_began(s
         scheduler.submit("work", payload, not_before="2030-01-01T00:00:10Z")
     scheduler.drain()
     assert [call.payload for call in scheduler.calls()] == taken == ["first", "second"]
+
+
+def test_the_description_of_the_api_is_not_made_for_those_who_do_not_ask() -> None:
+    """It takes ten times as long as all else that the first scheduler of a process needs."""
+    assert cluster._application.__wrapped__().openapi_schema is None
