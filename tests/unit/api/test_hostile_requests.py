@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from hascheduler.api.routing.body import BODY_BYTES_MAX
+from tests.tiers import spread
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import TICK, check_problem
 
@@ -131,7 +132,9 @@ BODIES: list[tuple[str, str | bytes, int, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "status", "path"), [row[1:] for row in BODIES], ids=[row[0] for row in BODIES])
+@pytest.mark.parametrize(
+    ("body", "status", "path"), [pytest.param(*row[1:], id=row[0]) for row in spread(BODIES, check=48)]
+)
 async def test_a_hostile_schedule_is_refused(
     client: httpx.AsyncClient, world: World, body: str | bytes, status: int, path: str | None
 ) -> None:
@@ -356,7 +359,7 @@ REQUESTS: list[tuple[str, str, Any, int, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize("row", REQUESTS, ids=[f"{row[0]} {row[1][:40]} {row[4]}" for row in REQUESTS])
+@pytest.mark.parametrize("row", spread(REQUESTS, check=94), ids=lambda row: f"{row[0]} {row[1][:40]} {row[4]}")
 async def test_a_hostile_request_is_refused(
     client: httpx.AsyncClient, world: World, row: tuple[str, str, Any, int, str | None]
 ) -> None:

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from hascheduler.api.app import OPEN_PATHS
 from hascheduler.api.middleware.auth import AuthConfig
+from tests.tiers import spread
 from tests.unit.api.doubles import World, the_app
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import Guarded
@@ -122,7 +123,7 @@ async def test_with_tokens_any_name_will_do(app: FastAPI, world: World) -> None:
 # Other sites
 
 
-@pytest.mark.parametrize("required", [False, True], ids=["without tokens", "with a token"])
+@pytest.mark.parametrize("required", spread([False, True], check=1), ids="token required: {}".format)
 @pytest.mark.parametrize(("method", "path"), CHANGES, ids=[f"{method} {path}" for method, path in CHANGES])
 async def test_no_other_site_changes_anything(
     app: FastAPI, world: World, method: str, path: str, required: bool
