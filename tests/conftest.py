@@ -71,8 +71,8 @@ if os.environ.get("TESTS_LOOP") == "uvloop":  # what replicas run on; asyncio's 
         return {"uvloop": uvloop.new_event_loop}
 
 
-@pytest.fixture(autouse=True)
-def logging_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(scope="session", autouse=True)
+def no_logger_is_cached() -> Iterator[None]:
     """A command that runs inside a test configures logging for its process. A logger that it had cached would go on
     with that configuration in all later tests."""
     configure = structlog.configure
@@ -80,7 +80,13 @@ def logging_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def never_caching(**options: Any) -> None:
         configure(**options | {"cache_logger_on_first_use": False})
 
-    monkeypatch.setattr(structlog, "configure", never_caching)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structlog, "configure", never_caching)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def logging_of_its_own(no_logger_is_cached: None) -> Iterator[None]:
     yield
     structlog.reset_defaults()
 

@@ -32,7 +32,7 @@ def simulate(*options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(1_200)
 def test_no_promise_is_broken_whatever_goes_wrong() -> None:
-    run = simulate("--first", "1", "--seeds", str(SEEDS))
+    run = simulate("--first", "1", "--seeds", str(SEEDS))  # seed 0 alone has too little trouble
     assert run.returncode == 0, run.stdout + run.stderr
     figures = re.search(r"(\d+) obligations, (\d+) effects, (\d+) terms", run.stdout)
     assert figures is not None, run.stdout
