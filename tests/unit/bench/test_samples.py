@@ -60,8 +60,12 @@ def sampled(folder: Path, program: str) -> SampledProcess:
     return SampledProcess(folder, process.pid)
 
 
-def test_a_known_burner_is_charged_with_what_it_burns(tmp_path: Path) -> None:
-    burner = sampled(tmp_path / "samples", BURNER)
+@pytest.fixture(scope="module")
+def burner(tmp_path_factory: pytest.TempPathFactory) -> SampledProcess:
+    return sampled(tmp_path_factory.mktemp("burner") / "samples", BURNER)
+
+
+def test_a_known_burner_is_charged_with_what_it_burns(burner: SampledProcess) -> None:
     phase = burner.between(Mark(0, 0), burner.mark())
     coding, own = phase.shares[CODING], phase.shares[OWN]
     assert coding + own > 0.5 * 0.9 / INTERVAL_S
@@ -72,8 +76,7 @@ def test_sampling_does_not_kill_a_process_that_is_ending(tmp_path: Path) -> None
     assert sampled(tmp_path / "samples", LATE).mark().stacks_bytes > 0
 
 
-def test_the_price_of_sampling_is_told(tmp_path: Path) -> None:
-    burner = sampled(tmp_path / "samples", BURNER)
+def test_the_price_of_sampling_is_told(burner: SampledProcess) -> None:
     phase = burner.between(Mark(0, 0), burner.mark())
     assert 0 < phase.cost_s < 0.5 * phase.shares.total() * INTERVAL_S
 

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.tiers import spread
+
 SCRIPT = """
 import logging, structlog
 from hascheduler.cli.output.logs import configure_logging
@@ -31,7 +33,7 @@ def lines(format: str, level: str) -> list[str]:
     return ended.stderr.splitlines()
 
 
-@pytest.mark.parametrize("format", ["json", "auto"])
+@pytest.mark.parametrize("format", spread(["auto", "json"], check=1))
 def test_every_line_is_one_json_object(format: str) -> None:
     said = [json.loads(line) for line in lines(format, "info")]
     assert [line["event"] for line in said] == ["leading", "failed", "heed this"]
@@ -71,7 +73,7 @@ except RuntimeError:
 """
 
 
-@pytest.mark.parametrize("format", ["json", "console"])
+@pytest.mark.parametrize("format", spread(["json", "console"], check=1))
 def test_no_line_tells_a_secret_whatever_it_is_made_of(format: str) -> None:
     script = NASTY.format(format=format)
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
