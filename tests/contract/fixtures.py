@@ -7,6 +7,7 @@ import pytest
 from mongomock.collection import Collection as MockCollection
 from mongomock_motor import AsyncMongoMockClient
 from motor.motor_asyncio import AsyncIOMotorClient
+from pymongo import ReturnDocument
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_database
@@ -93,8 +94,17 @@ async def motor_client(mongodb_uri: str) -> AsyncIterator[Any]:
 class _MockDatabase:
     """mongomock-motor, which knows neither our codec options nor read concerns."""
 
+    codec_options = None
+
     def __init__(self) -> None:
         self._database: Any = AsyncMongoMockClient()["test"]
+
+    async def command(self, command: dict[str, Any], *, codec_options: None) -> dict[str, Any]:
+        """The one that the stores send as it is."""
+        found = await self[command["findAndModify"]].find_one_and_update(
+            command["query"], command["update"], command["fields"], return_document=ReturnDocument.AFTER
+        )
+        return {"value": found}
 
     def __getitem__(self, name: str) -> "_MockCollection":
         return _MockCollection(self._database[name])

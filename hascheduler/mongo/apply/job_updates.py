@@ -20,7 +20,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, Move
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.state_updates import back_to_pending, claimed_fields, source_states, to_terminal
+from hascheduler.mongo.state_updates import BY_ID, back_to_pending, claimed_fields, source_states, to_terminal
 from hascheduler.ports import AttemptOutcome
 
 
@@ -101,10 +101,12 @@ class JobUpdates:
             UpdateMany(
                 {**selected, "state": {"$in": source_states(Move.CANCEL)}},
                 to_terminal(ended, JobState.CANCELLED.value, at_ms, kept_ms=kept_ms),
+                hint=BY_ID,
             ),
             UpdateMany(
                 {**selected, "state": {"$in": source_states(Move.STOP)}, "cancel_requested_at_ms": None},
                 {"$set": {"cancel_requested_at_ms": at_ms}, "$inc": {"rev": 1}},
+                hint=BY_ID,
             ),
         ]
 
@@ -114,17 +116,20 @@ class JobUpdates:
             return UpdateMany(
                 {**selected, "state": {"$in": source_states(Move.CLAIM)}, "attempt": attempt - 1},
                 {"$set": claimed_fields(Dispatch("", attempt, value), at_ms), "$inc": {"rev": 1}},
+                hint=BY_ID,
             )
         if kind is Requeue:
             return UpdateMany(
                 {**selected, "state": {"$in": source_states(Requeue("", attempt, value).move)}, "attempt": attempt},
                 back_to_pending(attempt_end(value), value, at_ms),
+                hint=BY_ID,
             )
         return UpdateMany(
             {**selected, "state": {"$in": source_states(Move.FAIL)}, "attempt": attempt},
             to_terminal(
                 AttemptOutcome(JobState.FAILED, error=value), attempt_end(value), at_ms, kept_ms=self._job_retention_ms
             ),
+            hint=BY_ID,
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pymongo import UpdateMany, UpdateOne
+from pymongo import UpdateMany
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
@@ -64,7 +64,7 @@ class Finishes:
         known = [(finish, self._started_attempts.take(finish.job_id, finish.attempt)) for finish in finishes]
         simple = [(finish, times) for finish, times in known if finish.outcome.state is JobState.SUCCEEDED]
         try:
-            together = len(simple) > 1 and await self._finish_many(simple) == len(simple)
+            together = await self._finish_many(simple) == len(simple) if simple else False
         except InvalidInput:
             together = False  # one of them can't be stored: the single writes show which
         done = {id(finish) for finish, _ in simple} if together else set()
@@ -75,14 +75,16 @@ class Finishes:
         return answers
 
     async def _finish_many(self, finishes: Sequence[tuple[Finish, AttemptTimes | None]]) -> int:
-        writes: list[UpdateMany | UpdateOne] = []
+        # None of them an update of one, which the driver would repeat after a break: for that the server would make one
+        # more write each. Here the caller repeats.
+        writes: list[UpdateMany] = []
         alike: dict[tuple[int, str, AttemptTimes | None], list[Finish]] = defaultdict(list)
         for finish, times in finishes:
             if finish.outcome == _SUCCEEDED:
                 alike[(finish.attempt, finish.processor_id, times)].append(finish)
             else:
                 selected = {**attempt_filter(finish.job_id, finish.attempt, finish.processor_id), **_RUNNING}
-                writes.append(UpdateOne(*self._ending(finish, selected, times, finish.at_ms), hint=BY_ID))
+                writes.append(UpdateMany(*self._ending(finish, selected, times, finish.at_ms), hint=BY_ID))
         for (attempt, processor_id, times), group in alike.items():
             selected = {
                 "_id": {"$in": [finish.job_id for finish in group]},

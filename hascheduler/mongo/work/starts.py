@@ -1,8 +1,9 @@
 """Starts attempts, many in one exchange: dispatched → running, for jobs that this processor still holds.
 
-The jobs are read while the write is under way. Only its holder changes a held job. So if the write matched every
-requested start, the jobs that were read are the jobs that were started; otherwise they are read again after the write,
-and then with a majority, as a deposed primary may still show writes that will be rolled back.
+A lone start is one command, which returns the job that it has started. For several the jobs are read while the write is
+under way. Only its holder changes a held job. So if the write matched every requested start, the jobs that were read
+are the jobs that were started; otherwise they are read again after the write, and then with a majority, as a deposed
+primary may still show writes that will be rolled back.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from typing import Any
 from bson import Int64
 from pymongo import UpdateMany
 
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import decode_definition
@@ -55,6 +56,7 @@ class Starts:
 
     def __init__(self, database: Database, started: StartedAttempts) -> None:
         self._started_attempts = started
+        self._database = database
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         # A majority read may lag behind the message that announced the job to the processor.
         self._newest = self._jobs.with_options(read_concern=LOCAL_READ)
@@ -65,9 +67,7 @@ class Starts:
         # All starts of one exchange have one instant, whatever their callers' clocks said.
         at_ms = max(start.at_ms for start in starts)
         with faults("start the attempts"):
-            # No TaskGroup: it would wrap the error, and leave this task marked as cancelled.
-            reading, writing = _read(self._newest, starts), self._write(starts, at_ms)
-            jobs, matched = _both(await asyncio.gather(reading, writing, return_exceptions=True))
+            jobs, matched = await (self._start_many if len(starts) > 1 else self._start_one)(starts, at_ms)
         held = [start for start in starts if _is_held(jobs.get(start.job_id), start)]
         if matched != len(starts) or len(held) != len(starts):
             with faults("start the attempts again"):
@@ -89,6 +89,38 @@ class Starts:
             return started
         except Exception as error:  # its document can't be read, which must not fail the other starts
             return error
+
+    async def _start_one(self, starts: Sequence[Start], at_ms: WallMs) -> tuple[_Read, int]:
+        [start] = starts
+        states, update = _first_start(at_ms) if start.attempt == 1 else _any_start(at_ms)
+        # Not the driver's method, which repeats the command after a break: for that the server would keep an image of
+        # each job, in two more writes. Here the caller repeats, as after a break of an exchange of many.
+        answer = await self._database.command(
+            {
+                "findAndModify": Collection.JOBS.value,
+                "query": {
+                    "_id": start.job_id,
+                    "attempt": start.attempt,
+                    "processor": start.processor_id,
+                    "state": {"$in": states},
+                },
+                "update": update,
+                "fields": dict.fromkeys(_FIELDS, 1),
+                "new": True,
+                "hint": BY_ID,
+                "writeConcern": MAJORITY.document,
+            },
+            codec_options=self._database.codec_options,
+        )
+        if answer.get("writeConcernError"):
+            raise StoreUnavailable("start the attempts: no majority in time")
+        job = answer["value"]
+        return ({}, 0) if job is None else ({job["_id"]: job}, 1)
+
+    async def _start_many(self, starts: Sequence[Start], at_ms: WallMs) -> tuple[_Read, int]:
+        # No TaskGroup: it would wrap the error, and leave this task marked as cancelled.
+        reading, writing = _read(self._newest, starts), self._write(starts, at_ms)
+        return _both(await asyncio.gather(reading, writing, return_exceptions=True))
 
     async def _write(self, starts: Sequence[Start], at_ms: WallMs, *, again: bool = False) -> int:
         """How many jobs matched. ``again``: running jobs match too, and stay as they are."""

@@ -1,0 +1,129 @@
+"""What a lone job sends to the database, command by command: the table in `docs/explanation/protocol.md`."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+from pymongo import AsyncMongoClient
+from pymongo.monitoring import CommandListener, CommandStartedEvent
+
+from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.mongo.apply.claims import MongoClaimStore
+from hascheduler.mongo.connection import CLIENT_OPTIONS, Database, open_database
+from hascheduler.mongo.jobs import MongoJobStore
+from hascheduler.mongo.journal import MongoJournal
+from hascheduler.mongo.work.store import MongoWorkStore
+from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, StartedJob
+from tests.factories import NOW
+from tests.integration.mongo.examples import RETENTION_MS, job
+
+AT = WallMs(NOW + 1_000)
+
+
+class Commands(CommandListener):
+    """Every command that was sent."""
+
+    def __init__(self) -> None:
+        self._sent: list[tuple[str, Mapping[str, Any]]] = []
+
+    def started(self, event: CommandStartedEvent) -> None:
+        self._sent.append((event.command_name, dict(event.command)))
+
+    def succeeded(self, event: object) -> None: ...
+
+    def failed(self, event: object) -> None: ...
+
+    def taken(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Those since the last call."""
+        sent, self._sent = self._sent, []
+        return sent
+
+
+class Stores:
+    def __init__(self, database: Database) -> None:
+        self.jobs = MongoJobStore(database, RETENTION_MS)
+        self.journal = MongoJournal(database)
+        self.claims = MongoClaimStore(database, RETENTION_MS)
+        self.work = MongoWorkStore(database, RETENTION_MS)
+
+    async def start(self, id: str) -> StartedJob | None:
+        return await self.work.start(id, 1, "p", WallMs(AT + 5))
+
+    async def finish(self, id: str, result: Any = None) -> FinishAnswer:
+        return await self.work.finish(id, 1, "p", AttemptOutcome(JobState.SUCCEEDED, result=result), WallMs(AT + 10))
+
+
+@pytest.fixture
+async def commands() -> Commands:
+    return Commands()
+
+
+@pytest.fixture
+async def stores(database: Database, mongodb_uri: str, commands: Commands) -> AsyncIterator[Stores]:
+    options = {**CLIENT_OPTIONS, "event_listeners": [commands]}
+    async with AsyncMongoClient[dict[str, Any]](mongodb_uri, **options) as client:
+        yield Stores(open_database(client, database.name))
+
+
+async def test_each_step_of_a_lone_job_is_one_command(stores: Stores, commands: Commands) -> None:
+    claim = Dispatch("j", 1, "p")
+    await stores.jobs.submit(job("j"))
+    assert await stores.journal.insert(JournalEntry(JournalHead("s", 1, 1, EntryKind.DECISIONS, "r1", 0), AT, (claim,)))
+    await stores.claims.apply([claim], AT, majority=False)
+    assert await stores.start("j") is not None
+    assert await stores.finish("j") is FinishAnswer.DONE
+    assert [(name, command[name]) for name, command in commands.taken()] == [
+        ("insert", "jobs"),
+        ("insert", "journal"),
+        ("update", "jobs"),
+        ("findAndModify", "jobs"),
+        ("find", "definitions"),  # once in two seconds
+        ("update", "jobs"),
+    ]
+
+
+@pytest.mark.parametrize("result", [None, {"$set": "a result"}])
+async def test_a_start_and_an_end_are_plain_updates_without_a_record_for_a_repeat_by_the_driver(
+    stores: Stores, commands: Commands, result: Any
+) -> None:
+    """A transaction number asks the server for that record, which is one more write, or two."""
+    await stores.jobs.submit(job("j"))
+    await stores.claims.apply([Dispatch("j", 1, "p")], AT, majority=False)
+    commands.taken()
+    assert await stores.start("j") is not None
+    assert await stores.finish("j", result) is FinishAnswer.DONE
+    sent = [command for name, command in commands.taken() if name != "find"]
+    assert not any("txnNumber" in command for command in sent)
+    start, end = sent
+    assert [type(update) for update in (start["update"], *(each["u"] for each in end["updates"]))] == [dict, dict]
+
+
+async def test_a_start_that_waits_for_its_majority_in_vain_has_no_answer(database: Database) -> None:
+    """It may have started; the processor asks again."""
+    await MongoJobStore(database, RETENTION_MS).submit(job("j"))
+    await MongoClaimStore(database, RETENTION_MS).apply([Dispatch("j", 1, "p")], AT, majority=True)
+    cut_off: Any = _WithoutMajority(database)
+    with pytest.raises(StoreUnavailable, match="majority"):
+        await MongoWorkStore(cut_off, RETENTION_MS).start("j", 1, "p", AT)
+    started = await MongoWorkStore(database, RETENTION_MS).start("j", 1, "p", WallMs(AT + 5))
+    assert started is not None
+    assert started.started_at_ms == AT
+
+
+class _WithoutMajority:
+    """A database whose commands are carried out by the primary alone."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.codec_options = database.codec_options
+
+    def __getitem__(self, name: str) -> Any:
+        return self._database[name]
+
+    async def command(self, command: dict[str, Any], **options: Any) -> dict[str, Any]:
+        answer = await self._database.command({**command, "writeConcern": {"w": 1}}, **options)
+        return {**answer, "writeConcernError": {"code": 64, "codeName": "WriteConcernTimeout"}}
