@@ -9,6 +9,7 @@ text that begins with a dollar sign as the name of a field.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch
@@ -36,16 +37,17 @@ class AttemptTimes:
     dispatched_at_ms: int
     started_at_ms: int
 
-    def filter(self) -> dict[str, Any]:
+    def filter(self, expire_at: datetime) -> dict[str, Any]:
         """The conditions, beside those on the attempt, under which a job can be ended without a pipeline.
 
-        A job with an idempotency key has a ``kept_until``, which a plain update can't compare with.
+        A job with an idempotency key has a ``kept_until``. A plain update can't choose the later of the two, so it is
+        for those that ``expire_at`` keeps for long enough.
         """
         return {
             "dispatched_at_ms": self.dispatched_at_ms,
             "started_at_ms": self.started_at_ms,
             "attempts": {"$type": "array"},
-            "kept_until": None,
+            "kept_until": {"$not": {"$gt": expire_at}},
         }
 
 
@@ -126,7 +128,7 @@ def to_terminal(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kep
 def plain_terminal_update(
     end: AttemptOutcome, attempt: tuple[int, str], times: AttemptTimes, at_ms: WallMs, *, kept_ms: int
 ) -> dict[str, Any]:
-    """`to_terminal` without a pipeline, for a job that ``times.filter()`` matches and whose attempt did not fail.
+    """`to_terminal` without a pipeline, for a job that ``times.filter`` matches and whose attempt did not fail.
 
     ``attempt`` is its number and processor. Without a pipeline the server reads no value as the name of a field.
     """
@@ -138,11 +140,16 @@ def plain_terminal_update(
             "result": end.result,
             "error": end.error,
             "finished_at_ms": at_ms,
-            "expire_at": to_datetime(at_ms + kept_ms),
+            "expire_at": expiry(at_ms, kept_ms),
         },
         "$push": {"attempts": {"$each": [record], "$slice": -ATTEMPTS_KEPT_MAX}},
         "$inc": {"rev": 1},
     }
+
+
+def expiry(ended_at_ms: int, kept_ms: int) -> datetime:
+    """When a job is deleted that nothing keeps for longer."""
+    return to_datetime(ended_at_ms + kept_ms)
 
 
 def terminal_fields(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
@@ -155,7 +162,7 @@ def terminal_fields(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *,
         "error": {"$literal": end.error},
         "finished_at_ms": at_ms,
         # A job with an idempotency key holds in ``kept_until`` how long it must be kept at least.
-        "expire_at": {"$max": [to_datetime(at_ms + kept_ms), "$kept_until"]},
+        "expire_at": {"$max": [expiry(at_ms, kept_ms), "$kept_until"]},
         "rev": NEXT_REV,
         **_counted(attempt_outcome),
     }

@@ -23,6 +23,7 @@ from hascheduler.mongo.state_updates import (
     BY_ID,
     AttemptTimes,
     back_to_pending,
+    expiry,
     plain_terminal_update,
     source_states,
     to_terminal,
@@ -103,7 +104,7 @@ class Finishes:
         outcome, kept_ms = finish.outcome, self._job_retention_ms
         if times is None:
             return selected, to_terminal(outcome, outcome.state.value, at_ms, kept_ms=kept_ms)
-        return {**selected, **times.filter()}, plain_terminal_update(
+        return {**selected, **times.filter(expiry(at_ms, kept_ms))}, plain_terminal_update(
             outcome, (finish.attempt, finish.processor_id), times, at_ms, kept_ms=kept_ms
         )
 
@@ -129,6 +130,7 @@ class Finishes:
                         retry_at_ms=outcome.retry_at_ms,
                         traceback=outcome.traceback,
                     ),
+                    hint=BY_ID,
                 )
                 if answer.matched_count:
                     return FinishAnswer.DONE
@@ -137,6 +139,7 @@ class Finishes:
             answer = await self._jobs.update_one(
                 {**held_now, "state": {"$in": source_states(move)}},
                 to_terminal(outcome, outcome.attempt_end, finish.at_ms, kept_ms=self._job_retention_ms),
+                hint=BY_ID,
             )
             if answer.matched_count:
                 return FinishAnswer.DONE

@@ -9,21 +9,30 @@ pipeline.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+from hascheduler.model.instants import from_datetime
 from hascheduler.mongo.state_updates import AttemptTimes
 
 STARTED_ATTEMPTS_MAX = 20_000
 
 
 class StartedAttempts:
-    def __init__(self) -> None:
+    """Of jobs that are deleted ``job_retention_ms`` after their ends; what a key keeps for longer is not remembered."""
+
+    def __init__(self, job_retention_ms: int) -> None:
+        self._job_retention_ms = job_retention_ms
         self._times: dict[tuple[str, int], AttemptTimes] = {}
 
     def remember(self, job: Mapping[str, Any], started_at_ms: int) -> None:
         """``job`` as it was read when its attempt was started."""
-        dispatched_at_ms = job.get("dispatched_at_ms")
-        if isinstance(dispatched_at_ms, int) and job.get("kept_until") is None:
+        dispatched_at_ms, kept_until = job.get("dispatched_at_ms"), job.get("kept_until")
+        expires_at_ms = started_at_ms + self._job_retention_ms
+        is_kept_longer = kept_until is not None and (
+            not isinstance(kept_until, datetime) or from_datetime(kept_until) > expires_at_ms
+        )
+        if isinstance(dispatched_at_ms, int) and not is_kept_longer:
             self._times[(job["_id"], job["attempt"])] = AttemptTimes(dispatched_at_ms, started_at_ms)
             if len(self._times) > STARTED_ATTEMPTS_MAX:
                 del self._times[next(iter(self._times))]

@@ -19,7 +19,7 @@ from hascheduler.model.schema_version import NEWEST_VERSION
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.request_batcher import RequestBatcher
-from hascheduler.mongo.state_updates import back_to_pending, source_states
+from hascheduler.mongo.state_updates import BY_ID, back_to_pending, source_states
 from hascheduler.mongo.work.finishes import ENDS, Finish, Finishes, attempt_filter, ended_attempt_filter
 from hascheduler.mongo.work.started_attempts import StartedAttempts
 from hascheduler.mongo.work.starts import Start, Starts
@@ -42,7 +42,7 @@ class MongoWorkStore:
     def __init__(self, database: Database, job_retention_ms: int) -> None:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._processors = database[Collection.PROCESSORS.value].with_options(write_concern=MAJORITY)
-        started = StartedAttempts()
+        started = StartedAttempts(job_retention_ms)
         self._starts = RequestBatcher(Starts(database, started).carry_out, "start attempts")
         self._finishes = RequestBatcher(
             Finishes(database, job_retention_ms, started).carry_out, "finish attempts", pause_s=_FINISHES_PAUSE_S
@@ -100,6 +100,7 @@ class MongoWorkStore:
             answer = await self._jobs.update_one(
                 {**attempt_filter(job_id, attempt, processor_id), "state": {"$in": source_states(Move.GIVE_BACK)}},
                 back_to_pending(end, reason, at_ms),
+                hint=BY_ID,
             )
             if answer.matched_count:
                 return True

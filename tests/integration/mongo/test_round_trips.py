@@ -9,7 +9,7 @@ from pymongo.monitoring import CommandListener, CommandStartedEvent
 
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import WallMs
+from hascheduler.model.instants import WallMs, from_datetime
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.mongo.apply.claims import MongoClaimStore
@@ -22,6 +22,7 @@ from tests.factories import NOW
 from tests.integration.mongo.examples import RETENTION_MS, job
 
 AT = WallMs(NOW + 1_000)
+_LONGER_THAN_KEYS_MS = 7 * 24 * 3_600_000
 
 
 class Commands(CommandListener):
@@ -48,7 +49,7 @@ class Stores:
         self.jobs = MongoJobStore(database, RETENTION_MS)
         self.journal = MongoJournal(database)
         self.claims = MongoClaimStore(database, RETENTION_MS)
-        self.work = MongoWorkStore(database, RETENTION_MS)
+        self.work = MongoWorkStore(database, _LONGER_THAN_KEYS_MS)
 
     async def start(self, id: str) -> StartedJob | None:
         return await self.work.start(id, 1, "p", WallMs(AT + 5))
@@ -86,12 +87,13 @@ async def test_each_step_of_a_lone_job_is_one_command(stores: Stores, commands: 
     ]
 
 
+@pytest.mark.parametrize("key", [None, "key"])
 @pytest.mark.parametrize("result", [None, {"$set": "a result"}])
 async def test_a_start_and_an_end_are_plain_updates_without_a_record_for_a_repeat_by_the_driver(
-    stores: Stores, commands: Commands, result: Any
+    stores: Stores, commands: Commands, result: Any, key: str | None
 ) -> None:
     """A transaction number asks the server for that record, which is one more write, or two."""
-    await stores.jobs.submit(job("j"))
+    await stores.jobs.submit(job("j", idempotency_key=key, submitted_at_ms=NOW))
     await stores.claims.apply([Dispatch("j", 1, "p")], AT, majority=False)
     commands.taken()
     assert await stores.start("j") is not None
@@ -100,6 +102,9 @@ async def test_a_start_and_an_end_are_plain_updates_without_a_record_for_a_repea
     assert not any("txnNumber" in command for command in sent)
     start, end = sent
     assert [type(update) for update in (start["update"], *(each["u"] for each in end["updates"]))] == [dict, dict]
+    stored: Any = await stores.jobs.get("j")
+    assert from_datetime(stored["expire_at"]) == AT + 10 + _LONGER_THAN_KEYS_MS
+    assert ("kept_until" in stored) is (key is not None)
 
 
 async def test_a_start_that_waits_for_its_majority_in_vain_has_no_answer(database: Database) -> None:
