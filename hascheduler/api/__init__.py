@@ -3,7 +3,7 @@
 ::
 
     http ──► middleware ──────────────────────────────────────► routing ─────────────► jobs, schedules, work,
-    connection  metrics ► timeouts ► audit ► cross_site ► auth ► pools    body ► field_types     resources, ops
+    connection  metrics ► timeouts ► audit ► cross_site ► auth ► pools    short_path, or body    resources, ops
                                                                              │                      │
              ◄───────────────────── problem+json ◄───────── error_handlers ◄─┘     ports ◄ admission ◄┘
 
@@ -12,7 +12,7 @@ room            what is in it
 ==============  =======================================================================================
 `http`          sockets, connections and their limits, strict JSON, problem+json
 `middleware`    what every request passes: metrics, time limit, audit, browsers, tokens, shares
-`routing`       what every route is made of: bodies, field types, pages, revisions, error handlers
+`routing`       what every route is made of: the short path, bodies, pages, revisions, error handlers
 `admission`     how much may be let in: jobs, schedules, workers
 `resources`     ``/v1/definitions``, ``lanes``, ``calendars``, ``tenants``, ``tokens``, ``audit``
 `jobs`          ``/v1/jobs``

@@ -10,16 +10,12 @@ from fastapi import Depends, FastAPI, Response
 from hascheduler import __version__
 from hascheduler.api.http.problems import ANY_PROBLEM, MEDIA_TYPE
 from hascheduler.api.jobs import batch, changes, read, submit
-from hascheduler.api.middleware.audit import AuditMiddleware
-from hascheduler.api.middleware.auth import AuthMiddleware
-from hascheduler.api.middleware.cross_site import CrossSiteMiddleware
-from hascheduler.api.middleware.metrics import MetricsMiddleware
-from hascheduler.api.middleware.pools import ConcurrencyMiddleware
-from hascheduler.api.middleware.timeouts import TimeoutMiddleware
+from hascheduler.api.middleware.request import RequestMiddleware
 from hascheduler.api.ops import cluster, docs_page, events, failovers, health, pause_all, processors, recording
 from hascheduler.api.resources import audit_log, calendars, definitions, lanes, tenants, tokens
 from hascheduler.api.routing import error_handlers
 from hascheduler.api.routing.body import MERGE_PATCH
+from hascheduler.api.routing.short_path import ShortPath, ShortRoute
 from hascheduler.api.routing.undeclared import OnlyDeclared
 from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, trigger_now, verdicts
 from hascheduler.api.schedules import routes as schedules
@@ -93,6 +89,15 @@ _ROUTERS = (
     tokens.whoami_router,
     audit_log.router,
 )
+_LOADED = (
+    (submit.router, "submit_job"),
+    (read.router, "get_job"),
+    (work.router, "start_attempt"),
+    (work.router, "beat"),
+    (work.router, "finish_attempt"),
+)
+"""The routes that are asked for each job. A batch is one request for many jobs: there the path hardly counts."""
+_PREFIX = "/v1"
 _SCHEMAS = "#/components/schemas/"
 _PROBLEM = {"$ref": f"{_SCHEMAS}ProblemDetails"}
 _PUBLISHED_NAMES = {
@@ -176,8 +181,9 @@ def _with_published_references(value: Any) -> Any:
             return value
 
 
-def create_app(services: ApiServices, *, described: bool = True) -> FastAPI:
-    """Unless it is ``described`` now, which takes most of a second, the OpenAPI document waits for its first reader."""
+def create_app(services: ApiServices, *, described: bool = True, short_path: bool = True) -> FastAPI:
+    """Unless it is ``described`` now, which takes most of a second, the OpenAPI document waits for its first reader.
+    Without ``short_path`` FastAPI answers everything; the answers are the same."""
     app = _Api(
         title="hascheduler",
         version=__version__,
@@ -193,15 +199,12 @@ def create_app(services: ApiServices, *, described: bool = True) -> FastAPI:
     )
     app.state.services = services
     # The last one added is the outermost.
-    app.add_middleware(ConcurrencyMiddleware)
-    app.add_middleware(AuthMiddleware, open_paths=OPEN_PATHS)
-    app.add_middleware(CrossSiteMiddleware, public_page=docs_page.DOCS_PATH)
-    app.add_middleware(AuditMiddleware)
-    app.add_middleware(TimeoutMiddleware)
-    app.add_middleware(MetricsMiddleware)
+    if short_path:
+        app.add_middleware(ShortPath, routes=[ShortRoute(router, _PREFIX, name) for router, name in _LOADED])
+    app.add_middleware(RequestMiddleware, open_paths=OPEN_PATHS, public_page=docs_page.DOCS_PATH)
     error_handlers.install(app)
     for router in _ROUTERS:
-        app.include_router(router, prefix="/v1", responses=ANY_PROBLEM)
+        app.include_router(router, prefix=_PREFIX, responses=ANY_PROBLEM)
     app.include_router(docs_page.router)
     app.include_router(health.router)
     app.include_router(health.metrics_router, responses=ANY_PROBLEM)

@@ -1,9 +1,6 @@
 """What the API counts of its requests."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
-from time import perf_counter
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -27,16 +24,6 @@ class Cut(Enum):
 
     GAVE_WAY = "gave_way"
     SLOW_READER = "slow_reader"
-
-
-class HttpRequest:
-    """One request under way; who answers it fills in what is known by then."""
-
-    __slots__ = ("route", "status")
-
-    def __init__(self) -> None:
-        self.route: str | None = None
-        self.status: int | None = None
 
 
 class HttpMetrics:
@@ -93,17 +80,13 @@ class HttpMetrics:
         for cut in Cut:
             self._cuts.labels(cut.value)
 
-    @contextmanager
-    def request(self, method: str) -> Iterator[HttpRequest]:
-        """Measures the block as one request."""
-        asked, began = HttpRequest(), perf_counter()
-        try:
-            yield asked
-        finally:
-            known = method if method in _METHODS else "other"
-            route = asked.route or NO_ROUTE
-            self._requests.labels(known, route, str(asked.status or _NO_ANSWER)).inc()
-            self._seconds.labels(known, route).observe(perf_counter() - began)
+    def answered(self, method: str, route: str | None, status: int | None, seconds: float) -> None:
+        """One request, from its head to the end of its answer. ``route`` is a pattern; None: it came to no route.
+        ``status`` is None where it was left without an answer."""
+        known = method if method in _METHODS else "other"
+        pattern = route or NO_ROUTE
+        self._requests.labels(known, pattern, str(status or _NO_ANSWER)).inc()
+        self._seconds.labels(known, pattern).observe(seconds)
 
     def refused(self, reason: str) -> None:
         """Admission said no, for one of `REASONS`."""

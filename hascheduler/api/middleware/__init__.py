@@ -4,6 +4,6 @@
 
     metrics ─► timeouts ─► audit ─► cross_site ─► auth ─► pools ─► route
 
-The order matters: every refusal is counted and audited, a forged request of a browser is refused before it learns
-anything about tokens, and a request is charged to its caller as soon as `auth` has identified that one.
+`request` goes through these steps, in one frame, and says why they come in this order; the other modules are what each
+step judges by.
 """

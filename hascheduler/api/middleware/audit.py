@@ -2,16 +2,15 @@
 
 ::
 
-    request ─► AuditMiddleware ─► log line, at once
-                     │
-                     └─► AuditWriter: a bounded queue ─► its task ─► the store, in groups
+    request ─► record ─► log line, at once
+                 │
+                 └─► AuditWriter: a bounded queue ─► its task ─► the store, in groups
 
 The log line is there even where the process dies before the next write to the database. A full queue drops records,
 counts them and logs that: the audit log must never hold a request up. No party can fill it: see
 `hascheduler.api.middleware.audit_writer`.
 """
 
-import asyncio
 import re
 from dataclasses import dataclass
 from secrets import token_hex
@@ -20,12 +19,11 @@ from urllib.parse import unquote
 
 import structlog
 from fastapi import Depends, Request
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import Scope
 
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import ANONYMOUS, Caller
-from hascheduler.api.middleware.metrics import pattern_of
 from hascheduler.ports import AuditRecord
 
 
@@ -67,48 +65,31 @@ _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _RECORDED = "/v1/"
 _UNRECORDED = "/v1/work/"
 """What processors do is recorded in the jobs."""
+PATTERN = "route_pattern"
+"""The key of a scope under which the short path says which pattern the path matched."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HTTP_REFUSED = 400
-_DEFECT = 500
-_CUT_OFF = 503
+DEFECT = 500
+CUT_OFF = 503
 """Cancelled: it took too long, or the client is gone; whether it was carried out is unknown."""
 
 
-class AuditMiddleware:
-    """Records every change, also one that `AuthMiddleware` refuses. Every answer has the id of its request in
-    ``X-Request-Id``."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request_id = _request_id(Headers(scope=scope))
-        status: int | None = None
-        location: str | None = None
-
-        async def watched_send(message: Message) -> None:
-            nonlocal status, location
-            if message["type"] == "http.response.start":
-                status = int(message["status"])
-                headers = MutableHeaders(scope=message)
-                location = headers.get("location")
-                headers["X-Request-Id"] = request_id
-            await send(message)
-
-        try:
-            await self._app(scope, receive, watched_send)
-        except asyncio.CancelledError:
-            status = status or _CUT_OFF
-            raise
-        finally:
-            if _is_recorded(scope):
-                _record(scope, status or _DEFECT, location, request_id)
+def pattern_of(scope: Scope) -> str | None:
+    """The whole pattern that the path matched, never the path: paths hold names and ids. The route object may hold only
+    the part that its router adds."""
+    known: str | None = scope.get(PATTERN)
+    if known is not None:
+        return known
+    route = scope.get("route")
+    if not isinstance(route, Route):
+        return None
+    end = route.path_format.format_map(scope.get("path_params") or {})
+    path: str = scope["path"]
+    return path[: -len(end)] + route.path_format if end and path.endswith(end) else route.path_format
 
 
-def _is_recorded(scope: Scope) -> bool:
+def is_recorded(scope: Scope) -> bool:
+    """Whether the request is a change, or would have been one."""
     path = scope["path"]
     if scope["method"] not in _METHODS or not path.startswith(_RECORDED) or path.startswith(_UNRECORDED):
         return False
@@ -116,7 +97,9 @@ def _is_recorded(scope: Scope) -> bool:
     return note is None or not note.unaudited
 
 
-def _record(scope: Scope, status: int, location: str | None, request_id: str) -> None:
+def record(scope: Scope, status: int | None, location: str | None, request_id: str) -> None:
+    """Record a request that `is_recorded`; ``status`` is None where it has broken."""
+    status = DEFECT if status is None else status
     services = scope["app"].state.services
     writer: AuditWriter = services.audit_writer
     caller = _caller_of(scope)
@@ -124,7 +107,7 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
     if caller is None:
         services.metrics.left_out_of_audit("stranger")
         left_out = writer.budget.unidentified(now)
-    elif _HTTP_REFUSED <= status < _DEFECT:
+    elif _HTTP_REFUSED <= status < DEFECT:
         left_out = writer.budget.refusal(caller.id or caller.name, now)
     else:
         left_out = 0
@@ -133,7 +116,7 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
             services.metrics.left_out_of_audit("refusal")
         return
     client, note = scope.get("client"), _note_of(scope)
-    record = AuditRecord(
+    entry = AuditRecord(
         id=writer.next_id(),
         at_ms=services.clock.wall_ms(),
         who=ANONYMOUS.name if caller is None else caller.name,
@@ -152,20 +135,20 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
     )
     log.info(
         "audit",
-        who=record.who,
-        token=record.token_id,
-        role=record.role,
-        tenant=record.tenant,
-        address=record.address,
-        method=record.method,
-        path=record.path,
-        target=record.target,
-        status=record.status,
-        request=record.request_id,
+        who=entry.who,
+        token=entry.token_id,
+        role=entry.role,
+        tenant=entry.tenant,
+        address=entry.address,
+        method=entry.method,
+        path=entry.path,
+        target=entry.target,
+        status=entry.status,
+        request=entry.request_id,
         **({"left_out": left_out} if left_out else {}),
-        **({} if record.because is None else {"because": record.because}),
+        **({} if entry.because is None else {"because": entry.because}),
     )
-    if caller is not None and not writer.add(record):
+    if caller is not None and not writer.add(entry):
         services.metrics.left_out_of_audit("queue")
 
 
@@ -191,10 +174,13 @@ def _note_of(scope: Scope) -> AuditNote | None:
     return note if isinstance(note, AuditNote) else None
 
 
-def _request_id(headers: Headers) -> str:
+def request_id_of(scope: Scope) -> str:
     """The caller's own id, where it is fit for a log; else a new one."""
-    given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else token_hex(8)
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            given: str = value.decode("latin-1")
+            return given if _REQUEST_ID.fullmatch(given) else token_hex(8)
+    return token_hex(8)
 
 
 def _printable(text: str) -> str:

@@ -1,6 +1,6 @@
 """Authentication, before a byte of the body is read, and authorization: each route names what it requires.
 
-`AuthMiddleware` lets no request through whose token is missing or wrong. 401 tells a stranger only what strangers
+`identified` lets no request through whose token is missing or wrong. 401 tells a stranger only what strangers
 know; only the holder of an expired token learns that it has expired. A replica whose mirror is not complete and fresh
 knows neither new tokens nor revoked ones, and answers 503. A route then takes one of the callers below; a caller
 without the power gets 403.
@@ -24,7 +24,6 @@ and schedules; other tenants' are invisible to it. Where no tokens are required 
 an admin of all tenants.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from hmac import compare_digest
 from http import HTTPStatus
@@ -33,15 +32,14 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.openapi.models import HTTPBearer as BearerModel
 from fastapi.security.base import SecurityBase
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
-from hascheduler.api.http.problems import FieldError, Path, ProblemError, problem
+from hascheduler.api.http.problems import FieldError, Path, ProblemError
 from hascheduler.model.instants import WallMs
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.token import ALL_TENANTS, POWERS, SECRET, Power, Role, digest_of
-from hascheduler.ports import ClusterView
+from hascheduler.ports import Clock, ClusterView
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ ANONYMOUS = Caller(Role.ADMIN, ALL_TENANTS, "anonymous")
 
 
 class _Bearer(SecurityBase):
-    """For OpenAPI; gives the caller that `AuthMiddleware` has identified."""
+    """For OpenAPI; gives the caller that `identified` has found."""
 
     def __init__(self) -> None:
         self.model = BearerModel(
@@ -168,28 +166,10 @@ class AuthConfig:
     any_address: bool = False
 
 
-class AuthMiddleware:
-    """Sets ``request.state.caller``, or answers 401 or 503; requests to ``open_paths`` need no caller."""
-
-    def __init__(self, app: ASGIApp, open_paths: Collection[str]) -> None:
-        self._app = app
-        self._open_paths = open_paths
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in self._open_paths:
-            services = scope["app"].state.services
-            try:
-                caller = _identified(Headers(scope=scope), services.auth, services.view, services.clock.wall_ms())
-            except ProblemError as refusal:
-                answer = problem(refusal.status_code, refusal.kind, refusal.detail, headers=refusal.headers)
-                await answer(scope, receive, send)
-                return
-            scope.setdefault("state", {})["caller"] = caller
-        await self._app(scope, receive, send)
-
-
-def _identified(headers: Headers, config: AuthConfig, view: ClusterView, now: WallMs) -> Caller:
-    given = headers.getlist("authorization")
+def identified(scope: Scope, config: AuthConfig, view: ClusterView, clock: Clock) -> Caller:
+    """The caller of a request; without waiting, so that no request holds anything before it is charged to its caller.
+    `ProblemError` 401 or 503."""
+    given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
     if not given:
         if config.required:
             raise _unknown(_HOW_TO_SHOW_ONE, error=None)
@@ -213,7 +193,7 @@ def _identified(headers: Headers, config: AuthConfig, view: ClusterView, now: Wa
     token = view.token(digest)
     if token is None:
         raise _unknown("the token is unknown")
-    if token.has_expired(now):
+    if token.has_expired(clock.wall_ms()):
         raise _unknown("the token has expired")
     return Caller(token.role, token.tenant, token.name, token.id, token.expires_at_ms)
 

@@ -24,8 +24,7 @@ from http import HTTPStatus
 from ipaddress import IPv4Address, ip_address
 
 from fastapi import Response
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from hascheduler.api.http.problems import problem
 from hascheduler.api.middleware.auth import AuthConfig
@@ -37,36 +36,21 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 """``none``: the user opened it, by typing the address or from a bookmark."""
 _PORTS = {"http": 80, "https": 443}
-_BROWSER_HEADERS = (b"host", b"origin", b"sec-fetch-site")
 
 
-class CrossSiteMiddleware:
-    """It comes before `AuthMiddleware`, so that a refusal reveals nothing about tokens."""
-
-    def __init__(self, app: ASGIApp, public_page: str) -> None:
-        self._app = app
-        self._public_page = public_page
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def unsniffed_send(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["X-Content-Type-Options"] = "nosniff"
-            await send(message)
-
-        answer = _refusal(scope, scope["app"].state.services.auth, self._public_page)
-        await (answer or self._app)(scope, receive, unsniffed_send)
-
-
-def _refusal(scope: Scope, config: AuthConfig, public_page: str) -> Response | None:
-    values: dict[bytes, list[str]] = {name: [] for name in _BROWSER_HEADERS}
+def refusal_of(scope: Scope, config: AuthConfig, public_page: str) -> Response | None:
+    """None where the request may go on. It comes before `hascheduler.api.middleware.auth`, so that a refusal reveals
+    nothing about tokens."""
+    hosts: list[str] = []
+    origins: list[str] = []
+    sites: list[str] = []
     for name, value in scope["headers"]:
-        if name in values:
-            values[name].append(value.decode("latin-1").lower())
-    hosts, origins, sites = (values[name] for name in _BROWSER_HEADERS)
+        if name == b"host":
+            hosts.append(value.decode("latin-1").lower())
+        elif name == b"origin":
+            origins.append(value.decode("latin-1").lower())
+        elif name == b"sec-fetch-site":
+            sites.append(value.decode("latin-1").lower())
     # No browser leaves Host out.
     if hosts and not config.required and not (len(hosts) == 1 and _is_ours(hosts[0], config)):
         return _misdirected(", ".join(hosts))

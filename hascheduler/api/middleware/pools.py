@@ -26,7 +26,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from fastapi import Response
+from starlette.types import Scope
 
 from hascheduler.api.http.connection import connection_of
 from hascheduler.api.http.problems import ProblemError, problem
@@ -40,7 +41,6 @@ from hascheduler.api.http.shares import (
     address_party,
     token_party,
 )
-from hascheduler.api.middleware.audit import AuditNote
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.model.token import Role
 from hascheduler.telemetry.metrics_http import HttpMetrics
@@ -88,7 +88,7 @@ class Pools:
 
 
 def pool_request_of(scope: Scope) -> PoolRequest:
-    """The parties to which a request is charged that `AuthMiddleware` has let through."""
+    """The parties to which a request is charged that `hascheduler.api.middleware.auth` has let through."""
     caller = scope.get("state", {}).get("caller")
     client = scope.get("client")
     address = address_party(client[0] if client else "")
@@ -115,12 +115,10 @@ def take(pool: Pool, scope: Scope, units: int = 1) -> Slot:
     return outcome
 
 
-@contextmanager
-def in_flight(slot: Slot, scope: Scope) -> Iterator[None]:
-    """The request holds ``slot`` until its answer, or until it is held open."""
+def in_flight(slot: Slot, scope: Scope) -> Slot:
+    """``slot``, which the request holds until its answer, or until it is held open."""
     scope.setdefault("state", {})[_SLOT] = slot
-    with slot:
-        yield
+    return slot
 
 
 @contextmanager
@@ -148,34 +146,16 @@ def problem_of(refused: PoolRefusal) -> ProblemError:
 _CLOSE_CONNECTION = {"Connection": "close"}
 
 
-class ConcurrencyMiddleware:
-    """Charges each request in flight to its caller: 429 or 503 where the share or the pool is used up.
-
-    `AuthMiddleware` identifies the caller without waiting, so no request holds anything before it is charged. Refusals
-    here are counted but leave no audit record: they change nothing, and a flood of them must write nothing.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in UNCOUNTED:
-            await self._app(scope, receive, send)
-            return
-        outcome = _admitted(scope)
-        if isinstance(outcome, PoolRefusal):
-            scope.setdefault("state", {})["audit_note"] = AuditNote(unaudited=True)
-            refused = problem_of(outcome)
-            # The rest of the body will not be read.
-            headers = {**(refused.headers or {}), **_CLOSE_CONNECTION}
-            answer = problem(refused.status_code, refused.kind, refused.detail, headers=headers)
-            await answer(scope, receive, send)
-            return
-        with in_flight(outcome, scope):
-            await self._app(scope, receive, send)
+def answer_to(refusal: PoolRefusal) -> Response:
+    """For a request that holds no place in flight."""
+    refused = problem_of(refusal)
+    # The rest of the body will not be read.
+    headers = {**(refused.headers or {}), **_CLOSE_CONNECTION}
+    return problem(refused.status_code, refused.kind, refused.detail, headers=headers)
 
 
-def _admitted(scope: Scope) -> Slot | PoolRefusal:
+def admitted(scope: Scope) -> Slot | PoolRefusal:
+    """The place in flight of a request, charged to its caller: 429 or 503 where the share or the pool is used up."""
     services = scope["app"].state.services
     pools: Pools = services.pools
     connection = connection_of(scope)

@@ -3,8 +3,10 @@
 `JsonRoute` is the route class of every route with a body; FastAPI goes on with the value, so that models and the
 OpenAPI document work as usual. A body costs nothing until its sender is known to have the power to send it::
 
-    caller ──────► power ─────► type, declared size ─► bytes ───────► values ────► fields
-    AuthMiddleware  RequiredPower                      receive_body   in slices    the models
+    caller ────► power ─────► type, declared size ─► bytes ───────► values ────► fields
+    identified   RequiredPower                       receive_body   in slices    the models
+
+Small bodies of the routes that carry the load go `hascheduler.api.routing.short_path`, with the same limits.
 """
 
 from collections.abc import Callable, Coroutine, Iterator
@@ -73,7 +75,7 @@ class JsonRoute(APIRoute):
 
     @cached_property
     def _required_powers(self) -> tuple[RequiredPower, ...]:
-        return tuple(_required_powers(self.dependant))
+        return tuple(required_powers(self.dependant))
 
     @property
     def _may_be_empty(self) -> bool:
@@ -113,8 +115,14 @@ class _JsonRequest(Request):
         """The first byte: FastAPI asks only whether there is a body, and would keep all of it until the answer."""
         if not hasattr(self, "_read"):
             is_absent = self._may_be_empty and _declares_nothing(self)
-            self._read = b"" if is_absent else await _bounded(self, self._bytes_max)
+            self._read = b"" if is_absent else await self._received()
         return self._read[:1]
+
+    async def _received(self) -> bytes:
+        try:
+            return await receive_bounded(self.receive, self._bytes_max)
+        except BodyInterrupted:
+            raise ClientDisconnect from None
 
     async def json(self) -> Any:
         await self.body()
@@ -135,11 +143,12 @@ class _JsonRequest(Request):
         return reader.value
 
 
-def _required_powers(dependant: Dependant) -> Iterator[RequiredPower]:
+def required_powers(dependant: Dependant) -> Iterator[RequiredPower]:
+    """Those that a route with these dependencies demands of its caller."""
     if isinstance(dependant.call, RequiredPower):
         yield dependant.call
     for each in dependant.dependencies:
-        yield from _required_powers(each)
+        yield from required_powers(each)
 
 
 def _declares_nothing(request: Request) -> bool:
@@ -177,9 +186,10 @@ def _require_small(request: Request, bytes_max: int) -> None:
         raise _too_large(bytes_max)
 
 
-async def _bounded(request: Request, bytes_max: int) -> bytes:
+async def receive_bounded(receive: Receive, bytes_max: int) -> bytes:
+    """The body of a request; `ProblemError` where it is too large, too slow or empty, and `BodyInterrupted`."""
     try:
-        body = await receive_body(request.receive, bytes_max, _BODY_PATIENCE_S)
+        body = await receive_body(receive, bytes_max, _BODY_PATIENCE_S)
     except BodyTooLarge:
         raise _too_large(bytes_max) from None
     except TimeoutError:
@@ -189,8 +199,6 @@ async def _bounded(request: Request, bytes_max: int) -> bytes:
             f"the body came too slowly: at least {BYTES_PER_S_MIN} bytes a second, and {_BODY_PATIENCE_S} s in all",
             headers=_CLOSE,
         ) from None
-    except BodyInterrupted:
-        raise ClientDisconnect from None
     if not body:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "malformed-json", "the body is empty; expected a JSON object")
     return body

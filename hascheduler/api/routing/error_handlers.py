@@ -4,7 +4,7 @@ The caller's errors are 4xx and say what would be right. Failures of the databas
 Retry-After. Defects are 500, without details, and logged.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -41,11 +41,16 @@ class InvalidBody(RequestValidationError):
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(StarletteHTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _validation)
-    app.add_exception_handler(CallerError, _caller)
-    app.add_exception_handler(WorldError, _world)
-    app.add_exception_handler(UnreadableDocument, _unreadable)
+    for kind, handler in _HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+
+
+async def answer_to(request: Request, error: Exception) -> Response | None:
+    """As FastAPI answers what `install` has given it; None for a defect."""
+    for kind in type(error).__mro__:
+        if kind in _HANDLERS:
+            return await _HANDLERS[kind](request, error)
+    return None
 
 
 async def _http(request: Request, error: Exception) -> Response:
@@ -127,3 +132,12 @@ async def _world(request: Request, error: Exception) -> Response:
 
 async def _unreadable(request: Request, error: Exception) -> Response:
     return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-document", str(error))
+
+
+_HANDLERS: Mapping[type, Callable[[Request, Exception], Awaitable[Response]]] = {
+    StarletteHTTPException: _http,
+    RequestValidationError: _validation,
+    CallerError: _caller,
+    WorldError: _world,
+    UnreadableDocument: _unreadable,
+}

@@ -10,12 +10,11 @@ import httpx
 import pytest
 import structlog
 from fastapi import FastAPI
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.middleware import audit_writer
-from hascheduler.api.middleware.audit import AuditMiddleware
 from hascheduler.api.middleware.audit_writer import AuditWriter
-from hascheduler.api.middleware.auth import ANONYMOUS
+from hascheduler.api.middleware.request import RequestMiddleware
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.ports import AuditRecord
@@ -194,6 +193,7 @@ async def test_a_path_that_is_hostile_is_shortened_and_printable(client: httpx.A
 
 async def test_what_was_cut_off_and_what_broke_are_recorded(world: World) -> None:
     reached = asyncio.Event()
+    answered: list[Message] = []
 
     async def held(scope: Scope, receive: Receive, send: Send) -> None:
         reached.set()
@@ -202,15 +202,17 @@ async def test_what_was_cut_off_and_what_broke_are_recorded(world: World) -> Non
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
         raise RuntimeError
 
+    async def keep(message: Message) -> None:
+        answered.append(message)
+
     app = FastAPI()
     app.state.services = world.services()
     scope = {"type": "http", "method": "POST", "path": "/v1/jobs", "headers": [], "app": app}
-    scope["state"] = {"caller": ANONYMOUS}
-    cut = asyncio.create_task(AuditMiddleware(held)(dict(scope), refusing, refusing))
+    cut = asyncio.create_task(RequestMiddleware(held, (), "")(dict(scope), refusing, refusing))
     await reached.wait()
     await ended(cut)
-    with pytest.raises(RuntimeError):
-        await AuditMiddleware(broken)(dict(scope), refusing, refusing)
+    await RequestMiddleware(broken, (), "")(dict(scope), refusing, keep)
+    assert [message.get("status") for message in answered] == [500, None]
     await world.audit_writer.flush()
     assert [document["status"] for document in world.everything()["audit"]] == [503, 500]
 

@@ -1,0 +1,153 @@
+"""What every request passes, in one frame: a frame for each step would cost more than the steps.
+
+::
+
+    metrics ─► time limit ─► audit ─► cross_site ─► auth ─► pools ─► short path or FastAPI
+
+The order matters: every refusal is counted and audited, a forged request of a browser is refused before it learns
+anything about tokens, and a request is charged to its caller as soon as `hascheduler.api.middleware.auth` has
+identified that one. Each step is a function of its own module, which says what it judges by.
+
+What must hold: no exception leaves the application. Where no answer has begun, one is sent: 503 after the time limit,
+500 for a defect. Half an answer can't be withdrawn, so its connection is cut.
+"""
+
+import asyncio
+from collections.abc import Collection
+from http import HTTPStatus
+from time import perf_counter
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hascheduler.api.http.connection import connection_of
+from hascheduler.api.http.problems import ProblemError, problem
+from hascheduler.api.http.shares import PoolRefusal
+from hascheduler.api.middleware.audit import CUT_OFF, AuditNote, is_recorded, pattern_of, record, request_id_of
+from hascheduler.api.middleware.auth import identified
+from hascheduler.api.middleware.cross_site import refusal_of
+from hascheduler.api.middleware.pools import UNCOUNTED, admitted, answer_to, in_flight
+from hascheduler.api.middleware.timeouts import time_limit_s
+
+log = structlog.get_logger(__name__)
+
+_OF_ANSWERS = (b"x-content-type-options", b"x-request-id")
+
+
+class _Answer:
+    """Sends the answer to one request; what is known of it by now."""
+
+    __slots__ = ("_send", "location", "request_id", "status")
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self.request_id = request_id
+        self.status: int | None = None
+        self.location: str | None = None
+
+    async def send(self, message: Message) -> None:
+        """Every answer has the id of its request, and browsers may not guess another type than the stated one."""
+        if message["type"] == "http.response.start":
+            self.status = int(message["status"])
+            headers: list[tuple[bytes, bytes]] = []
+            for each in message["headers"]:
+                if each[0] == b"location" and self.location is None:
+                    self.location = each[1].decode("latin-1")
+                if each[0] not in _OF_ANSWERS:
+                    headers.append(each)
+            headers.append((b"x-content-type-options", b"nosniff"))
+            headers.append((b"x-request-id", self.request_id.encode()))
+            message["headers"] = headers
+        await self._send(message)
+
+
+class RequestMiddleware:
+    """The outermost of the application. Requests to ``open_paths`` need no caller, and ``public_page`` is for pages of
+    other sites too."""
+
+    def __init__(self, app: ASGIApp, open_paths: Collection[str], public_page: str) -> None:
+        self._app = app
+        self._open_paths = open_paths
+        self._public_page = public_page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began_s = perf_counter()
+        answer = _Answer(send, request_id_of(scope))
+        status: int | None = None
+        try:
+            if scope["path"] in UNCOUNTED:
+                await self._recorded(scope, receive, answer)
+            else:
+                status = await self._within_time(scope, receive, send, answer)
+        finally:
+            status = answer.status if status is None else status
+            scope["app"].state.services.metrics.answered(
+                scope["method"], pattern_of(scope), status, perf_counter() - began_s
+            )
+
+    async def _within_time(self, scope: Scope, receive: Receive, send: Send, answer: _Answer) -> int | None:
+        """The status of the answer that had to be sent instead of the application's; None where its own went out."""
+        limit_s = time_limit_s(scope)
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._recorded(scope, receive, answer)
+        except TimeoutError:
+            log.warning("request_took_too_long", method=scope["method"], path=scope["path"])
+            instead = problem(HTTPStatus.SERVICE_UNAVAILABLE, "timed-out", f"no answer within {limit_s} s")
+        except Exception:  # the last resort: a defect is logged here and must not reach the caller
+            log.exception("request_failed", method=scope["method"], path=scope["path"])
+            instead = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "a defect of the server; see its log")
+        else:
+            return None
+        if answer.status is None:
+            await instead(scope, receive, send)
+            return instead.status_code
+        # The connection is cut, so that the client does not take half an answer for a whole one.
+        connection = connection_of(scope)
+        if connection is None:
+            raise ConnectionAbortedError("the response had begun")
+        connection.cut()
+        while (await receive())["type"] != "http.disconnect":  # arrives as soon as the connection is cut
+            pass
+        return None
+
+    async def _recorded(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        status: int | None = None
+        try:
+            await self._judged(scope, receive, answer)
+        except asyncio.CancelledError:
+            status = CUT_OFF
+            raise
+        finally:
+            if is_recorded(scope):
+                record(scope, status if answer.status is None else answer.status, answer.location, answer.request_id)
+
+    async def _judged(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        services = scope["app"].state.services
+        refused = refusal_of(scope, services.auth, self._public_page)
+        if refused is not None:
+            await refused(scope, receive, answer.send)
+            return
+        path = scope["path"]
+        if path not in self._open_paths:
+            try:
+                caller = identified(scope, services.auth, services.view, services.clock)
+            except ProblemError as error:
+                unknown = problem(error.status_code, error.kind, error.detail, headers=error.headers)
+                await unknown(scope, receive, answer.send)
+                return
+            scope.setdefault("state", {})["caller"] = caller
+        if path in UNCOUNTED:
+            await self._app(scope, receive, answer.send)
+            return
+        slot = admitted(scope)
+        if isinstance(slot, PoolRefusal):
+            # It is counted but leaves no audit record: it changes nothing, and a flood of them must write nothing.
+            scope.setdefault("state", {})["audit_note"] = AuditNote(unaudited=True)
+            await answer_to(slot)(scope, receive, answer.send)
+            return
+        with in_flight(slot, scope):
+            await self._app(scope, receive, answer.send)

@@ -1,0 +1,355 @@
+"""Whichever path a request takes, it is answered, recorded, counted and stored alike.
+
+Each case is asked of two applications that differ only in whether there is a short path, each in a world of its own.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import orjson
+import pytest
+from fastapi import FastAPI
+from prometheus_client import generate_latest
+from starlette.types import Message, Scope
+
+from hascheduler.api.app import create_app
+from hascheduler.api.jobs import batch
+from hascheduler.api.middleware.audit import PATTERN
+from hascheduler.api.routing.short_path import BODY_BYTES_MAX, ShortRoute
+from hascheduler.model.collection import Collection
+from hascheduler.model.tenant import Tenant
+from hascheduler.model.token import Role, Token, digest_of
+from tests.factories import make_processor
+from tests.unit.api.doubles import NOW, World, the_app
+from tests.unit.api.hostile_rows import ROWS, Row
+
+JOB = {"definition": "log", "payload": {"text": "é\n", "n": [1, 2.5, 1e300, None, True]}, "labels": {"team": "a"}}
+PROCESSOR = "http:far.00000001"
+NAMED = {"processor": PROCESSOR, "job": "job:0001", "attempt": 1}
+SECRETS = {role: f"hsk_{number:043d}" for number, role in enumerate(Role)}
+SHORT_PATHS = ("/v1/jobs", "/v1/work/start", "/v1/work/heartbeat", "/v1/work/finish")
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    method: str
+    path: str
+    body: Any = None
+    """Bytes as they are, other values as JSON."""
+    headers: Headers = ()
+    role: Role | None = Role.ADMIN
+    is_short: bool = True
+    length: str | None = "as it is"
+    kind: str | None = "application/json"
+    pieces: int = 1
+
+    def raw(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else b"" if self.body is None else orjson.dumps(self.body)
+
+    def scope(self, app: FastAPI) -> Scope:
+        path, _, query = self.path.partition("?")
+        headers = [(b"host", b"api"), *((name.lower().encode(), value.encode()) for name, value in self.headers)]
+        if self.role is not None:
+            headers.append((b"authorization", f"Bearer {SECRETS[self.role]}".encode()))
+        if self.body is not None:
+            if self.length is not None:
+                headers.append((b"content-length", self.length.replace("as it is", str(len(self.raw()))).encode()))
+            if self.kind is not None:
+                headers.append((b"content-type", self.kind.encode()))
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": self.method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": headers,
+            "client": ("127.0.0.1", 5_000),
+            "server": ("api", 80),
+            "app": app,
+        }
+
+
+def submit(body: Any = JOB, **how: Any) -> Asked:
+    return Asked("POST", "/v1/jobs", body, **how)
+
+
+def keyed(key: str) -> Headers:
+    return (("Idempotency-Key", key),)
+
+
+LATER = "2030-01-02T00:00:00Z"
+ALONE = [
+    submit({"definition": "log"}),
+    submit(),
+    submit({**JOB, "target": "t", "lane": "misspelt", "not_before": LATER, "priority": 9, "mode": "on_demand"}),
+    submit({**JOB, "resources": {"cpu": 2}, "fairness_key": "", "tenant": "acme"}, pieces=3),
+    submit({**JOB, "expires_at": "2030-01-01T00:00:00Z"}),
+    submit({**JOB, "depends_on": ["job:9999"]}),
+    submit({**JOB, "definition": "unique"}),
+    submit(headers=keyed("k")),
+    submit(headers=(("X-Request-Id", "mine"),)),
+    submit(headers=(("X-Request-Id", "not fit"),)),
+    submit(headers=(("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)),
+    submit(headers=(("X-Forwarded-For", "10.0.0.1"), ("User-Agent", "é"))),
+    submit(role=Role.SUBMITTER),
+    submit({**JOB, "tenant": "other"}, role=Role.SUBMITTER),
+    submit({**JOB, "lane": "misspelt"}, role=Role.SUBMITTER),
+    submit({**JOB, "tenant": "full"}),
+    submit(headers=keyed("a b")),
+    submit(headers=keyed("")),
+    submit(headers=keyed("x" * 256)),
+    submit(headers=(*keyed("a"), *keyed("b"))),
+    # Before the route's function: refused by FastAPI, which the short path leaves them to.
+    submit(role=None, is_short=False),
+    submit(role=Role.VIEWER, is_short=False),
+    submit(role=Role.WORKER, is_short=False),
+    submit(b"", is_short=False),
+    submit(b"{", is_short=False),
+    submit(b"null", is_short=False),
+    submit(b"[1]", is_short=False),
+    submit(b'"text"', is_short=False),
+    submit(b"\xff", is_short=False),
+    submit(b'{"definition": "log"} x', is_short=False),
+    submit(b'{"definition": "log", "definition": "log"}', is_short=False),
+    submit(b'{"definition": "log", "payload": NaN}', is_short=False),
+    submit(b'{"definition": "log", "payload": 1e999}', is_short=False),
+    submit(b'{"definition": "log", "payload": 99999999999999999999}', is_short=False),
+    submit(b'{"definition": "log", "payload": {"$where": 1}}', is_short=False),
+    submit(b'{"definition": "log", "payload": "\\ud800"}', is_short=False),
+    submit(b'{"definition": "log", "payload": ' + b"[" * 40 + b"]" * 40 + b"}", is_short=False),
+    submit({}, is_short=False),
+    submit({"definition": 1}, is_short=False),
+    submit({"definition": "log", "defintion": "log"}, is_short=False),
+    submit({"definition": "log", "priority": "high"}, is_short=False),
+    submit({f"f{n}": n for n in range(100)}, is_short=False),
+    submit({"definition": 1}, headers=keyed("a b"), is_short=True),
+    submit({**JOB, "payload": "x" * BODY_BYTES_MAX}, is_short=False),
+    submit(b"x" * (512 * 1024 + 1), is_short=False),
+    submit(length="-1", is_short=False),
+    submit(length="99999999", is_short=False),
+    submit(length=None, headers=(("Transfer-Encoding", "chunked"),), is_short=False),
+    submit(kind=None, is_short=False),
+    submit(kind="text/plain", is_short=False),
+    submit(kind="application/json; charset=utf-8", is_short=False),
+    submit(kind="application/json; charset=latin-1", is_short=False),
+    submit(headers=(("Content-Type", "application/json"),), is_short=False),
+    submit(headers=(("Content-Encoding", "gzip"),), is_short=False),
+    submit(headers=(("Origin", "http://evil"),), is_short=False),
+    submit(headers=(("Host", "evil"),), is_short=True),
+    Asked("POST", "/v1/jobs?dry_run=true", JOB, is_short=False),
+    Asked("POST", "/v1/jobs?wait=0s", JOB, is_short=False),
+    Asked("POST", "/v1/jobs?wait=soon", JOB, is_short=False),
+    Asked("POST", "/v1/jobs?", JOB),
+    Asked("POST", "/v1/jobs/", JOB, is_short=False),
+    Asked("PUT", "/v1/jobs", JOB, is_short=False),
+    # Reading
+    Asked("GET", "/v1/jobs/job:0001"),
+    Asked("GET", "/v1/jobs/job:0001", role=Role.VIEWER),
+    Asked("GET", "/v1/jobs/job:0002", role=Role.VIEWER),
+    Asked("GET", "/v1/jobs/job:0003"),
+    Asked("GET", "/v1/jobs/é", is_short=False),
+    Asked("GET", "/v1/jobs/a\n", is_short=False),
+    Asked("GET", "/v1/jobs/", is_short=False),
+    Asked("GET", "/v1/jobs", is_short=False),
+    Asked("HEAD", "/v1/jobs/job:0001", is_short=False),
+    Asked("GET", "/v1/jobs/job:0001/why", is_short=False),
+    Asked("GET", "/v1/jobs/job:0001?wait=1s", is_short=False),
+    Asked("GET", "/v1/jobs/job:0001", JOB, is_short=False),
+    Asked("GET", "/v1/jobs/job:0001", {}, is_short=False),
+    Asked("GET", "/v1/jobs/job:0001", role=None, is_short=False),
+    Asked("GET", "/v1/jobs/job:0001", role=Role.WORKER, is_short=False),
+    # Work
+    Asked("POST", "/v1/work/start", {**NAMED, "attempt": 2}, role=Role.WORKER),
+    Asked("POST", "/v1/work/start", {**NAMED, "processor": "http:nobody.0"}, role=Role.WORKER),
+    Asked("POST", "/v1/work/start", {**NAMED, "attempt": 0}, role=Role.WORKER, is_short=False),
+    Asked("POST", "/v1/work/start", NAMED, role=Role.SUBMITTER, is_short=False),
+    Asked("POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=Role.WORKER),
+    Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "cancelled"}, role=Role.WORKER),
+    Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "succeeded", "result": 1}, role=Role.WORKER),
+    Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "vanished"}, role=Role.WORKER, is_short=False),
+]
+TOGETHER = [
+    [submit(headers=keyed("k")), submit(headers=keyed("k")), submit({"definition": "log"}, headers=keyed("k"))],
+    [submit({**JOB, "definition": "unique"}), submit({**JOB, "definition": "unique"})],
+    [submit(), submit({**JOB, "depends_on": ["job:0001"]}), Asked("GET", "/v1/jobs/job:0001")],
+    [
+        Asked("POST", "/v1/work/start", NAMED, role=Role.WORKER),
+        Asked(
+            "POST",
+            "/v1/work/heartbeat",
+            {"processor": PROCESSOR, "running": [{"job": "job:0001", "attempt": 1, "percent": 50}]},
+            role=Role.WORKER,
+        ),
+        Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "failed", "error": "é"}, role=Role.WORKER),
+        Asked("GET", "/v1/jobs/job:0001"),
+    ],
+]
+
+
+@cache
+def without_short_path() -> FastAPI:
+    return create_app(World().services(), short_path=False)
+
+
+async def told(app: FastAPI, asked: Asked) -> tuple[Scope, list[Message]]:
+    """The scope as it was when the request was answered, and what was sent."""
+    scope, raw, sent = asked.scope(app), asked.raw(), list[Message]()
+    size = -(-len(raw) // asked.pieces) or 1
+    pieces = [raw[begin : begin + size] for begin in range(0, len(raw), size)] or [b""]
+
+    async def receive() -> Message:
+        if not pieces:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return scope, sent
+
+
+class BrokenJobs:
+    """Where the stores of jobs should be: every use of it is a defect."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+async def prepared(app: FastAPI) -> World:
+    """A world that requires tokens, where job:0001 is dispatched, job:0002 is acme's, and job:0003 can't be read."""
+    world = World()
+    app.state.services = replace(world.services(), auth=replace(world.auth, required=True))
+    for role, secret in SECRETS.items():
+        tenant = "acme" if role in (Role.SUBMITTER, Role.VIEWER) else "*"
+        await world.tokens.create(Token(digest_of(secret), role.value, role.value, role, tenant, NOW, "test"))
+    await world.tenants.put(Tenant("full", max_pending=0))
+    await world.work.register(make_processor(id=PROCESSOR, slots=2))
+    for asked in (
+        Asked("PUT", "/v1/definitions/unique", {"unique": {"by": ["target"]}}),
+        submit(),
+        submit({**JOB, "tenant": "acme"}),
+        submit(),
+    ):
+        _, [start, *_] = await told(app, asked)
+        assert start["status"] == 201, asked
+    await world.dispatch("job:0001", PROCESSOR)
+    world.rewrite_job("job:0003", priority="high")
+    return world
+
+
+async def outcome(
+    app: FastAPI, all_asked: Sequence[Asked], *, world: World, has_short_path: bool, reads: bool = True
+) -> list[Any]:
+    """All that can be seen of the requests, but for random ids."""
+    found: list[Any] = []
+    for asked in all_asked:
+        scope, [start, *rest] = await told(app, asked)
+        assert (PATTERN in scope) == (has_short_path and asked.is_short), asked
+        headers = [
+            (name, value if name != b"x-request-id" or value == b"mine" else b"") for name, value in start["headers"]
+        ]
+        found.append((start["status"], headers, b"".join(each.get("body", b"") for each in rest)))
+    counts = generate_latest(world.metrics.registry).decode().splitlines()
+    found.append([line for line in counts if "_sum" not in line and "_bucket" not in line and "hascheduler" in line])
+    if reads:
+        await world.audit_writer.flush()
+        stored = world.everything()
+        for record in stored[Collection.AUDIT]:
+            record |= {"_id": None, "request_id": record["request_id"] == "mine"}
+        found.append(stored)
+    return found
+
+
+async def same_outcome(all_asked: Sequence[Asked]) -> None:
+    short, plain = the_app(), without_short_path()
+    expected = await outcome(plain, all_asked, world=await prepared(plain), has_short_path=False)
+    assert await outcome(short, all_asked, world=await prepared(short), has_short_path=True) == expected
+
+
+@pytest.mark.parametrize("asked", ALONE, ids=str)
+async def test_both_paths_answer_record_count_and_store_alike(asked: Asked) -> None:
+    await same_outcome([asked])
+
+
+@pytest.mark.parametrize("all_asked", TOGETHER)
+async def test_both_paths_answer_what_comes_later_alike(all_asked: Sequence[Asked]) -> None:
+    await same_outcome(all_asked)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row[1] in SHORT_PATHS and row[2] is not None], ids=str)
+async def test_both_paths_refuse_hostile_bodies_alike(row: Row) -> None:
+    method, path, body, _, _ = row
+    try:
+        raw = orjson.dumps(body)
+    except TypeError:  # what only the standard library writes
+        raw = json.dumps(body).encode()
+    short, plain = the_app(), without_short_path()
+    asked = Asked(method, path, raw)
+    found = []
+    for app in (short, plain):
+        await prepared(app)
+        _, [start, *rest] = await told(app, asked)
+        found.append((start["status"], [each["body"] for each in rest]))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("asked", [submit(), Asked("GET", "/v1/jobs/job:0001")], ids=str)
+async def test_both_paths_fail_alike_without_the_database(asked: Asked) -> None:
+    found = []
+    for app, has_short_path in ((the_app(), True), (without_short_path(), False)):
+        world = await prepared(app)
+        world.go_away()
+        found.append(await outcome(app, [asked], world=world, has_short_path=has_short_path, reads=False))
+    assert found[0][0][0] == 503
+    assert found[0] == found[1]
+
+
+async def test_both_paths_answer_a_defect_alike() -> None:
+    found = []
+    for app, has_short_path in ((the_app(), True), (without_short_path(), False)):
+        world = await prepared(app)
+        app.state.services = replace(app.state.services, jobs=BrokenJobs())
+        found.append(await outcome(app, [submit()], world=world, has_short_path=has_short_path))
+    assert found[0][0][0] == 500
+    assert found[0] == found[1]
+
+
+async def test_a_client_that_leaves_in_its_body_is_answered_alike() -> None:
+    found = []
+    for app in (the_app(), without_short_path()):
+        await prepared(app)
+        scope, sent = submit().scope(app), list[Message]()
+
+        async def receive() -> Message:
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message, sent: list[Message] = sent) -> None:
+            sent.append(message)
+
+        await app(scope, receive, send)
+        assert PATTERN not in scope
+        found.append([(each.get("status"), each.get("body")) for each in sent])
+    assert found[0] == found[1]
+    assert found[0][0][0] == 400
+
+
+async def test_a_body_that_is_refused_is_received_once() -> None:
+    """It is kept for FastAPI: asked for again, the client would be waited for."""
+    app = the_app()
+    await prepared(app)
+    _, [start, *_] = await told(app, submit({"definition": 1}, pieces=2))
+    assert start["status"] == 422
+
+
+def test_a_route_that_the_short_path_can_t_take_is_found_at_start() -> None:
+    with pytest.raises(AssertionError):
+        ShortRoute(batch.router, "/v1", "submit_batch")  # a pool is charged before its body is read
