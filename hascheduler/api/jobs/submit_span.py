@@ -13,7 +13,7 @@ def submit_span(
     request: Request, services: ApiServices, subject: str, **attributes: Attribute
 ) -> AbstractContextManager[Span]:
     """``attributes`` have dots in their names; ``subject`` is a definition where there is one."""
-    described = {"http.request.method": request.method, "url.path": request.url.path, **attributes}
+    described = {"http.request.method": request.method, "url.path": request.scope["path"], **attributes}
     return traced(services.tracer, SpanKind.SUBMIT, subject, _caller(request), described)
 
 

@@ -20,6 +20,7 @@ to read it (there are no CORS headers), and ``nosniff`` keeps browsers from gues
 """
 
 import re
+from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import IPv4Address, ip_address
 
@@ -67,9 +68,11 @@ def refusal_of(scope: Scope, config: AuthConfig, public_page: str) -> Response |
 
 def _is_ours(host: str, config: AuthConfig) -> bool:
     found = _HOST.fullmatch(host)
-    if found is None:
-        return False
-    name = found[1].strip("[]").removesuffix(".")
+    return found is not None and _is_our_name(found[1].strip("[]").removesuffix("."), config)
+
+
+@lru_cache(maxsize=64)
+def _is_our_name(name: str, config: AuthConfig) -> bool:
     try:
         address = ip_address(name)
     except ValueError:
