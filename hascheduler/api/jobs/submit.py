@@ -85,7 +85,9 @@ async def submit_job(
 ) -> JobResponse:
     """Submit a job. With `wait` the answer comes when it has ended: the result is in it."""
     with submit_span(request, services, body.definition, **{JOB_DEFINITION: body.definition}) as span:
-        job = replace(await _job(body, key, caller, services), trace=span.context)
+        job = await _job(body, key, caller, services)
+        if span.context is not None:
+            job = replace(job, trace=span.context)
         await services.admission.admit(job.tenant, 1)
         submission = await services.jobs.submit(job)
         if submission.answer is not SubmitAnswer.NEW:

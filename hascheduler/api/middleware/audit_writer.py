@@ -9,6 +9,7 @@ records, as many as the settings say; the writers delete older ones now and then
 import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from secrets import token_hex
 
 import structlog
@@ -26,7 +27,9 @@ GROUP_MAX = 1_000
 RECORDS_MAX = 500_000
 TRIM_EVERY = 1_000
 """After storing so many records, this process deletes the oldest ones beyond the limit."""
-_GROUP_EVERY_S = 0.1
+_GROUP_EVERY_S = 1.0
+"""The first record of a group waits at most this long for others, and no longer than until there are `GROUP_MAX`: a
+write to the database costs more than a request. The line in the log of the process waits for nothing."""
 _RETRY_AFTER_S = 1.0
 _FINAL_FLUSH_S = 3.0
 _SAMPLE_BURST, _SAMPLE_EVERY_MS = 20, 10_000
@@ -47,6 +50,7 @@ class AuditWriter:
         self._count = 0
         self._waiting: deque[AuditRecord] = deque()
         self._arrived = asyncio.Event()
+        self._is_group = asyncio.Event()
         self._dropped = 0
 
     @property
@@ -69,14 +73,19 @@ class AuditWriter:
             return False
         self._waiting.append(record)
         self._arrived.set()
+        if len(self._waiting) >= GROUP_MAX:
+            self._is_group.set()
         return True
 
     async def run(self) -> None:
         try:
             while True:
                 await self._arrived.wait()
-                await asyncio.sleep(_GROUP_EVERY_S)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_GROUP_EVERY_S):
+                        await self._is_group.wait()
                 self._arrived.clear()
+                self._is_group.clear()
                 try:
                     await self.flush()
                 except StoreUnavailable as error:
