@@ -7,6 +7,8 @@ import io
 import json
 import logging
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 import orjson
@@ -26,6 +28,9 @@ _QUIET = {
     # Our exporter reports once what is lost on the way to a collector.
     "opentelemetry": logging.CRITICAL,
 }
+
+
+_PLAIN = frozenset({"debug", "info"})
 
 
 def configure_logging(settings: Settings) -> None:
@@ -50,12 +55,12 @@ def configure_logging(settings: Settings) -> None:
         if as_json
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_traceback)
     )
-    plain = [] if as_json else [_make_printable]
+    rendering = [_redact, renderer] if as_json else [_redact, _make_printable, renderer]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _redact, *plain, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
         )
     )
     root = logging.getLogger()
@@ -69,12 +74,54 @@ def configure_logging(settings: Settings) -> None:
         processors=[
             structlog.stdlib.filter_by_level,
             *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+            _Output(handler, rendering),
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+class _Output:
+    """Writes our lines below warnings where ``handler`` writes all others, without a `logging.LogRecord` for each: two
+    of those would cost more than all else of a line. Where somebody else listens too, such as a handler that the module
+    of a job has added, lines go the long way."""
+
+    def __init__(
+        self, handler: "logging.StreamHandler[TextIO]", rendering: Sequence[structlog.typing.Processor]
+    ) -> None:
+        self._handler = handler
+        self._rendering = rendering
+
+    def __call__(
+        self, logger: logging.Logger, method: str, event: structlog.typing.EventDict
+    ) -> tuple[tuple[structlog.typing.EventDict], dict[str, dict[str, Any]]]:
+        if method not in _PLAIN or "positional_args" in event or not self._is_alone(logger):
+            return structlog.stdlib.ProcessorFormatter.wrap_for_formatter(logger, method, event)
+        line: Any = event
+        for render in self._rendering:
+            line = render(logger, method, line)
+        with suppress(OSError, ValueError), self._lock():  # nobody reads standard error any more
+            self._handler.stream.write(line + self._handler.terminator)
+            self._handler.flush()
+        raise structlog.DropEvent  # it is written
+
+    def _is_alone(self, logger: logging.Logger) -> bool:
+        at: logging.Logger | None = logger
+        while at is not None and at.parent is not None:
+            if at.handlers or at.filters or not at.propagate:
+                return False
+            at = at.parent
+        return at is not None and at.handlers == [self._handler]
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Lines of all threads come one after the other."""
+        self._handler.acquire()
+        try:
+            yield
+        finally:
+            self._handler.release()
 
 
 def _json(event: structlog.typing.EventDict, **_: Any) -> str:

@@ -82,3 +82,60 @@ def test_no_line_tells_a_secret_whatever_it_is_made_of(format: str) -> None:
     assert "hunter2" not in shown
     for rest in ("mongodb://***@db:27017/?x=1", "hsk_***", "no answer from", "somebody" if format == "json" else ""):
         assert rest in said
+
+
+LISTENED_TO = """
+import logging, sys, structlog
+from hascheduler.cli.output.logs import configure_logging
+from hascheduler.settings import read_settings
+configure_logging(read_settings(log_format="json", log_level="info"))
+class Heard(logging.Handler):
+    def emit(self, record):
+        sys.stdout.write(f"{{record.msg['event']}}\\n")
+ours, listener = structlog.get_logger("hascheduler.daemon"), Heard()
+ours.info("before")
+logging.getLogger({name!r}).addHandler(listener)
+ours.info("meanwhile")
+ours.error("failed")
+logging.getLogger({name!r}).removeHandler(listener)
+ours.info("after")
+"""
+
+
+@pytest.mark.parametrize("name", ["", "hascheduler", "hascheduler.daemon"])
+def test_who_listens_to_our_lines_hears_all_of_them(name: str) -> None:
+    script = LISTENED_TO.format(name=name)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines() == ["meanwhile", "failed"]
+    assert [json.loads(line)["event"] for line in ended.stderr.splitlines()] == [
+        "before",
+        "meanwhile",
+        "failed",
+        "after",
+    ]
+
+
+GONE = """
+import os, structlog
+from hascheduler.cli.output.logs import configure_logging
+from hascheduler.settings import read_settings
+configure_logging(read_settings(log_format="json", log_level="info"))
+os.close(2)
+structlog.get_logger("hascheduler.daemon").info("unheard")
+print("goes on")
+"""
+
+
+def test_a_line_that_nobody_can_read_ends_nothing() -> None:
+    ended = subprocess.run([sys.executable, "-c", GONE], check=True, capture_output=True, text=True)
+    assert ended.stdout == "goes on\n"
+
+
+def test_lines_are_ascii_and_hold_whatever_is_logged() -> None:
+    more = 'ours.info("é\\x9b", huge=2**70, half="\\ud800", kind=object)\n'
+    script = SCRIPT.format(format="json", level="info") + more
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    said = json.loads(ended.stderr.splitlines()[-1])
+    assert ended.stderr.isascii()
+    assert (said["event"], said["huge"], said["half"]) == ("é\x9b", 2**70, "\ud800")
+    assert said["kind"] == "<class 'object'>"
