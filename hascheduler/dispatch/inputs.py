@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
-from hascheduler.dispatch.decisions import Decision, Settlement
+from hascheduler.dispatch.decisions import Decision, Dispatch, Settlement
 from hascheduler.mirror.changes import (
     CalendarGone,
     CalendarSeen,
@@ -22,6 +22,7 @@ from hascheduler.mirror.changes import (
     TenantGone,
     TenantSeen,
 )
+from hascheduler.model.job import OCCUPYING
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +86,18 @@ Input = (
     | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | ProcessorLost | TransportSeen | TermBegan
     | TrustLost | CalendarSeen | CalendarGone | Resynced | AccountsRestored | Settled
 )  # fmt: skip
+
+
+def can_wait(seen: Input) -> bool:
+    """Whether the core may be given ``seen`` a moment later: nothing that is waited for is decided because of it.
+
+    True of how a dispatched job gets on until it ends: it has held its slot since the decision. What it leads to in
+    trouble, such as moving a job away from a processor that is gone, has limits of seconds.
+    """
+    match seen:
+        case Settled(Dispatch(), Settlement.DONE):
+            return True
+        case JobSeen(job):
+            return job.state in OCCUPYING and job.cancel_requested_at_ms is None
+        case _:
+            return False

@@ -123,6 +123,10 @@ def _is_own(stored: JournalHead, head: JournalHead) -> bool:
 
 async def _written(journal: Journal, entry: JournalEntry, trusted: Callable[[], bool]) -> JournalHead:
     """The head of what is at ``entry``'s seq after trying to insert it."""
+    try:
+        return await _tried(journal, entry)
+    except StoreUnavailable as error:
+        failed = error
     async for attempt in AsyncRetrying(
         retry=retry_if_exception_type(StoreUnavailable),
         wait=wait_random_exponential(multiplier=0.05, max=1),
@@ -130,11 +134,17 @@ async def _written(journal: Journal, entry: JournalEntry, trusted: Callable[[], 
         reraise=True,
     ):
         with attempt:
-            if await journal.insert(entry):
-                return entry.head
-            stored = await journal.get(entry.head.shard, entry.head.seq)
-            if stored is None:
-                # Written a moment ago and gone: somebody trims or deletes by hand. Not ours to build on.
-                raise StoreUnavailable(f"journal entry {entry.head.seq} is neither free nor readable")
-            return stored.head
+            if attempt.retry_state.attempt_number == 1:
+                raise failed
+            return await _tried(journal, entry)
     raise AssertionError("unreachable: the retrying either returns or raises")
+
+
+async def _tried(journal: Journal, entry: JournalEntry) -> JournalHead:
+    if await journal.insert(entry):
+        return entry.head
+    stored = await journal.get(entry.head.shard, entry.head.seq)
+    if stored is None:
+        # Written a moment ago and gone: it was trimmed or deleted by hand. Not ours to build on.
+        raise StoreUnavailable(f"journal entry {entry.head.seq} is neither free nor readable")
+    return stored.head

@@ -83,6 +83,8 @@ class Committer:
 
     async def ready(self) -> bool:
         """Wait, for a bounded time, until `submit` has room; whether it has."""
+        if self._room.is_set():
+            return True
         try:
             async with asyncio.timeout(_READY_TIMEOUT_S):
                 await self._room.wait()
@@ -176,12 +178,21 @@ class Committer:
 
 async def apply_until_known(claims: ClaimStore, entry: JournalEntry, *, majority: bool) -> list[Settlement]:
     """Apply the entry, again where no answer came; what is UNKNOWN even then, the stream or a repeat settles."""
+    first: list[Settlement] | None = await claims.apply(entry.decisions, entry.at_ms, majority=majority)
+    if first is not None and Settlement.UNKNOWN not in first:
+        return first  # nearly always: the machinery for repeats costs as much as the commit's own part of an entry
+
+    async def apply() -> list[Settlement]:
+        nonlocal first
+        answer, first = first, None
+        return await claims.apply(entry.decisions, entry.at_ms, majority=majority) if answer is None else answer
+
     try:
         return await AsyncRetrying(
             retry=retry_if_result(lambda settlements: Settlement.UNKNOWN in settlements),
             wait=wait_random_exponential(multiplier=0.05, max=1),
             stop=stop_after_attempt(5),
-        )(claims.apply, entry.decisions, entry.at_ms, majority=majority)
+        )(apply)
     except RetryError as error:
         settlements: list[Settlement] = error.last_attempt.result()
         log.warning("apply_unknown", seq=entry.head.seq, unknown=settlements.count(Settlement.UNKNOWN))

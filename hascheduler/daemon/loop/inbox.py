@@ -1,11 +1,19 @@
-"""The inputs that wait for the core: one ordered, bounded queue with one reader, the stepper."""
+"""The inputs that wait for the core: one ordered, bounded queue with one reader, the stepper.
+
+Inputs that can wait (`hascheduler.dispatch.inputs.can_wait`) do not wake it: the next one that can't takes them along,
+or a bounded time does. Most of a job's inputs are of that kind, and each step costs the same, however little it is given.
+"""
 
 import asyncio
 from collections.abc import Sequence
 
-from hascheduler.dispatch.inputs import Input
+from hascheduler.dispatch.inputs import Input, can_wait
 
 INPUTS_MAX = 20_000
+_WAITING_MAX_S = 0.05
+"""How long inputs that can wait do: as long as a follower lets the stream gather."""
+_GATHERED_MAX = 500
+"""So many are not kept waiting, or the step that takes them would be long."""
 
 
 class Inbox:
@@ -16,6 +24,7 @@ class Inbox:
         self._some = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
+        self._alarm: asyncio.TimerHandle | None = None
 
     async def put(self, inputs: Sequence[Input]) -> None:
         """Append facts; waits while the inbox is full. One batch may overshoot the bound, the next one waits."""
@@ -33,21 +42,33 @@ class Inbox:
         self._some.set()
 
     async def wait(self, timeout_s: float) -> None:
-        """Until there is something to take, or the time is over."""
+        """Until there is something to take that can't wait, or has waited, or the time is over; gives way at least
+        once."""
+        if self._some.is_set() or timeout_s <= 0:
+            await asyncio.sleep(0)
+            return
+        over = asyncio.get_running_loop().call_later(timeout_s, self._some.set)
         try:
-            async with asyncio.timeout(timeout_s):
-                await self._some.wait()
-        except TimeoutError:
-            pass
+            await self._some.wait()
+        finally:
+            over.cancel()
 
     def take(self) -> list[Input]:
         inputs, self._inputs = self._inputs, []
         self._some.clear()
         self._room.set()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         return inputs
 
     def _append(self, inputs: Sequence[Input]) -> None:
         self._inputs.extend(inputs)
-        self._some.set()
         if len(self._inputs) >= INPUTS_MAX:
             self._room.clear()
+        if self._some.is_set():
+            return
+        if len(self._inputs) >= _GATHERED_MAX or not all(map(can_wait, inputs)):
+            self._some.set()
+        elif self._alarm is None and inputs:
+            self._alarm = asyncio.get_running_loop().call_later(_WAITING_MAX_S, self._some.set)

@@ -109,9 +109,12 @@ class Stepper:
 
     async def run(self) -> None:
         while True:
+            # A core with more to do than one step holds must not keep the other loops waiting: this gives way.
             await self._inbox.wait(self._pause_s())
             # Nothing is held back after a quiet time.
-            await asyncio.sleep(self._delay.wait_s(self._clock.mono_ms()))
+            delay_s = self._delay.wait_s(self._clock.mono_ms())
+            if delay_s:
+                await asyncio.sleep(delay_s)
             committer = self._active_committer()
             room = await committer.ready() if committer is not None else True
             # The lease may have been lost while waiting for room, and a new term may have begun. The time is read
@@ -121,8 +124,6 @@ class Stepper:
             if room:
                 self._turned_at = self._clock.mono_ms()
                 self._turn(committer, now)
-            # A core with more to do than one step holds must not keep the other loops waiting.
-            await asyncio.sleep(0)
 
     def _turn(self, committer: DecisionSink | None, now: WallMs) -> None:
         inputs = self._inbox.take()

@@ -2,9 +2,28 @@
 
 import asyncio
 
+import pytest
+
+from hascheduler.daemon.loop import inbox as inboxes
 from hascheduler.daemon.loop.inbox import INPUTS_MAX, Inbox
-from hascheduler.dispatch.inputs import Input, TermBegan, TransportSeen, TrustLost
-from hascheduler.mirror.changes import JobGone
+from hascheduler.dispatch.decisions import Dispatch, Settlement
+from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen, TrustLost
+from hascheduler.mirror.changes import JobGone, JobSeen
+from tests.unit.dispatch.nouns import dispatched, running
+
+STARTED = JobSeen(running("a", "p"))
+"""An input that can wait."""
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs that can wait do so for longer than a test takes."""
+    monkeypatch.setattr(inboxes, "_WAITING_MAX_S", 3_600)
+
+
+async def _turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def test_inputs_are_taken_in_order_and_once() -> None:
@@ -54,3 +73,72 @@ async def test_no_facts_are_no_reason_to_wait_for_room() -> None:
     inbox = Inbox()
     inbox.put_now(*(JobGone(str(i)) for i in range(INPUTS_MAX)))
     await asyncio.wait_for(inbox.put([]), 1)
+
+
+@pytest.mark.usefixtures("patient")
+async def test_what_can_wait_is_taken_along_with_what_can_not() -> None:
+    inbox = Inbox()
+    waiting = asyncio.create_task(inbox.wait(3_600))
+    await inbox.put([JobSeen(dispatched("a", "p")), STARTED])
+    inbox.put_now(Settled(Dispatch("a", 1, "p"), Settlement.DONE))
+    await _turns()
+    assert not waiting.done()
+    await inbox.put([JobGone("a")])
+    await waiting
+    assert inbox.take() == [
+        JobSeen(dispatched("a", "p")), STARTED, Settled(Dispatch("a", 1, "p"), Settlement.DONE), JobGone("a")
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("patient")
+async def test_one_input_that_can_not_wait_is_enough() -> None:
+    inbox = Inbox()
+    await inbox.put([STARTED, JobGone("b"), STARTED])
+    await asyncio.wait_for(inbox.wait(3_600), 60)
+    assert inbox.take() == [STARTED, JobGone("b"), STARTED]
+
+
+async def test_what_can_wait_does_not_do_so_for_long() -> None:
+    inbox = Inbox()
+    for _ in range(2):
+        await inbox.put([STARTED])
+        await asyncio.wait_for(inbox.wait(3_600), 60)
+        assert inbox.take() == [STARTED]
+
+
+@pytest.mark.usefixtures("patient")
+async def test_many_inputs_do_not_wait_for_each_other() -> None:
+    inbox = Inbox()
+    waiting = asyncio.create_task(inbox.wait(3_600))
+    for _ in range(inboxes._GATHERED_MAX):
+        await _turns()
+        assert not waiting.done()
+        await inbox.put([STARTED])
+    await waiting
+    assert len(inbox.take()) == inboxes._GATHERED_MAX
+
+
+@pytest.mark.usefixtures("patient")
+async def test_what_was_taken_wakes_nothing_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox = Inbox()
+    monkeypatch.setattr(inboxes, "_WAITING_MAX_S", 0)
+    await inbox.put([STARTED])
+    assert inbox.take() == [STARTED]
+    waiting = asyncio.create_task(inbox.wait(3_600))
+    await _turns()
+    assert not waiting.done()
+    waiting.cancel()
+
+
+async def test_a_wait_gives_way_though_there_is_something_to_take() -> None:
+    inbox = Inbox()
+    inbox.put_now(TrustLost())
+    passed: list[str] = []
+    other = asyncio.create_task(_pass(passed))
+    await inbox.wait(3_600)
+    assert passed == ["other"]
+    await other
+
+
+async def _pass(passed: list[str]) -> None:
+    passed.append("other")

@@ -1,0 +1,58 @@
+"""Which inputs of the core can wait for others: how a dispatched job gets on, and nothing that a decision waits for."""
+
+import pytest
+
+from hascheduler.dispatch.decisions import Decision, Dispatch, Requeue, Settlement
+from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TransportSeen, TrustLost, can_wait
+from hascheduler.mirror.changes import DefinitionGone, JobGone, JobSeen, ProcessorSeen, ScheduleSeen
+from hascheduler.model.job import JobState
+from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_processor, make_schedule, running, wall
+from tests.unit.dispatch.scene import Scene, jobs, processors, settled
+
+CLAIM = Dispatch("a", 1, "p")
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [JobSeen(dispatched("a", "p")), JobSeen(running("a", "p")), Settled(CLAIM, Settlement.DONE)],
+)
+def test_how_a_dispatched_job_gets_on_can_wait(seen: Input) -> None:
+    assert can_wait(seen)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        JobSeen(make_job("a")),
+        JobSeen(running("a", "p", cancel_requested_at_ms=wall(0))),
+        JobSeen(dispatched("a", "p", cancel_requested_at_ms=wall(0))),
+        JobGone("a", JobState.SUCCEEDED),
+        JobGone("a"),
+        Settled(CLAIM, Settlement.LOST),
+        Settled(CLAIM, Settlement.UNKNOWN),
+        Settled(Requeue("a", 1, "lost"), Settlement.DONE),
+        Settled(fire("tick", wall(1_000)), Settlement.DONE),
+        ProcessorSeen(make_processor("p")),
+        ProcessorLost("p", 1),
+        ScheduleSeen(make_schedule("tick")),
+        DefinitionGone("log"),
+        TransportSeen(True),
+        TermBegan(1),
+        TrustLost(),
+    ],
+)
+def test_what_a_decision_may_wait_for_can_not(seen: Input) -> None:
+    assert not can_wait(seen)
+
+
+def test_nothing_is_decided_because_of_what_can_wait() -> None:
+    waiting = [make_job(id, target=id, submitted_at_ms=wall(at)) for at, id in enumerate("abcd")]
+    scene = Scene(*processors("p"), *jobs(*waiting))
+    claims: list[Decision] = list(scene.began.decisions)
+    assert claims == [Dispatch("a", 1, "p"), Dispatch("b", 1, "p")]
+    shown = jobs(*(state(id, "p", target=id) for state in (dispatched, running) for id in "ab"))
+    for seen in [*settled(claims), *shown]:
+        assert can_wait(seen)
+        step = scene.at(0, seen)
+        assert (step.decisions, step.sends, step.refetch) == ((), (), ())
+    assert scene.at(0, JobGone("a", JobState.SUCCEEDED)).decisions == (Dispatch("c", 1, "p"),)
