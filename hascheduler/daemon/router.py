@@ -33,6 +33,7 @@ from hascheduler.mirror.changes import (
 from hascheduler.mirror.mirror import Folded
 from hascheduler.model.instants import MonoMs
 from hascheduler.model.job import JobState
+from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
 
 log = structlog.get_logger(__name__)
@@ -99,8 +100,20 @@ class FactRouter:
         self._event_tail.look(folded.events)
         self._digests.folded(self._feeder.mirror, folded.marks)
         for_core: list[Input] = []
+        heads: list[JournalHead] = []
         for fact in folded.facts:
             match fact:
+                # Jobs first: nearly all facts are theirs.
+                case JobSeen(job):
+                    if job.state is JobState.DISPATCHED and job.processor is not None:
+                        self._dispatched.notify(job.processor)
+                    for_core.append(fact)
+                case JobGone(job_id):
+                    self._ended.notify(job_id)
+                    for_core.append(fact)
+                case JournalSeen(head):
+                    if head.shard == self._shard:
+                        heads.append(head)
                 case LeaseSeen() | LeaseGone() if not self._leases_streamed:
                     pass
                 case LeaseSeen(lease) if lease.shard == self._shard:
@@ -113,28 +126,20 @@ class FactRouter:
                 case ReplicaGone(replica_id):
                     self._digests.gone(replica_id)
                     self._heartbeat.gone(replica_id)
-                case LeaseSeen() | LeaseGone() | JournalSeen() | Quarantined():
+                case LeaseSeen() | LeaseGone() | Quarantined():
                     pass
                 case TokenSeen() | TokenGone():
                     pass  # the API looks into the mirror
                 case SchemaSeen() | SchemaGone():
                     self._warn_if_outgrown()
-                case JobGone(job_id):
-                    self._ended.notify(job_id)
-                    for_core.append(fact)
-                case JobSeen(job):
-                    if job.state is JobState.DISPATCHED and job.processor is not None:
-                        self._dispatched.notify(job.processor)
-                    for_core.append(fact)
                 case _:
                     for_core.append(fact)
         # The core's facts go first: a term may begin only once the inbox has everything before its entry.
         await self._inbox.put(for_core)
         self._heard_ms = self._heartbeat.heard_ms
-        for fact in folded.facts:
-            if isinstance(fact, JournalSeen) and fact.head.shard == self._shard:
-                self._leader.journal_seen(fact.head)
-                self._failovers.journal_seen(fact.head)
+        for head in heads:
+            self._leader.journal_seen(head)
+            self._failovers.journal_seen(head)
 
     async def restarted(self) -> None:
         self._leader.restarted()

@@ -40,12 +40,12 @@ def events_of(change: Change, known: JobRef | None) -> list[Event]:
 
     A patch of a job that is not known here does not say its tenant and definition.
     """
-    if not change.position or change.operation is Operation.DELETE or not isinstance(change.id, str):
+    if not change.position or change.operation is _DELETE or not isinstance(change.id, str):
         return []
     fields = change.fields
     rev = _integer(fields.get("rev"))
     before = known if known is not None and rev is not None and rev > known.rev else None
-    if change.operation is Operation.PATCH:
+    if change.operation is _PATCH:
         types = _types_of_patch(fields)
         subject = _UNKNOWN if known is None else _Subject(known.tenant, known.definition)
     else:
@@ -126,18 +126,18 @@ def _event(type: EventType, change: Change, id: str, subject: _Subject, before: 
     fields: Mapping[str, Any] = change.fields
     job = str(change.id)
     processor = None
-    if type not in _WAITS:
+    if type not in _WAITING:
         processor = _text(fields.get("processor")) or (before.processor if before else None)
     failures = losses = retry_at_ms = priority = error = None
     if type in _COUNTED:
         failures = _integer(_value("failures", fields, before))
         losses = _integer(_value("losses", fields, before))
-        if type is EventType.RETURNED:
+        if type is _RETURNED:
             retry_at_ms = _instant(_value("retry_at_ms", fields, before))
         else:
             told = _text(fields.get("error"))
             error = None if told is None else redacted_beginning(told, ERROR_LENGTH_MAX)
-    elif type is EventType.REPRIORITIZED:
+    elif type is _REPRIORITIZED:
         priority = _integer(fields.get("priority"))
     # By position: there are several for each job.
     return Event(
@@ -148,7 +148,7 @@ def _event(type: EventType, change: Change, id: str, subject: _Subject, before: 
         subject.tenant,
         subject.definition,
         schedule_of(job),
-        0 if type is EventType.SUBMITTED else _integer(_value("attempt", fields, before)),
+        0 if type is _SUBMITTED else _integer(_value("attempt", fields, before)),
         processor,
         failures,
         retry_at_ms,
@@ -158,7 +158,10 @@ def _event(type: EventType, change: Change, id: str, subject: _Subject, before: 
     )
 
 
-_WAITS = frozenset({EventType.SUBMITTED, EventType.REVIVED})
+# Names of their own, as a look-up in the enumeration costs more than the comparison it is for.
+_SUBMITTED, _RETURNED, _REPRIORITIZED = EventType.SUBMITTED, EventType.RETURNED, EventType.REPRIORITIZED
+_PATCH, _DELETE = Operation.PATCH, Operation.DELETE
+_WAITING = frozenset({EventType.SUBMITTED, EventType.REVIVED})
 _COUNTED = frozenset({EventType.RETURNED, EventType.FAILED})
 
 

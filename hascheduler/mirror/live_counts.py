@@ -12,6 +12,7 @@ from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.schedule import ScheduleRef
 
 UNCOUNTED_MAX = 1_000
+_JOBS, _SCHEDULES = Collection.JOBS, Collection.SCHEDULES
 
 Table = dict[str, Counter[str]]
 _Place = tuple[JobState, str, str, str]
@@ -54,12 +55,12 @@ class LiveCounts:
 
     def replaced(self, collection: Collection, before: Any | None, after: Any | None) -> None:
         """The document was ``before`` and is ``after`` now; None: it did, or does, not exist."""
-        if collection is Collection.JOBS:
+        if collection is _JOBS:
             if before is not None:
                 self._count(before, -1)
             if after is not None:
                 self._count(after, 1)
-        elif collection is Collection.SCHEDULES:
+        elif collection is _SCHEDULES:
             self.schedules_paused += _is_paused(after) - _is_paused(before)
 
     def _count(self, job: JobRef, more: int) -> None:

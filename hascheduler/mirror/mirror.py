@@ -24,9 +24,16 @@ from hascheduler.model.journal import JournalHead
 QUARANTINE_MAX = 1_000
 MARKED_EVERY = 4
 """Beats of one replica between two marks; each mark is a point of the stream that all mirrors pass."""
+# Python looks each member of an enumeration up through a descriptor, at 0.1 us: these are asked for with each change.
+_JOBS, _SCHEDULES, _JOURNAL, _REPLICAS = (
+    Collection.JOBS, Collection.SCHEDULES, Collection.JOURNAL, Collection.REPLICAS
+)  # fmt: skip
+_PUT, _DELETE = Operation.PUT, Operation.DELETE
 _UNDIGESTED = frozenset({Collection.PROCESSORS, Collection.LEASES, Collection.REPLICAS, Collection.META})
 """They change with every heartbeat, and people compare them by eye. And replicas of neighbouring releases have equal
 digests only as long as all of them mirror what is digested."""
+_DIGESTED = {collection: f"{collection}/" for collection in TABLES if collection not in _UNDIGESTED}
+"""What a document's id follows in the digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,7 @@ class Mirror:
     def _fold_all(self, changes: Iterable[Change]) -> list[Seen]:
         facts: list[Seen] = []
         for change in changes:
-            if change.collection is Collection.JOURNAL:
+            if change.collection is _JOURNAL:
                 self._fold_journal(change, facts)
             else:
                 self._fold_document(change, facts)
@@ -141,37 +148,35 @@ class Mirror:
             facts.append(JournalSeen(head))
 
     def _fold_document(self, change: Change, facts: list[Seen]) -> None:
-        table = TABLES[change.collection]
+        collection, operation = change.collection, change.operation
+        table = TABLES[collection]
         if not isinstance(change.id, str) or not change.id:
-            if change.operation is Operation.DELETE:
-                self._quarantine.pop((change.collection, _shown(change.id)), None)
+            if operation is _DELETE:
+                self._quarantine.pop((collection, _shown(change.id)), None)
             else:
                 self._set_aside(change, f"_id: a {type(change.id).__name__}; expected a text", facts)
             return
-        key = (change.collection, change.id)
+        key = (collection, change.id)
         self.ahead += change.ahead
-        if change.collection is Collection.JOBS and change.position:
-            self._events.extend(events_of(change, self._nouns[Collection.JOBS].get(change.id)))
-        elif change.collection is Collection.SCHEDULES and change.position:
-            self._events.extend(events_of_schedule(change, self._nouns[Collection.SCHEDULES].get(change.id)))
-        match change.operation:
-            case Operation.DELETE:
-                self._drop(table, key, facts)
-            case Operation.PUT:
-                # Newer than any read under way, whose answer must not undo it.
-                self._fetching.pop(key, None)
-                self._put(table, key, change, change.fields, facts)
-            case Operation.PATCH if self._advance(table, key, change, facts):
-                pass
-            case Operation.PATCH:
-                known = self._follows(table, key, change.fields, facts)
-                if known is not None:
-                    self._patch(table, key, change, known, facts)
-        if change.collection is Collection.REPLICAS and change.position:
+        if collection is _JOBS and change.position:
+            self._events += events_of(change, self._nouns[_JOBS].get(change.id))
+        elif collection is _SCHEDULES and change.position:
+            self._events += events_of_schedule(change, self._nouns[_SCHEDULES].get(change.id))
+        if operation is _DELETE:
+            self._drop(table, key, facts)
+        elif operation is _PUT:
+            # Newer than any read under way, whose answer must not undo it.
+            self._fetching.pop(key, None)
+            self._put(table, key, change, change.fields, facts)
+        elif table.advanced is None or not self._advance(table, key, change, facts):
+            known = self._follows(table, key, change.fields, facts)
+            if known is not None:
+                self._patch(table, key, change, known, facts)
+        if collection is _REPLICAS and change.position:
             self._mark(change)
 
     def _mark(self, change: Change) -> None:
-        replica = self._nouns[Collection.REPLICAS].get(str(change.id))
+        replica = self._nouns[_REPLICAS].get(str(change.id))
         if replica is not None and replica.beat == change.fields.get("beat") and replica.beat % MARKED_EVERY == 0:
             is_settled = not self._wanted and not self._fetching
             self._marks.append(Mark(f"{replica.id}/{replica.beat}", self.digest, self.ahead, is_settled))
@@ -200,12 +205,13 @@ class Mirror:
         return known
 
     def _patch(self, table: Table, key: tuple[Collection, str], change: Change, known: Any, facts: list[Seen]) -> None:
+        if table.ends(change.fields):
+            self._drop(table, key, facts, change.fields)  # the rest of the patch is not read any more
+            return
         try:
             decoded = table.decode_patch(change.fields)
             if decoded is None:
                 self._put(table, key, change, {**table.encode(known), **change.fields}, facts)
-            elif table.ends(change.fields):
-                self._drop(table, key, facts, change.fields)
             else:
                 self._accept(table, key, known, table.patched(known, decoded), facts)
         except InvalidInput as error:
@@ -262,9 +268,11 @@ class Mirror:
 
     def _digested(self, key: tuple[Collection, str], before: Any, after: Any) -> None:
         # A schedule's cursor is left out: only its edits are numbered.
-        if key[0] not in _UNDIGESTED:
-            revisions = (None if before is None else before.rev, None if after is None else after.rev)
-            self._digest.replace(f"{key[0]}/{key[1]}", *revisions)
+        prefix = _DIGESTED.get(key[0])
+        if prefix is not None:
+            self._digest.replace(
+                prefix + key[1], None if before is None else before.rev, None if after is None else after.rev
+            )
 
     def _drop(
         self, table: Table, key: tuple[Collection, str], facts: list[Seen], last: Mapping[str, Any] | None = None

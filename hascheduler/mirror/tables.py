@@ -81,14 +81,20 @@ def _edited(
 
 
 def _job_left(id: str, fields: Mapping[str, Any]) -> seen.JobGone:
-    state = fields.get("state")
     finished_at_ms = fields.get("finished_at_ms")
-    return seen.JobGone(
-        id, JobState(state) if state in _TERMINAL else None, finished_at_ms if is_integer(finished_at_ms) else None
-    )
+    return seen.JobGone(id, _ended_in(fields), finished_at_ms if is_integer(finished_at_ms) else None)
 
 
-_TERMINAL = frozenset(state.value for state in TERMINAL)
+def _ended_in(fields: Mapping[str, Any]) -> JobState | None:
+    state = fields.get("state")
+    return _TERMINAL.get(state) if isinstance(state, str) else None
+
+
+def _job_ends(fields: Mapping[str, Any]) -> bool:
+    return _ended_in(fields) is not None
+
+
+_TERMINAL: dict[str, JobState] = {state.value: state for state in TERMINAL}
 
 
 TABLES: dict[Collection, Table] = {
@@ -99,7 +105,7 @@ TABLES: dict[Collection, Table] = {
         left=_job_left,
         revision=lambda job: (job.rev,),
         revised="rev",
-        ends=lambda fields: fields.get("state") in _TERMINAL,
+        ends=_job_ends,
         decode_patch=decode_job_patch,
         patched=patched_job,
     ),

@@ -1,7 +1,7 @@
 """The inputs that wait for the core: one ordered, bounded queue with one reader, the stepper.
 
 Inputs that can wait (`hascheduler.dispatch.inputs.can_wait`) do not wake it: the next one that can't takes them along,
-or a bounded time does. Most of a job's inputs are of that kind, and each step costs the same, however little it is given.
+or a bounded time does. Most of a job's inputs are of that kind, and a step has its price, however little it is given.
 """
 
 import asyncio

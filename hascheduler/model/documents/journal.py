@@ -12,6 +12,7 @@ from hascheduler.model.fields import (
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 
+_KINDS = {kind.value: kind for kind in EntryKind}
 JOURNAL_FIELDS = ("v", "term", "kind", "holder", "applied_through")
 
 
@@ -35,13 +36,13 @@ def decode_journal_head(id: object, fields: Document) -> JournalHead:
     if not isinstance(id, Mapping):
         raise InvalidInput(("_id",), "not an object of shard and seq")
     kind = fields.get("kind")
-    if not isinstance(kind, str) or kind not in set(EntryKind):
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidInput(("kind",), f"{str(kind)[:64]!r} is unknown")
     return JournalHead(
         shard=text(id, "shard"),
         seq=integer(id, "seq"),
         term=integer(fields, "term"),
-        kind=EntryKind(kind),
+        kind=_KINDS[kind],
         holder=text(fields, "holder"),
         applied_through=integer(fields, "applied_through"),
     )

@@ -47,6 +47,7 @@ _NESTED = [
 ]
 """The collections with nested lean fields that may be edited; a job's resources never change."""
 _OF_DOCUMENTS = frozenset({"insert", "replace", "update", "delete"})
+_PUT, _PATCH, _DELETE = Operation.PUT, Operation.PATCH, Operation.DELETE
 _COLLECTIONS = {collection.value: (collection, frozenset(lean)) for collection, lean in LEAN_FIELDS.items()}
 
 
@@ -105,14 +106,14 @@ def change_of(event: Mapping[str, Any], position: str = "") -> Change | Reread |
     id = event["documentKey"]["_id"]
     at_ms = written_at_ms(event)
     if operation == "delete":
-        return Change(collection, Operation.DELETE, id, {}, position, at_ms)
+        return Change(collection, _DELETE, id, {}, position, at_ms)
     if operation != "update":
-        return Change(collection, Operation.PUT, id, _lean(event.get("fullDocument"), lean), position, at_ms)
+        return Change(collection, _PUT, id, _lean(event.get("fullDocument"), lean), position, at_ms)
     description = event.get("updateDescription") or {}
     if _part_of(lean, event, description):
         return Reread(collection, id)
     patch = _lean(description.get("updatedFields"), lean)
-    return Change(collection, Operation.PATCH, id, patch, position, at_ms) if patch else NonChange.NOTHING
+    return Change(collection, _PATCH, id, patch, position, at_ms) if patch else NonChange.NOTHING
 
 
 def written_at_ms(event: Mapping[str, Any]) -> int | None:

@@ -16,6 +16,7 @@ from hascheduler.mirror.changes import (
     LeaseSeen,
     ProcessorGone,
     ProcessorSeen,
+    Quarantined,
     ScheduleGone,
     ScheduleSeen,
 )
@@ -69,6 +70,19 @@ def test_a_job_is_told_from_its_insert_to_its_end() -> None:
     ]
     assert mirror.nouns(JOBS) == {}
     assert mirror.digest == Mirror().digest
+
+
+def test_a_job_that_ends_leaves_whatever_else_its_last_patch_says() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields()))
+    assert mirror.fold([patch(JOBS, "j", rev=2, state="failed", processor=7)]).facts == [JobGone("j", JobState.FAILED)]
+    assert not mirror.quarantine
+
+
+def test_a_state_that_is_no_text_is_no_end() -> None:
+    unknown = Mirror().fold([patch(JOBS, "j", rev=2, state=["failed"])])
+    assert (unknown.facts, unknown.wanted) == ([], [KEY])
+    mirror = mirror_of(put(JOBS, "j", job_fields()))
+    assert kinds(mirror.fold([patch(JOBS, "j", rev=2, state=["failed"])]).facts) == [JobGone, Quarantined]
 
 
 @pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
