@@ -95,6 +95,11 @@ class Dispatcher:
     def leading(self) -> bool:
         return self._leading
 
+    @property
+    def awaits_ends(self) -> bool:
+        """Whether a job waits that the end of another one could let go on: by a slot, a limit, a lock, a dependency."""
+        return len(self._state.queue) > 0 or self._jobs.dependencies.are_unmet
+
     def occupied(self, processor_id: str) -> int:
         """The number of that processor's slots that are held, promises included."""
         return len(self._pool.occupants(processor_id))

@@ -22,7 +22,7 @@ from hascheduler.mirror.changes import (
     TenantGone,
     TenantSeen,
 )
-from hascheduler.model.job import OCCUPYING
+from hascheduler.model.job import OCCUPYING, schedule_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,20 @@ Input = (
 )  # fmt: skip
 
 
-def can_wait(seen: Input) -> bool:
+def can_wait(seen: Input, *, ends_too: bool = False) -> bool:
     """Whether the core may be given ``seen`` a moment later: nothing that is waited for is decided because of it.
 
     True of how a dispatched job gets on until it ends: it has held its slot since the decision. What it leads to in
-    trouble, such as moving a job away from a processor that is gone, has limits of seconds.
+    trouble, such as moving a job away from a processor that is gone, has limits of seconds. With ``ends_too``, which is
+    for a core that does not await the end of any job (`Dispatcher.awaits_ends`), also of the end of one that was
+    submitted; what a schedule does may follow from the ends of its jobs.
     """
     match seen:
         case Settled(Dispatch(), Settlement.DONE):
             return True
         case JobSeen(job):
             return job.state in OCCUPYING and job.cancel_requested_at_ms is None
+        case JobGone(job_id):
+            return ends_too and schedule_of(job_id) is None
         case _:
             return False

@@ -17,7 +17,10 @@ _GATHERED_MAX = 500
 
 
 class Inbox:
-    """Facts wait for room, which holds the stream back; what this process reports of itself never waits."""
+    """Facts wait for room, which holds the stream back; what this process reports of itself never waits.
+
+    ``ends_can_wait`` is set by the reader after each step: the core awaits the end of no job.
+    """
 
     def __init__(self) -> None:
         self._inputs: list[Input] = []
@@ -25,6 +28,7 @@ class Inbox:
         self._room = asyncio.Event()
         self._room.set()
         self._alarm: asyncio.TimerHandle | None = None
+        self.ends_can_wait = False
 
     async def put(self, inputs: Sequence[Input]) -> None:
         """Append facts; waits while the inbox is full. One batch may overshoot the bound, the next one waits."""
@@ -68,7 +72,9 @@ class Inbox:
             self._room.clear()
         if self._some.is_set():
             return
-        if len(self._inputs) >= _GATHERED_MAX or not all(map(can_wait, inputs)):
+        if len(self._inputs) >= _GATHERED_MAX or not all(
+            can_wait(seen, ends_too=self.ends_can_wait) for seen in inputs
+        ):
             self._some.set()
         elif self._alarm is None and inputs:
             self._alarm = asyncio.get_running_loop().call_later(_WAITING_MAX_S, self._some.set)

@@ -134,6 +134,7 @@ class Stepper:
         with self._metrics.step_seconds.time() if committer is not None else nullcontext():
             step = self._core.step(now, inputs)
         self._wake_at_ms = step.wake_at_ms
+        self._inbox.ends_can_wait = not self._core.awaits_ends
         self._seen(inputs)
         self._recorder.stepped(now, inputs, step.decisions)
         if step.refetch:

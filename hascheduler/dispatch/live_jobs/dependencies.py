@@ -24,6 +24,11 @@ class Dependencies:
         self._unread: dict[str, None] = {}
         self._dependency_failed: dict[str, str] = {}
 
+    @property
+    def are_unmet(self) -> bool:
+        """Whether there is a live job with dependencies."""
+        return bool(self._unmet)
+
     def seen(self, job: JobRef) -> None:
         """A live job; its later versions have no new dependencies."""
         if not job.waits_for or job.id in self._unmet:

@@ -91,6 +91,20 @@ async def test_what_can_wait_is_taken_along_with_what_can_not() -> None:
 
 
 @pytest.mark.usefixtures("patient")
+async def test_ends_wait_too_as_long_as_the_core_awaits_none() -> None:
+    inbox = Inbox()
+    inbox.ends_can_wait = True
+    waiting = asyncio.create_task(inbox.wait(3_600))
+    await inbox.put([JobGone("a")])
+    await _turns()
+    assert not waiting.done()
+    inbox.ends_can_wait = False
+    await inbox.put([JobGone("b")])
+    await waiting
+    assert inbox.take() == [JobGone("a"), JobGone("b")]
+
+
+@pytest.mark.usefixtures("patient")
 async def test_one_input_that_can_not_wait_is_enough() -> None:
     inbox = Inbox()
     await inbox.put([STARTED, JobGone("b"), STARTED])

@@ -4,7 +4,8 @@ import pytest
 
 from hascheduler.dispatch.decisions import Decision, Dispatch, Requeue, Settlement
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TransportSeen, TrustLost, can_wait
-from hascheduler.mirror.changes import DefinitionGone, JobGone, JobSeen, ProcessorSeen, ScheduleSeen
+from hascheduler.mirror.changes import DefinitionGone, DefinitionSeen, JobGone, JobSeen, ProcessorSeen, ScheduleSeen
+from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_processor, make_schedule, running, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors, settled
@@ -55,4 +56,39 @@ def test_nothing_is_decided_because_of_what_can_wait() -> None:
         assert can_wait(seen)
         step = scene.at(0, seen)
         assert (step.decisions, step.sends, step.refetch) == ((), (), ())
-    assert scene.at(0, JobGone("a", JobState.SUCCEEDED)).decisions == (Dispatch("c", 1, "p"),)
+    ended = JobGone("a", JobState.SUCCEEDED)
+    assert scene.core.awaits_ends
+    assert scene.at(0, ended).decisions == (Dispatch("c", 1, "p"),)
+
+
+def test_an_end_can_wait_where_no_job_waits_for_one() -> None:
+    scene = Scene(*processors("p"), *jobs(make_job("a", target="a"), make_job("b", target="b")))
+    assert len(scene.began.decisions) == 2
+    assert not scene.core.awaits_ends
+    for ended in (JobGone("a", JobState.SUCCEEDED), JobGone("b")):
+        assert can_wait(ended, ends_too=not scene.core.awaits_ends)
+        step = scene.at(0, ended)
+        assert (step.decisions, step.sends) == ((), ())
+
+
+def test_the_end_of_what_a_schedule_made_can_not_wait() -> None:
+    assert not can_wait(JobGone("fire:tick:1000", JobState.FAILED), ends_too=True)
+    assert not can_wait(JobGone("trigger:tick:abc"), ends_too=True)
+
+
+def test_the_end_of_a_dependency_is_awaited() -> None:
+    scene = Scene(*processors("p"), *jobs(running("a", "p"), make_job("b", target="b", waits_for=("a",))))
+    assert scene.began.decisions == ()
+    assert scene.core.awaits_ends
+    assert scene.at(0, JobGone("a", JobState.SUCCEEDED)).decisions == (Dispatch("b", 1, "p"),)
+    scene.at(0, JobGone("b", JobState.CANCELLED))
+    assert not scene.core.awaits_ends
+
+
+def test_the_end_of_what_holds_a_lock_is_awaited() -> None:
+    git = DefinitionSeen(Definition("git", conflict_group="git"))
+    held, waiting = running("a", "p", definition="git"), make_job("b", definition="git")
+    scene = Scene(*processors("p"), git, *jobs(held, waiting))
+    assert scene.began.decisions == ()
+    assert scene.core.awaits_ends
+    assert scene.at(0, JobGone("a", JobState.SUCCEEDED)).decisions == (Dispatch("b", 1, "p"),)
