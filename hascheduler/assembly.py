@@ -299,6 +299,7 @@ def _replica(
         journal_retention_ms=settings.journal_retention_ms,
         clock_skew_max_ms=settings.clock_skew_max_ms,
         audit_interval_ms=settings.audit_interval_ms,
+        standstill_after_ms=settings.standstill_after_ms,
         dispatch=DispatchConfig(
             start_timeout_ms=settings.start_timeout_ms,
             unknown_spared_ms=settings.heartbeat_timeout_ms,

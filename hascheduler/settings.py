@@ -260,6 +260,12 @@ class Settings(BaseSettings):
     lease_duration_ms: Milliseconds = _duration("LEASE_DURATION", "10s", "a lease not renewed for so long is free")
     renew_deadline_ms: Milliseconds = _duration("RENEW_DEADLINE", "6s", "a leader trusts a renewal for so long")
     retry_period_ms: Milliseconds = _duration("RETRY_PERIOD", "1s", "how often the lease is renewed or tried")
+    standstill_after_ms: Milliseconds = _duration(
+        "STANDSTILL_AFTER",
+        "2s",
+        "a leader that writes nothing for so long, and whose process does not answer, is followed before its lease runs"
+        " out; 0: never",
+    )
     clock_skew_max_ms: Milliseconds = _duration(
         "CLOCK_SKEW_MAX", "30s", "a replica's clock that is further off MongoDB's is not followed"
     )

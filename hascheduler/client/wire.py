@@ -264,7 +264,7 @@ class CancelResponse(TypedDict):
 CatchUp = Literal["none", "latest", "all"]
 
 
-Cause = Literal["first", "released", "died", "lapsed", "deleted"]
+Cause = Literal["first", "released", "died", "stood_still", "lapsed", "deleted"]
 
 
 JobState = Literal["pending", "dispatched", "running", "succeeded", "failed", "cancelled"]

@@ -2,7 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from hascheduler.daemon.leadership.liveness import LivenessServer, WaitForDeath, wait_for_death_by_connection
+from hascheduler.daemon.leadership.liveness import (
+    GreetsInTime,
+    LivenessServer,
+    WaitForDeath,
+    greets_in_time,
+    wait_for_death_by_connection,
+)
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.election.config import ElectionConfig
 from hascheduler.model.instants import WallMs
@@ -29,7 +35,8 @@ class ReplicaConfig:
     """``replica_id`` is unique per process start and is the candidate id; ``name`` is for people.
 
     ``liveness_endpoint`` is the ``host:port`` at which the others can watch this process. The leader checks the
-    database's invariants every ``audit_interval_ms``; None: never.
+    database's invariants every ``audit_interval_ms``; None: never. A leader that is silent for ``standstill_after_ms``
+    is followed before its lease runs out; 0: never.
     """
 
     shard: str
@@ -44,6 +51,7 @@ class ReplicaConfig:
     journal_retention_ms: int
     clock_skew_max_ms: int = 5_000
     audit_interval_ms: int | None = None
+    standstill_after_ms: int = 0
     dispatch: DispatchConfig = field(default_factory=DispatchConfig)
 
     @property
@@ -68,9 +76,10 @@ class ReplicaPorts:
     """Everything of the world that a replica uses. What has a default is optional.
 
     ``liveness`` is bound already; ``wait_for_death`` is how this replica watches the processes of the leader and the
-    processors. With ``exchange`` the leader publishes the events of jobs on the broker. Without ``failovers`` changes
-    of leadership are in the log alone; without ``scan`` nothing checks the invariants; without ``traces`` messages
-    carry no trace. ``leases_streamed``: the change stream shows every write to ``leases``.
+    processors, ``greets_in_time`` how it asks a leader that has fallen silent. With ``exchange`` the leader publishes
+    the events of jobs on the broker. Without ``failovers`` changes of leadership are in the log alone; without ``scan``
+    nothing checks the invariants; without ``traces`` messages carry no trace. ``leases_streamed``: the change stream
+    shows every write to ``leases``.
     """
 
     source: ChangeSource
@@ -85,6 +94,7 @@ class ReplicaPorts:
     leases_streamed: bool = True
     fallback: Transport | None = None
     wait_for_death: WaitForDeath = wait_for_death_by_connection
+    greets_in_time: GreetsInTime = greets_in_time
     exchange: EventExchange | None = None
     failovers: FailoverStore | None = None
     scan: InvariantScan | None = None

@@ -10,6 +10,7 @@ from hascheduler.daemon.leadership.failover_tracker import FailoverTracker
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.lease_poller import LeasePoller
 from hascheduler.daemon.leadership.liveness import LeaderProbe
+from hascheduler.daemon.leadership.standstill import StandstillWatch
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.loop.attempt_metrics import AttemptMetrics
 from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
@@ -85,6 +86,15 @@ class Replica:
             observer=self._takeovers,
         )
         self._probe = LeaderProbe(config.replica_id, self._leader.holder_died, ports.wait_for_death)
+        self._standstill = StandstillWatch(
+            config,
+            self._leader,
+            clock,
+            greets_in_time=ports.greets_in_time,
+            beat_now=self._heartbeat.barrier,
+            rounds=lambda: self._stepper.rounds,
+            metrics=metrics,
+        )
         self._processor_probe = ProcessorProbe(self._inbox.put_now, ports.wait_for_death)
 
         # Out: events of jobs, and requests that wait for them.
@@ -108,6 +118,7 @@ class Replica:
             inbox=self._inbox,
             leader=self._leader,
             probe=self._probe,
+            standstill=self._standstill,
             failovers=self._failovers,
             checkpoint=self._checkpoint,
             digests=self._digests,
@@ -182,6 +193,7 @@ class Replica:
                 loops.create_task(self._checkpoint.run(), name="cost-checkpoint"),
                 loops.create_task(self._liveness.run(), name="liveness"),
                 loops.create_task(self._probe.run(), name="leader-probe"),
+                loops.create_task(self._standstill.run(), name="standstill"),
                 loops.create_task(self._processor_probe.run(), name="processor-probe"),
                 loops.create_task(self._event_tail.run(), name="event-tail"),
                 loops.create_task(self._event_publisher.run(), name="event-publisher"),
@@ -218,7 +230,8 @@ class Replica:
                     listener(seen.job)
 
     def _progressing(self) -> bool:
-        return self._clock.mono_ms() - self._stepper.turned_at_ms < self._config.renew_deadline_ms
+        is_turning = self._clock.mono_ms() - self._stepper.turned_at_ms < self._config.renew_deadline_ms
+        return is_turning and not self._standstill.own_loop_hangs
 
     def _status(self, beat: int) -> ReplicaStatus:
         return ReplicaStatus(

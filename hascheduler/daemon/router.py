@@ -5,6 +5,7 @@ import structlog
 from hascheduler.daemon.leadership.failover_reporter import FailoverReporter
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.liveness import LeaderProbe
+from hascheduler.daemon.leadership.standstill import StandstillWatch
 from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
 from hascheduler.daemon.loop.digest_check import DigestCheck
 from hascheduler.daemon.loop.feeder import Feeder
@@ -56,6 +57,7 @@ class FactRouter:
         inbox: Inbox,
         leader: Leader,
         probe: LeaderProbe,
+        standstill: StandstillWatch,
         failovers: FailoverReporter,
         checkpoint: CostCheckpoint,
         digests: DigestCheck,
@@ -73,6 +75,7 @@ class FactRouter:
         self._inbox = inbox
         self._leader = leader
         self._probe = probe
+        self._standstill = standstill
         self._failovers = failovers
         self._checkpoint = checkpoint
         self._digests = digests
@@ -122,10 +125,12 @@ class FactRouter:
                     self.lease_seen(None)
                 case ReplicaSeen(replica):
                     self._heartbeat.seen(replica)
+                    self._standstill.sign_seen(replica.id)
                     self._digests.seen(replica)
                 case ReplicaGone(replica_id):
                     self._digests.gone(replica_id)
                     self._heartbeat.gone(replica_id)
+                    self._standstill.gone(replica_id)
                 case LeaseSeen() | LeaseGone() | Quarantined():
                     pass
                 case TokenSeen() | TokenGone():
@@ -139,10 +144,13 @@ class FactRouter:
         self._heard_ms = self._heartbeat.heard_ms
         for head in heads:
             self._leader.journal_seen(head)
+            self._standstill.sign_seen(head.holder)
             self._failovers.journal_seen(head)
+        self._standstill.heard(self._heard_ms)
 
     async def restarted(self) -> None:
         self._leader.restarted()
+        self._standstill.restarted()
         self._event_tail.restarted()
         self._digests.restarted()
         self._ended.notify_all()
@@ -154,6 +162,7 @@ class FactRouter:
         """The lease of this shard, as the stream or a poll shows it; None: there is none."""
         self._leader.lease_seen(lease)
         self._probe.watch(lease)
+        self._standstill.lease_seen(lease)
         if lease is not None and lease.holder not in ("", self._replica_id):
             self._event_publisher.other_leads()
 

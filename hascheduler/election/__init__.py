@@ -2,8 +2,8 @@
 
 ::
 
-                    free, expired by my own clock,
-                    or its process proved dead
+                    free, expired by my own clock, its process
+                    proved dead, or both witnesses say it stands still
         ┌──────────┐  Create / Take (term + 1)   ┌─────────┐
         │ follower │ ──────────────────────────▶ │ leader  │ ── Renew every retry_period
         └──────────┘ ◀────────────────────────── └─────────┘
@@ -16,7 +16,8 @@ What is promised
    ``lease_duration`` of the last renewal; at once where the lease was released (SIGTERM) or the leader's process is
    proved dead (`hascheduler.daemon.leadership.liveness`).
 2. *One at a time, of those awake.* No two processes that are neither paused nor behind with their clocks believe at
-   once that they lead.
+   once that they lead; but a leader that was followed because it stood still, or was cut off, may still trust its lease
+   for the rest of ``renew_deadline``, until it tries to renew or the stream brings the new record.
 3. *Terms only rise.* Each leadership has a number that no other had before it, whatever happens to the lease.
 
 The assumptions of 2, and only of 2: monotonic clocks that run at the same rate, but for the margin between
@@ -49,7 +50,9 @@ How it fails, and what follows
 ------------------------------
 =====================================  ===============================================================================
 the leader's process dies              proof of death, a challenge at once; without proof (its host is gone) the lease
-the leader is paused or cut off        the lease; awake again it finds itself untrusted, and could write nothing anyway
+the leader stands still                a challenge after a short silence (`hascheduler.election.suspicion`); awake again
+                                       it finds another record, and could write nothing anyway
+its host is cut off                    the same; from the database alone: the lease
 a renewal gets no answer               it may or may not have happened: repeated; trust runs on from the last good one
 the lease document is deleted          free at once; the next term is above the journal's
 its stream is silent or far behind     not renewed, released if it can be: such a replica is not fit to lead

@@ -41,6 +41,8 @@ class Elector:
         self._trusted_until: MonoMs | None = None
         self._highest_term = 0
         self._dead_holder = ""
+        self._suspected: LeaseRecord | None = None
+        self._suspected_until = now
 
     @property
     def record(self) -> LeaseRecord | None:
@@ -90,6 +92,16 @@ class Elector:
     def holder_died(self, holder: str) -> None:
         """Proof of death: ``holder``'s process is gone, so its lease need not be waited for."""
         self._dead_holder = holder
+
+    def holder_stands_still(self, holder: str, now: MonoMs) -> None:
+        """Suspicion: the version of ``holder``'s lease that is known now may be challenged, for one retry period.
+
+        Only that version. A holder that renews meanwhile is not suspected any more, and where its renewal has not come
+        by yet, the compare-and-set fails.
+        """
+        if self._record is not None and self._record.holder == holder:
+            self._suspected = self._record
+            self._suspected_until = MonoMs(now + self._config.retry_period_ms)
 
     def next_attempt(self, now: MonoMs, wall: WallMs) -> LeaseAttempt | None:
         """The write to try now, or None. A leader renews each retry period; a follower takes a lease that is free."""
@@ -161,7 +173,7 @@ class Elector:
             return MonoMs(min(self._next_try_at, self._trusted_until))
         next_try_at = max(self._next_try_at, self._rest_until)
         record = self._record
-        if record is None or record.holder in ("", self._dead_holder) or self._holds(record):
+        if record is None or self._is_free(record, now):
             return MonoMs(next_try_at)
         return MonoMs(max(next_try_at, self._changed_at + self._wait_ms(record)))
 
@@ -171,6 +183,8 @@ class Elector:
     def _is_free(self, record: LeaseRecord, now: MonoMs) -> bool:
         # Our own name in a lease we do not trust any more: no other candidate can renew it, so we may take it again.
         if record.holder in ("", self._dead_holder) or self._holds(record):
+            return True
+        if record == self._suspected and now < self._suspected_until:
             return True
         return now >= self._changed_at + self._wait_ms(record)
 

@@ -26,6 +26,8 @@ class Cause(StrEnum):
     """The holder released it."""
     DIED = "died"
     """There was proof that the holder's process is dead."""
+    STOOD_STILL = "stood_still"
+    """Nothing of the holder came by, and its process did not answer; it was followed before its lease ran out."""
     LAPSED = "lapsed"
     """It was not renewed for its duration; or the new leader had held it itself, and no longer trusted it."""
     DELETED = "deleted"

@@ -45,6 +45,8 @@ _KINDS = {
     Cancel: "cancel",
     CountFailures: "count_failures",
 }
+SUSPICIONS = ("suspected", "right", "wrong")
+"""A leader was suspected; one that had been followed early was back soon, and the suspicion was right, or wrong."""
 OUTCOMES = ("succeeded", "failed", "cancelled", "lost", "given_back")
 _SHORT_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _LATE_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900)
@@ -95,6 +97,9 @@ class ReplicaMetrics:
             namespace=NAMESPACE,
             registry=self.registry,
         )
+        self._suspicions = self._counter(
+            "leader_suspicions", "Leaders that stood still, as seen here, by what became of the suspicion", "outcome"
+        )
         self._publishes = self._counter("publishes", "Messages to processors, by what became of each", "outcome")
         self.publish_confirm_seconds = self._histogram(
             "publish_confirm_seconds", "From sending a batch of messages to its last confirm", _SHORT_S
@@ -106,6 +111,8 @@ class ReplicaMetrics:
             self._decisions.labels(kind)
         for cause in Cause:
             self._failovers.labels(cause.value)
+        for outcome in SUSPICIONS:
+            self._suspicions.labels(outcome)
         for outcome in (*Confirm, "dropped"):
             self._publishes.labels(str(outcome))
 
@@ -153,6 +160,10 @@ class ReplicaMetrics:
         ):
             if span_ms is not None:
                 self._failover_phase.labels(phase).set(span_ms / 1_000)
+
+    def suspected(self, outcome: str) -> None:
+        """A leader was suspected to stand still, or what that turned out as; one of `SUSPICIONS`."""
+        self._suspicions.labels(outcome).inc()
 
     def published(self, confirms: Iterable[Confirm]) -> None:
         for outcome, count in Tally(confirms).items():

@@ -12,6 +12,8 @@ from random import Random
 
 from bson import Timestamp
 
+from hascheduler.model.documents.failover import decode_failover
+from hascheduler.model.failover import Cause
 from tests.chaos.cluster import Cluster, Life, Place
 from tests.chaos.hosts import HERE, Host, Hosts, open_hosts
 from tests.chaos.load import Load
@@ -19,6 +21,7 @@ from tests.chaos.oplog import Oplog
 from tests.chaos.proxy import Line, open_line
 from tests.chaos.row import Databases, Row
 from tests.chaos.servers import OPLOG_MB, Broker, Client, Mongods
+from tests.chaos.waiting import eventually
 
 REPLICAS = ("r1", "r2", "r3")
 PROCESSORS = ("p1", "p2", "p3")
@@ -122,6 +125,17 @@ class Stage:
 
     async def leader(self, *, after_term: int = 0) -> tuple[Life, int]:
         return await self.cluster.leader(after_term=after_term)
+
+    async def failover_cause(self, term: int) -> Cause:
+        """How the lease became free that the next term after ``term`` began with, by its account."""
+        reports = self.client[self.cluster.database]["failovers"]
+
+        async def look() -> Cause | None:
+            later = {"_id": {"$gt": {"shard": "default", "term": term}}}
+            document = await reports.find_one(later, sort=[("_id", 1)])
+            return None if document is None else decode_failover(document).cause
+
+        return await eventually(look, f"the account of the term after {term}")
 
     async def lose_leader(self, end: Callable[[Life], Awaitable[object]]) -> None:
         """``end`` it; when another one leads, it starts again."""

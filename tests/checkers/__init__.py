@@ -13,6 +13,7 @@ from tests.checkers.caps_kept import caps_kept
 from tests.checkers.days_kept import days_kept
 from tests.checkers.decided_once import decided_once
 from tests.checkers.evidence import Evidence
+from tests.checkers.followed_rightly import followed_rightly
 from tests.checkers.graphs_apart import graphs_apart
 from tests.checkers.journal_fenced import journal_fenced
 from tests.checkers.lease_moves import lease_moves
@@ -41,6 +42,7 @@ ALL: Mapping[str, Checker] = {
         decided_once,
         lease_moves,
         one_leader,
+        followed_rightly,
         legal_moves,
         losses_apart,
         caps_kept,

@@ -51,13 +51,15 @@ class Submitted:
 @dataclass(frozen=True)
 class Sighting:
     """Who believed at that moment that it leads, of those awake: ``deaf`` on a stream that has long been silent,
-    ``lapsed`` on a lease that was renewed too long ago."""
+    ``lapsed`` on a lease that was renewed too long ago; ``overtaken`` are those who stood still, or were cut off, not
+    long before, and were followed in the meantime."""
 
     at_s: float
     leaders: tuple[str, ...]
     deaf: tuple[str, ...]
     lapsed: tuple[str, ...]
     clocks_differ: bool
+    overtaken: tuple[str, ...] = ()
 
 
 @dataclass
@@ -70,6 +72,9 @@ class Evidence:
     cancels: list[tuple[str, float]] = field(default_factory=list)
     """Jobs that were acknowledged as cancelled, and when the answer had come."""
     sightings: list[Sighting] = field(default_factory=list)
+    needless: list[tuple[float, str]] = field(default_factory=list)
+    """Leaders that were awake, if short of CPU, and connected, and were followed all the same before their leases ran
+    out."""
     schedules: dict[str, Any] = field(default_factory=dict)
     """Those that were acknowledged: name → `NewSchedule`."""
     pauses: dict[str, list[list[float]]] = field(default_factory=dict)

@@ -43,12 +43,13 @@ def main() -> int:
 def _run_many(seeds: range, faults: tuple[str, ...], jobs: int) -> int:
     began = time.monotonic()
     failed: list[int] = []
-    obligations = terms = effects = 0
+    obligations = terms = effects = needless = 0
     with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=_SEEDS_PER_PROCESS) as pool:
         for done, result in enumerate(pool.imap_unordered(_Run(faults), seeds), 1):
             obligations += result.obligations
             terms += result.terms
             effects += result.effects
+            needless += result.needless
             if result.violations:
                 failed.append(result.seed)
                 _tell(result)
@@ -57,7 +58,9 @@ def _run_many(seeds: range, faults: tuple[str, ...], jobs: int) -> int:
                     f"{done} of {len(seeds)} seeds, {len(failed)} failed, {time.monotonic() - began:.0f} s\n"
                 )
                 sys.stdout.flush()
-    sys.stdout.write(f"{obligations} obligations, {effects} effects, {terms} terms\n")
+    sys.stdout.write(
+        f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly\n"
+    )
     if failed:
         sys.stdout.write(
             f"failed: {' '.join(map(str, sorted(failed)))}; "

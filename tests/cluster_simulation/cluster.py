@@ -23,6 +23,7 @@ from tests.cluster_simulation.loop import Process, SimClock, SimLoop
 from tests.cluster_simulation.network import Link, Network, Remote, RemoteClaims, RemoteSource
 
 LEASE_MS, DEADLINE_MS, RETRY_MS = 3_000, 2_000, 400
+STANDSTILL_MS = 900
 HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 300, 1_500
 START_TIMEOUT_MS = 1_500
 RETENTION_MS = 86_400_000
@@ -41,6 +42,8 @@ class Life:
     pauses: list[list[float]] = field(default_factory=list)
     died_s: float | None = None
     ended: bool = False
+    is_starved: bool = False
+    """Awake for moments only."""
     heard_s: float = 0.0
     """When its stream was last seen to flow."""
 
@@ -168,6 +171,7 @@ class Cluster:
             retry_period_ms=RETRY_MS,
             heartbeat_timeout_ms=HEARTBEAT_TIMEOUT_MS,
             journal_retention_ms=RETENTION_MS,
+            standstill_after_ms=STANDSTILL_MS,
             dispatch=DispatchConfig(start_timeout_ms=START_TIMEOUT_MS, policy=PolicyConfig()),
         )
         replica = Replica(
@@ -183,6 +187,7 @@ class Cluster:
                 liveness=_Alive(),  # type: ignore[arg-type]  # nobody connects: `_wait_for_death` looks at the process
                 clock=clock,
                 wait_for_death=lambda holder, _: self._wait_for_death(host, holder),
+                greets_in_time=lambda holder, _, limit_s: self._greets_in_time(host, holder, limit_s),
             ),
         )
         self._bugs.replica(replica)
@@ -218,6 +223,29 @@ class Cluster:
                 greeted = greeted or not life.process.is_paused
             elif greeted:
                 return
+
+    async def _greets_in_time(self, watcher: str, holder: str, limit_s: float) -> bool:
+        """As `hascheduler.daemon.leadership.liveness.greets_in_time`, on this network."""
+        life = next((life for life in self.lives if life.id == holder), None)
+        there_s = back_s = None
+        if life is not None:
+            there_s, back_s = self._network.delay_s(watcher, life.host), self._network.delay_s(life.host, watcher)
+        if life is None or there_s is None or back_s is None or there_s + back_s > limit_s:
+            await asyncio.sleep(limit_s)
+            return False
+        await asyncio.sleep(there_s)
+        asked_s = self._loop.now_s
+        greeting: asyncio.Future[None] = self._loop.create_future()
+        if life.is_up:
+            # In that process, so that one which is paused answers when it goes on.
+            self._loop.call_in(life.process, 0, lambda: None if greeting.done() else greeting.set_result(None))
+        try:
+            async with asyncio.timeout(max(limit_s - there_s - back_s, 0)):
+                await greeting
+        except TimeoutError:
+            return False
+        await asyncio.sleep(back_s)
+        return self._loop.now_s - asked_s <= limit_s
 
 
 class _Alive:

@@ -95,6 +95,31 @@ class Faults:
     async def pause_processor(self) -> None:
         await self._paused(self._some("p"))
 
+    async def starve_leader(self) -> None:
+        """It gets no CPU for a while, again and again."""
+        await self._starved(self._cluster.leader())
+
+    async def leader_loop_hangs(self) -> None:
+        """Its dispatch loop does not come round, while all else in it goes on."""
+        life = self._cluster.leader()
+        if life is None:
+            return
+        self._say(f"the dispatch loop of {life.id} hangs")
+        inbox, going_on = life.actor._inbox, asyncio.Event()
+        wait = inbox.wait
+
+        async def wait_or_hang(timeout_s: float) -> None:
+            await wait(timeout_s)
+            await going_on.wait()
+
+        inbox.wait = wait_or_hang
+        await self._wait(0.3, 8)
+        inbox.wait = wait
+        going_on.set()
+
+    async def starve(self) -> None:
+        await self._starved(self._some("r"))
+
     # Clocks
 
     async def clock_jump(self) -> None:
@@ -122,6 +147,18 @@ class Faults:
 
     async def cut_leader_from_database(self) -> None:
         await self._cut(self._cluster.leader(), "db")
+
+    async def leader_off_one_way(self) -> None:
+        """Nothing of the leader's host gets out, or nothing gets in; neither from the servers nor from the others."""
+        life = self._cluster.leader()
+        if life is None:
+            return
+        is_out = self._chance.random() < 0.5
+        self._say(f"nothing gets {'out of' if is_out else 'into'} {life.host}")
+        for other in {"db", "broker", "r1", "r2", "r3"} - {life.host}:
+            self._network.cut(*((life.host, other) if is_out else (other, life.host)))
+        await self._wait(0.3, 8)
+        self._network.mend()
 
     async def leader_lease_hangs(self) -> None:
         """The leader's renewals get no answer, while its stream and all its other writes go on."""
@@ -284,6 +321,19 @@ class Faults:
         await self._wait(0.3, 8)
         if life.is_up and life.process.is_paused:
             self._cluster.resume(life)
+
+    async def _starved(self, life: Life | None) -> None:
+        if life is None or life.process.is_paused:
+            return
+        self._say(f"{life.id} is short of CPU")
+        end_s = self._network.loop.now_s + self._chance.uniform(3, 12)
+        life.is_starved = True
+        while life.is_up and self._network.loop.now_s < end_s and not life.process.is_paused:
+            life.process.is_paused = True
+            await self._wait(0.1, 1.3)
+            life.process.is_paused = False
+            await self._wait(0.02, 0.3)
+        life.is_starved = False
 
     async def _cut(self, life: Life | None, other: str) -> None:
         if life is None or life.host == other:

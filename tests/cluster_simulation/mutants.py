@@ -215,6 +215,13 @@ def _runs_duplicates(processor: Processor) -> None:
 _LEADERS = ("kill_leader", "pause_leader", "cut_leader_from_database")
 
 
+def _suspects_without_budget(replica: Replica) -> None:
+    """Wrong suspicions cost nothing, and the leaders' lateness teaches nothing."""
+    suspicion = replica._standstill._suspicion
+    suspicion._was_wrong = lambda now: None  # type: ignore[method-assign]
+    suspicion._note = lambda gap_ms, now: None  # type: ignore[method-assign]
+
+
 def _heeds_no_pause(replica: Replica) -> None:
     core: Any = replica.view._core
     fold = core._fold
@@ -267,5 +274,6 @@ PLANTED: Mapping[str, Planted] = {
     "pause-not-heeded": Planted(Bugs(replica=_heeds_no_pause), ("pause_everything", "kill_leader")),
     "edited-calendar-unheard": Planted(Bugs(replica=_hears_of_no_edited_calendar), ("kill_leader", "lossy_network")),
     "days-counted-from-one": Planted(Bugs(replica=_counts_days_from_one), ("kill_leader", "lossy_network")),
+    "suspicion-without-budget": Planted(Bugs(replica=_suspects_without_budget), ("starve_leader", "starve")),
     "processor-without-fence": Planted(Bugs(processor=never_fences_itself), ("cut_from_database",)),
 }

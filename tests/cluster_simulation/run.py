@@ -18,7 +18,7 @@ from hascheduler.testing.memory.database import Document, put_of
 from tests.checkers import ALL
 from tests.checkers.evidence import Commit, Evidence, Sighting
 from tests.cluster_simulation.broker import SimBroker
-from tests.cluster_simulation.cluster import DEADLINE_MS, RETRY_MS, Bugs, Cluster
+from tests.cluster_simulation.cluster import DEADLINE_MS, LEASE_MS, RETRY_MS, STANDSTILL_MS, Bugs, Cluster
 from tests.cluster_simulation.database import Server, SimDatabase
 from tests.cluster_simulation.faults import FAULTS, SKEW_MS_MAX, Faults
 from tests.cluster_simulation.load import Load, handlers_that_tell
@@ -31,6 +31,9 @@ LAPSED_S = DEADLINE_MS / 1000 + 0.1
 """A leader trusts a renewal from its beginning, so this is more than it may have left."""
 DEAF_S = 3 * RETRY_MS / 1000 + 1.0
 """A stream that was silent for three renewals is stale; and a moment to notice."""
+APART_S = STANDSTILL_MS / 1000 + 0.5
+"""A leader that was paused or cut off so lately may be followed for that."""
+_NEVER_S = -1_000.0
 TROUBLE_S = 30.0
 CONVERGENCE_S = 30.0
 PEACE_S = 60.0
@@ -46,6 +49,7 @@ class Result:
     transcript: list[str] = field(default_factory=list)
     obligations: int = 0
     terms: int = 0
+    needless: int = 0
     effects: int = 0
 
     @property
@@ -82,8 +86,11 @@ class _Story:
         self._say = say
         self._evidence = Evidence(epoch_ms=EPOCH_MS)
         self._renewed_s: dict[str, float] = {}
+        self._apart_s: dict[str, float] = {}
+        """When a replica last stood still, or could not exchange a word with the database or another replica."""
+        self._starved_s: dict[str, float] = {}
         database = SimDatabase(self._committed)
-        network = Network(loop, chance)
+        network = self._network = Network(loop, chance)
         self._server = Server(loop, database, chance)
         self._broker = SimBroker(network)
         handlers = handlers_that_tell(self._evidence, loop, chance)
@@ -125,6 +132,7 @@ class _Story:
             commit.before is None and commit.after is not None and commit.after.get("nominal_ms") is not None
             for commit in evidence.of(Collection.JOBS)
         )
+        self._result.needless = len(self._evidence.needless)
         self._result.effects = len(evidence.effects)
         leases = self._server.database.find(Collection.LEASES, "default")
         self._result.terms = leases["term"] if leases else 0
@@ -137,6 +145,13 @@ class _Story:
             replicas = self._cluster.up("r")
             if any(life.process.rate != 1 for life in replicas):
                 clocks_differed_s = self._loop.now_s
+            for life in replicas:
+                peers = {"db", *(other.host for other in replicas)} - {life.host}
+                is_cut = not all(self._network.both_ways(life.host, other) for other in peers)
+                if life.is_starved:
+                    self._starved_s[life.id] = self._loop.now_s
+                elif is_cut or life.process.is_paused:
+                    self._apart_s[life.id] = self._loop.now_s
             awake = [life for life in replicas if not life.process.is_paused]
             leaders = tuple(life.id for life in awake if life.leads)
             for life in awake:
@@ -147,7 +162,30 @@ class _Story:
             lapsed = tuple(id for id in leaders if self._loop.now_s - self._renewed_s.get(id, 0) > LAPSED_S)
             if len(leaders) > 1 or deaf or lapsed:
                 clocks_differ = self._loop.now_s - clocks_differed_s < FOLLOWED_S
-                self._evidence.sightings.append(Sighting(self._loop.now_s, leaders, deaf, lapsed, clocks_differ))
+                newest = self._cluster.leader()
+                overtaken = tuple(
+                    id
+                    for id in leaders
+                    if (newest is None or id != newest.id)
+                    and self._loop.now_s - max(self._last_apart_s(id), self._starved_s.get(id, _NEVER_S)) <= LAPSED_S
+                )
+                self._evidence.sightings.append(
+                    Sighting(self._loop.now_s, leaders, deaf, lapsed, clocks_differ, overtaken)
+                )
+
+    def _last_apart_s(self, id: str) -> float:
+        return self._apart_s.get(id, _NEVER_S)
+
+    def _followed_early(self, before: Document, after: Document) -> None:
+        """Was there a reason that could be seen from outside?"""
+        holder, now_s = before["holder"], self._loop.now_s
+        is_taken = holder and after["holder"] not in ("", holder)
+        if not is_taken or now_s - self._renewed_s.get(holder, _NEVER_S) >= LEASE_MS / 1000:
+            return
+        life = next(life for life in self._cluster.lives if life.id == holder)
+        self._say(f"{holder} is followed early by {after['holder']}")
+        if life.is_up and now_s - self._last_apart_s(holder) > APART_S:
+            self._evidence.needless.append((now_s, holder))
 
     async def _peace(self) -> None:
         """Until everything that is due has ended and everybody is well, or long enough to say that it never will be."""
@@ -220,6 +258,8 @@ class _Story:
 
     def _committed(self, collection: Collection, before: Document | None, after: Document | None) -> None:
         self._evidence.commits.append(Commit(self._loop.now_s, collection, before, after))
+        if collection is Collection.LEASES and before is not None and after is not None:
+            self._followed_early(before, after)
         if collection is Collection.LEASES and after is not None:
             self._renewed_s[after["holder"]] = self._loop.now_s
         if collection is Collection.JOURNAL and after is not None and before is None:

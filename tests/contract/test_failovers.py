@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.failover import encode_failover
-from hascheduler.model.failover import FailoverEnd
+from hascheduler.model.documents.failover import decode_failover, encode_failover
+from hascheduler.model.failover import Cause, FailoverEnd
 from hascheduler.ports import FAILOVERS_MAX
 from tests.contract.backends import Backend, on
 from tests.factories import make_failover
@@ -29,6 +29,19 @@ async def test_reports_are_read_back_with_the_latest_first(backend: Backend) -> 
     assert await backend.failovers.newest("default", 9) == saved[::-1]
     assert await terms(backend, limit=2) == [10, 9]
     assert await terms(backend, shard="other") == []
+
+
+async def test_a_leader_that_stood_still_is_a_lapsed_one_to_replicas_that_do_not_know_the_word(
+    backend: Backend,
+) -> None:
+    still = make_failover(cause=Cause.STOOD_STILL)
+    await backend.failovers.save(still)
+    assert await backend.failovers.newest("default", 1) == [still]
+    stored = encode_failover(still)
+    assert stored["cause"] == "lapsed"
+    assert decode_failover({name: value for name, value in stored.items() if name != "stood_still"}) == make_failover(
+        cause=Cause.LAPSED
+    )
 
 
 async def test_a_report_repeated_after_a_lost_answer_is_stored_once(backend: Backend) -> None:

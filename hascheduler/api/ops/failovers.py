@@ -54,7 +54,8 @@ class FailoverResponse(BaseModel):
     holder: str = Field(description="The id of the replica that took over")
     cause: Cause = Field(
         description="How the lease became free: nobody had led before (first), it was given back (released), its holder"
-        " was proved dead (died), it was not renewed in time (lapsed), somebody deleted it (deleted)"
+        " was proved dead (died), its holder stood still and was followed early (stood_still), it was not renewed in"
+        " time (lapsed), somebody deleted it (deleted)"
     )
     previous_term: int | None = Field(description="Null where nobody had led before")
     previous_holder: str | None = Field(description="The id of the replica that led before; null where nobody had")

@@ -87,6 +87,9 @@ class FailoverTracker:
     def holder_died(self, holder: str) -> None:
         self._watch.holder_died(holder, self._clock.mono_ms())
 
+    def holder_stands_still(self, holder: str) -> None:
+        self._watch.holder_stands_still(holder, self._clock.mono_ms())
+
     # Taking over
 
     def challenged(self, expected: LeaseRecord | None) -> None:

@@ -132,6 +132,19 @@ class Leader:
         self._hurry()
         self._news.set()
 
+    def holder_stands_still(self, holder: str) -> None:
+        """Suspected; unless it renews, its lease may be challenged now."""
+        self._observer.holder_stands_still(holder)
+        self._elector.holder_stands_still(holder, self._clock.mono_ms())
+        self._hurry()
+        self._news.set()
+
+    def loop_hangs(self) -> None:
+        """The loop that decides does not come round: another replica should lead, and need not wait for the lease."""
+        if self._term is not None:
+            self._must_end = "dispatch loop hangs"
+            self._news.set()
+
     def restarted(self) -> None:
         """The mirror is a new one: a term that was built on the old one must end."""
         self._delivered_seq = 0

@@ -2,8 +2,8 @@
 
 ::
 
-                      no lease, an empty holder, proof of death,
-                      a challenge by this replica's own clock
+                      no lease, an empty holder, proof of death, a holder
+                      that stands still, a challenge by this replica's own clock
         ┌──────┐ ─────────────────────────────────────────────▶ ┌────────┐
         │ held │                                                │ vacant │   since its first reason;
         └──────┘ ◀───────────────────────────────────────────── └────────┘   its cause is the latest
@@ -72,6 +72,10 @@ class LeaderlessTracker:
         self._dead = holder
         if self._lease is not None and self._lease.holder == holder:
             self._open(Cause.DIED, now)
+
+    def holder_stands_still(self, holder: str, now: MonoMs) -> None:
+        if self._lease is not None and self._lease.holder == holder and self._cause is None:
+            self._open(Cause.STOOD_STILL, now)
 
     # What this replica does
 

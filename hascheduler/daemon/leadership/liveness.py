@@ -12,6 +12,10 @@ process. A time-out, an unreachable host or a connection that just stays silent 
 for the lease. Without a greeting before, a refusal proves nothing either: the endpoint may be one that only the
 leader's own host can reach.
 
+**The question**, put only to a leader that the stream has been silent about for a while: one more connection, and
+whether it is greeted within a moment (`greets_in_time`). A process that stands still sends no greeting, though its
+kernel may go on accepting connections.
+
 An early challenge is safe in any case, because the journal fences the old leader; proof only makes it quick. Nor can a
 processor that was taken for dead finish its attempt: the attempt's number fences it.
 """
@@ -95,6 +99,25 @@ _PAUSE_MIN_S, _PAUSE_MAX_S = 0.01, 0.5
 
 WaitForDeath = Callable[[str, str], Awaitable[None]]
 """(holder, endpoint): returns when there is proof that the holder's process, at that endpoint, is dead."""
+
+
+GreetsInTime = Callable[[str, str, float], Awaitable[bool]]
+"""(holder, endpoint, limit in seconds): whether the process at that endpoint greets as the holder by then."""
+
+
+async def greets_in_time(holder: str, endpoint: str, limit_s: float) -> bool:
+    """`GreetsInTime`, by one connection."""
+    host, _, port = endpoint.rpartition(":")
+    writer: asyncio.StreamWriter | None = None
+    try:
+        async with asyncio.timeout(limit_s):
+            reader, writer = await asyncio.open_connection(host, int(port), limit=1_024)
+            return await reader.readline() == GREETING.format(id=holder).encode()
+    except (OSError, TimeoutError, ValueError, OverflowError):  # the last two: an endpoint that is none
+        return False
+    finally:
+        if writer is not None:
+            writer.transport.abort()
 
 
 class LeaderProbe:

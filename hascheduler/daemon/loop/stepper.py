@@ -95,12 +95,18 @@ class Stepper:
         self._metrics = metrics
         self._wake_at_ms: int | None = None
         self._turned_at = clock.mono_ms()
+        self._rounds = 0
         self._delay = BatchDelay(_PER_DECISION_MS, _DELAY_MAX_MS)
 
     @property
     def turned_at_ms(self) -> MonoMs:
         """When the loop last came round."""
         return self._turned_at
+
+    @property
+    def rounds(self) -> int:
+        """How often the loop came round, also where the committer had no room."""
+        return self._rounds
 
     @property
     def next_step_at_ms(self) -> int | None:
@@ -121,6 +127,7 @@ class Stepper:
             # first: what the committer answers for is the clock as it was then.
             now = self._clock.wall_ms()
             committer = self._active_committer()
+            self._rounds += 1
             if room:
                 self._turned_at = self._clock.mono_ms()
                 self._turn(committer, now)

@@ -28,7 +28,9 @@ def encode_failover(failover: Failover) -> dict[str, Any]:
         "_id": id,
         "v": WRITTEN_VERSION,
         **fields,
-        "cause": failover.cause.value,
+        # Releases before 0.3.0 read no cause that they don't know; to them such a lease has lapsed.
+        "cause": (Cause.LAPSED if failover.cause is Cause.STOOD_STILL else failover.cause).value,
+        "stood_still": failover.cause is Cause.STOOD_STILL,
         "ended": failover.ended.value,
         **backlog,
     }
@@ -44,7 +46,7 @@ def decode_failover(fields: Mapping[str, Any]) -> Failover:
         shard=text(id, "shard"),
         term=integer(id, "term"),
         holder=text(fields, "holder"),
-        cause=_word(fields, "cause", Cause),
+        cause=Cause.STOOD_STILL if fields.get("stood_still") is True else _word(fields, "cause", Cause),
         detected_at_ms=WallMs(integer(fields, "detected_at_ms")),
         won_at_ms=WallMs(integer(fields, "won_at_ms")),
         began_at_ms=WallMs(integer(fields, "began_at_ms")),

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from hascheduler.model.failover import Cause
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import REPLICAS, Stage
 
@@ -20,14 +21,21 @@ async def _leader_sigterm(stage: Stage) -> None:
 
 
 async def _leader_sigstop(stage: Stage) -> None:
-    for _ in range(stage.times(smoke=2, full=6)):
-        await asyncio.sleep(stage.chance.uniform(1.0, 2.0))
+    is_first, causes = not stage.kills, []
+    times = stage.times(smoke=2, full=6)
+    for turn in range(times):
+        await asyncio.sleep(stage.chance.uniform(3.0, 4.0))
         leader, term = await stage.leader()
+        stage.kills.append((stage.now_s(), term))
         stage.cluster.freeze(leader)
         await stage.leader(after_term=term)
-        await asyncio.sleep(stage.chance.uniform(0.5, 3.0))
+        causes.append(await stage.failover_cause(term))
+        # The last is back while it still trusts its lease, which makes the replicas more patient from then on.
+        await asyncio.sleep(stage.chance.uniform(*((0.1, 0.5) if turn == times - 1 else (2.5, 4.0))))
         stage.cluster.thaw(leader)
         await asyncio.sleep(2.0)
+    if is_first and Cause.STOOD_STILL not in causes:
+        raise AssertionError(f"no leader was followed before its lease ran out: {causes}")
 
 
 async def _all_replicas_down(stage: Stage) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+from hascheduler.model.failover import Cause
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import REPLICAS, Stage
 
@@ -28,14 +29,19 @@ async def _deleted_lease(stage: Stage) -> None:
 
 
 async def _hanging_loop(stage: Stage) -> None:
+    causes = []
     for _ in range(stage.times(smoke=2, full=5)):
         await asyncio.sleep(2)
         leader, term = await stage.leader()
+        stage.kills.append((stage.now_s(), term))
         stage.cluster.hang(leader.name)
         await stage.leader(after_term=term)
+        causes.append(await stage.failover_cause(term))
         await asyncio.sleep(1)
         stage.cluster.unhang(leader.name)
         await asyncio.sleep(2)
+    if Cause.RELEASED not in causes:
+        raise AssertionError(f"no leader gave its lease up before it ran out: {causes}")
 
 
 async def _late_stream(stage: Stage) -> None:

@@ -128,7 +128,7 @@ async def end(leader: Process, number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "cause"), [(signal.SIGTERM, "released"), (signal.SIGKILL, "died"), (signal.SIGSTOP, "lapsed")]
+    ("number", "cause"), [(signal.SIGTERM, "released"), (signal.SIGKILL, "died"), (signal.SIGSTOP, "stood_still")]
 )
 async def test_each_way_to_lose_a_leader_is_told_as_it_was(
     processes: Processes, number: signal.Signals, cause: str

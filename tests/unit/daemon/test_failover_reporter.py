@@ -103,7 +103,7 @@ async def test_it_is_logged_counted_and_kept_whole(room: Room) -> None:
     assert (line["fires_late"], line["worst_lag_ms"], line["reapplied_entries"]) == (3, 132, 2)
     scraped = scrape(room.metrics.registry)
     assert scraped.by("hascheduler_failovers_total", "cause") == {
-        "first": 0, "released": 0, "died": 1, "lapsed": 0, "deleted": 0,
+        "first": 0, "released": 0, "died": 1, "stood_still": 0, "lapsed": 0, "deleted": 0,
     }  # fmt: skip
     assert scraped.by("hascheduler_failover_seconds", "phase") == {
         "detection": 0.04, "takeover": 0.08, "first_decision": 0.01,

@@ -133,6 +133,12 @@ DIED: Event = ("died", "r1")
         ([SEEN_GONE], None, Cause.DELETED, 0),
         ([DIED], RENEWED, Cause.DIED, 0),
         ([("died", "somebody else")], RENEWED, Cause.LAPSED, 100),
+        ([("still", "r1")], RENEWED, Cause.STOOD_STILL, 0),
+        ([("still", "somebody else")], RENEWED, Cause.LAPSED, 100),
+        # It was only late.
+        ([("still", "r1"), SEEN_RENEWED], SEEN_RENEWED[1], Cause.LAPSED, 100),
+        # It stood still, and was killed then.
+        ([("still", "r1"), DIED], RENEWED, Cause.DIED, 0),
         # A renewal that was on its way when its writer died.
         ([DIED, SEEN_RENEWED], SEEN_RENEWED[1], Cause.DIED, 0),
         # It released the lease, and the proof of its end came first.
@@ -160,6 +166,8 @@ def test_the_cause_is_how_the_lease_became_free_and_since_when(
                 tracker.lease_known(of, live=True)
             case "died":
                 tracker.holder_died(of)
+            case "still":
+                tracker.holder_stands_still(of)
             case _:
                 tracker.challenged(of)
     tracked.at(100).challenged(expected)
