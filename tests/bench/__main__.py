@@ -146,7 +146,7 @@ def failover(
     *,
     kills: Annotated[int, typer.Option(min=0, help="Leaders that get SIGKILL.")] = 50,
     terminations: Annotated[int, typer.Option(min=0, help="Leaders that get SIGTERM.")] = 10,
-    stops: Annotated[int, typer.Option(min=0, help="Leaders that get SIGSTOP; each takes a lease.")] = 1,
+    stops: Annotated[int, typer.Option(min=0, help="Leaders that get SIGSTOP, which is noticed after a while.")] = 3,
     replicas: Annotated[int, typer.Option(min=2)] = 3,
     processors: Count = 2,
     runs: Runs = 1,
