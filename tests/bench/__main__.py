@@ -30,6 +30,7 @@ from tests.bench.ledger.accounts import Span
 from tests.bench.ledger.ledger import Ledger
 from tests.bench.ledger.samples import sampling
 from tests.bench.numbers import read_numbers
+from tests.bench.overload import measure_overload
 from tests.bench.pending import measure_pending
 from tests.bench.results import RESULTS, read_results
 from tests.bench.runs import run_bench
@@ -325,6 +326,33 @@ def flood(
         lambda stack: measure_flood(stack, DATABASE, load),
         runs,
     )
+
+
+@app.command()
+def overload(
+    *,
+    batches: Annotated[str, typer.Option(help="Jobs in a request, with commas.")] = "1,100",
+    times: Annotated[int, typer.Option(min=1, help="So many times the best.")] = 3,
+    seconds: Count = 20,
+    replicas: Count = 3,
+    processors: Count = 2,
+    slots: Slots = 32,
+    runs: Runs = 1,
+) -> None:
+    """Several times what the system can do: what still gets done, how long the accepted wait, who is refused."""
+    sizes, crew = read_numbers("--batches", batches), Crew(replicas, processors, slots)
+
+    def measure() -> dict[str, Figures]:
+        return {
+            f"{times} times the best, {'one by one' if size == 1 else f'batches of {size:,}'}": on_stack(
+                "overload",
+                crew,
+                partial(measure_overload, database=DATABASE, times=times, seconds=seconds, batch=size),
+            )
+            for size in sizes
+        }
+
+    run_bench("overload", measure, runs)
 
 
 @app.command()

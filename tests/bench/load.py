@@ -5,7 +5,8 @@ open: a request is due at its time, however slow the answers, and its time count
 
 With ``ids_to`` the ids of the jobs that were promised to be done are written to that file, each with the instant, in
 ms, at which its request was sent first. Who *insists* has an idempotency key on each request, and repeats it at the
-next replica until it is answered; else a request that fails has failed.
+next replica until it is answered. Who *heeds* repeats a request that is refused once, when its Retry-After is over;
+else a request that fails has failed.
 """
 
 import asyncio
@@ -41,6 +42,7 @@ class Load:
     job: dict[str, Any] = field(default_factory=lambda: {"definition": "noop"})
     ids_to: str | None = None
     insists: bool = False
+    heeds: bool = False
 
     @property
     def requests(self) -> int:
@@ -49,13 +51,23 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """``late_max_ms``: by how much the generator itself was late; where that is much, it was the bottleneck."""
+    """``late_max_ms``: by how much the generator itself was late; where that is much, it was the bottleneck.
+
+    ``refused`` counts the jobs of requests that got Retry-After at first, ``came_back`` those that heeded it, and
+    ``readmitted`` those of them that were accepted then.
+    """
 
     acknowledged: int
     failed: int
     ack_p50_ms: int
     ack_p99_ms: int
     late_max_ms: int
+    refused: int = 0
+    came_back: int = 0
+    readmitted: int = 0
+    refusal_p50_ms: int = 0
+    retry_after_p50_s: int = 0
+    retry_after_max_s: int = 0
 
 
 def read_sent(path: Path) -> dict[str, int]:
@@ -104,6 +116,10 @@ class _Generator:
         self._took_ms: list[int] = []
         self._late_max_s = 0.0
         self._failed = 0
+        self._refusal_ms: list[int] = []
+        self._retry_after_s: list[int] = []
+        self._came_back = 0
+        self._readmitted = 0
 
     async def run(self) -> Sent:
         loop, load = asyncio.get_running_loop(), self._load
@@ -115,29 +131,46 @@ class _Generator:
                 self._late_max_s = max(self._late_max_s, loop.time() - due)
                 sending.create_task(self._one(number, due))
         return Sent(
-            len(self._took_ms) * load.batch,
+            (len(self._took_ms) + self._readmitted) * load.batch,
             self._failed * load.batch,
             percentile(self._took_ms, 50),
             percentile(self._took_ms, 99),
             round(1_000 * self._late_max_s),
+            len(self._retry_after_s) * load.batch,
+            self._came_back * load.batch,
+            self._readmitted * load.batch,
+            percentile(self._refusal_ms, 50),
+            percentile(self._retry_after_s, 50),
+            max(self._retry_after_s, default=0),
         )
 
     async def _one(self, number: int, due: float) -> None:
-        sent_ms = time.time_ns() // 1_000_000
-        for turn in range(_TRIES if self._load.insists else 1):
+        sent_ms, loop = time.time_ns() // 1_000_000, asyncio.get_running_loop()
+        for turn in range(_TRIES if self._load.insists else 2 if self._load.heeds else 1):
             url = self._load.urls[(number + turn) % len(self._load.urls)]
             answer = await self._asked(f"{url}{self._path}", number)
-            if answer is not None:
-                self._took_ms.append(round(1_000 * (asyncio.get_running_loop().time() - due)))
+            if isinstance(answer, bytes):
+                if self._load.heeds and turn:
+                    self._readmitted += 1
+                else:
+                    self._took_ms.append(round(1_000 * (loop.time() - due)))
                 if self._ids is not None:
                     self._ids.write(_lines(answer, sent_ms))
                 return
             if self._load.insists:
                 await asyncio.sleep(_PAUSE_S)
+            elif answer is None:
+                break
+            elif not turn:
+                self._refusal_ms.append(round(1_000 * (loop.time() - due)))
+                self._retry_after_s.append(answer)
+                if self._load.heeds:
+                    await asyncio.sleep(answer)
+                    self._came_back += 1
         self._failed += 1
 
-    async def _asked(self, url: str, number: int) -> bytes | None:
-        """None where it was not all accepted."""
+    async def _asked(self, url: str, number: int) -> bytes | int | None:
+        """The seconds of Retry-After where it was refused; None where it was not all accepted for another reason."""
         headers = {**_JSON, "Idempotency-Key": f"{self._key}-{number}"} if self._load.insists else _JSON
         try:
             async with self._http.post(url, data=self._body, headers=headers) as answer:
@@ -145,7 +178,8 @@ class _Generator:
         except (aiohttp.ClientError, TimeoutError, OSError):
             return None
         if not answer.ok:
-            return None
+            after_s = answer.headers.get("Retry-After", "")
+            return int(after_s) if after_s.isdecimal() else None
         if self._load.batch > 1 and any(each["job"] is None for each in orjson.loads(told)["results"]):
             return None
         return told

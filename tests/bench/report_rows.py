@@ -85,6 +85,13 @@ ROWS = (
         " {quiet_alone_p99_ms})",
         headline="quiet_flooded_p99_ms",
     ),
+    Row(
+        "overload",
+        "{case} is submitted: what still gets done of the best, the wait of what is accepted",
+        "{goodput_ratio} ({goodput_per_s} of {best_per_s} jobs/s), wait p99 {wait_p99_ms} ms",
+        goal="≥ 0.9",
+        headline="goodput_ratio",
+    ),
     Row("decisions", "one decision of the core alone, policy {case}", _CORE, without=("growth",)),
     Row("soak", "{case}, a leader killed every minute", _SOAK),
 )

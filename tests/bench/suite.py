@@ -22,6 +22,7 @@ SUITE: Mapping[str, Sequence[str]] = {
     "idle": (),
     "submits": (),
     "flood": (),
+    "overload": (),
     "schedules": (),
     "pending": (),
     "finished": (),

@@ -7,6 +7,7 @@ is read from the handlers' own effects.
 import asyncio
 import time
 from collections import Counter
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -55,6 +56,18 @@ async def measure_throughput(stack: Stack, database: str, jobs: int, batch: int)
     }
 
 
+async def post_heeding(http: aiohttp.ClientSession, address: str, body: bytes) -> None:
+    """Until it is taken: who is refused comes again when told to."""
+    while True:
+        async with http.post(address, data=body, headers=_JSON) as answer:
+            await answer.read()
+            if answer.status != HTTPStatus.SERVICE_UNAVAILABLE or "Retry-After" not in answer.headers:
+                answer.raise_for_status()
+                return
+            after_s = int(answer.headers["Retry-After"])
+        await asyncio.sleep(after_s)
+
+
 async def _submit(urls: list[str], sizes: list[int]) -> None:
     numbers = iter(range(len(sizes)))
     one = orjson.dumps({"definition": "noop"})
@@ -66,9 +79,7 @@ async def _submit(urls: list[str], sizes: list[int]) -> None:
                 address, body = f"{url}/v1/jobs", one
             else:
                 address, body = f"{url}/v1/jobs:batch", b'{"jobs":[' + b",".join([one] * size) + b"]}"
-            async with http.post(address, data=body, headers=_JSON) as answer:
-                answer.raise_for_status()
-                await answer.read()
+            await post_heeding(http, address, body)
 
     connector = aiohttp.TCPConnector(limit=_IN_FLIGHT)
     async with aiohttp.ClientSession(connector=connector) as http, asyncio.TaskGroup() as tasks:

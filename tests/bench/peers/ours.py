@@ -22,11 +22,11 @@ from hascheduler.embedded.stack import Stack, StackPlan, open_stack
 from hascheduler.model.instants import format_instant
 from tests.bench.cast import leading
 from tests.bench.peers.environments import CannotRun
+from tests.bench.throughput import post_heeding
 
 _DATABASE = "hascheduler-peers"
 _HANDLERS = ("tests.bench.handlers", "processors.log")
 _IN_FLIGHT = 64
-_JSON = {"content-type": "application/json"}
 
 
 class OursRunning:
@@ -97,10 +97,7 @@ class OursRunning:
 
         async def requests(http: aiohttp.ClientSession) -> None:
             for number, body in waiting:
-                async with http.post(addresses[number % len(addresses)], data=body, headers=_JSON) as answer:
-                    if not answer.ok:
-                        raise CannotRun(f"{path}: {answer.status} {await answer.text()}")
-                    await answer.read()
+                await post_heeding(http, addresses[number % len(addresses)], body)
 
         connector = aiohttp.TCPConnector(limit=_IN_FLIGHT)
         async with aiohttp.ClientSession(connector=connector) as http:

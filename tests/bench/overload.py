@@ -1,0 +1,105 @@
+"""What becomes of a system that is asked for several times what it can do: goodput, and the wait of what it accepts.
+
+First the best: the offered rate is raised until no more jobs end each second. Then ``times`` the best is offered, by
+clients that come again once, when their Retry-After is over. The goodput counts jobs that ended within the span of the
+load; a wait is from a job's submission to its first start, by the stored times, of all that were accepted in it.
+"""
+
+import asyncio
+import time
+from typing import Any
+
+from pymongo import AsyncMongoClient
+
+from hascheduler.embedded.stack import Stack
+from hascheduler.simulate.percentiles import percentile
+from tests.bench.figures import Figures
+from tests.bench.load import Load, Sent, loading
+
+_FIRST_PER_S = 150
+_GROWTH = 1.5
+_STEPS_MAX = 9
+_WARM_UP_S = 2
+_STEP_S = 5
+_STILL_BETTER = 1.05
+_SETTLE_LIMIT_S = 120
+_LIVE = ["pending", "dispatched", "running"]
+
+
+async def measure_overload(stack: Stack, database: str, times: int, seconds: int, batch: int) -> Figures:
+    """``batch`` jobs in a request; ``times`` the best for so many ``seconds``."""
+    urls = tuple(stack.urls.values())
+    async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
+        jobs = client[database]["jobs"]
+        best_per_s, offered, offered_best = 0, _FIRST_PER_S * (1 if batch == 1 else 4), 0
+        for _ in range(_STEPS_MAX):
+            _, goodput_per_s = await _offered(jobs, Load(urls, offered, _WARM_UP_S + _STEP_S, batch))
+            await _settled(jobs)
+            better = goodput_per_s > best_per_s * _STILL_BETTER
+            if goodput_per_s > best_per_s:
+                best_per_s, offered_best = goodput_per_s, offered
+            if not better:
+                break
+            offered = round(offered * _GROWTH)
+        begin_ms = _now_ms()
+        load = Load(urls, best_per_s * times, _WARM_UP_S + seconds, batch, heeds=True)
+        sent, goodput_per_s = await _offered(jobs, load)
+        backlog = await jobs.count_documents({"state": "pending"})
+        end_ms = _now_ms()
+        settled_s = await _settled(jobs)
+        waits_ms = await _waits_ms(jobs, begin_ms, end_ms)
+    return {
+        "times": times,
+        "seconds": seconds,
+        "batch": batch,
+        "best_per_s": best_per_s,
+        "best_at_offered_per_s": offered_best,
+        "offered_per_s": load.per_second,
+        "goodput_per_s": goodput_per_s,
+        "goodput_ratio": round(goodput_per_s / max(best_per_s, 1), 3),
+        "accepted": sent.acknowledged,
+        "refused": sent.refused,
+        "failed_otherwise": sent.failed - (sent.refused - sent.readmitted),
+        "wait_p50_ms": percentile(waits_ms, 50),
+        "wait_p99_ms": percentile(waits_ms, 99),
+        "wait_max_ms": max(waits_ms, default=0),
+        "unfinished_after": backlog,
+        "settled_s": settled_s,
+        "ack_p50_ms": sent.ack_p50_ms,
+        "ack_p99_ms": sent.ack_p99_ms,
+        "refusal_p50_ms": sent.refusal_p50_ms,
+        "retry_after_p50_s": sent.retry_after_p50_s,
+        "retry_after_max_s": sent.retry_after_max_s,
+        "readmitted_ratio": round(sent.readmitted / max(sent.came_back, 1), 3),
+        "load_late_max_ms": sent.late_max_ms,
+    }
+
+
+async def _offered(jobs: Any, load: Load) -> tuple[Sent, int]:
+    """What became of the load, and how many jobs ended each second of it, after the warm-up."""
+    async with loading(load) as under_way:
+        await asyncio.sleep(_WARM_UP_S)
+        before, began = await jobs.count_documents({"state": "succeeded"}), time.monotonic()
+        await asyncio.sleep(load.seconds - _WARM_UP_S)
+        after, ended = await jobs.count_documents({"state": "succeeded"}), time.monotonic()
+        sent = await under_way.sent()
+    return sent, round((after - before) / (ended - began))
+
+
+async def _settled(jobs: Any) -> float:
+    """How long until no job is live."""
+    began = time.monotonic()
+    async with asyncio.timeout(_SETTLE_LIMIT_S):
+        while await jobs.count_documents({"state": {"$in": _LIVE}}):  # noqa: ASYNC110
+            await asyncio.sleep(0.25)
+    return round(time.monotonic() - began, 1)
+
+
+async def _waits_ms(jobs: Any, from_ms: int, until_ms: int) -> list[int]:
+    query = {"submitted_at_ms": {"$gte": from_ms, "$lt": until_ms}, "first_started_at_ms": {"$ne": None}}
+    times = ["submitted_at_ms", "first_started_at_ms"]
+    return [job["first_started_at_ms"] - job["submitted_at_ms"] async for job in jobs.find(query, times)]
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1_000)
