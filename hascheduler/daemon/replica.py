@@ -234,6 +234,7 @@ class Replica:
         return is_turning and not self._standstill.own_loop_hangs
 
     def _status(self, beat: int) -> ReplicaStatus:
+        self.view.observe_leader()
         return ReplicaStatus(
             id=self._config.replica_id,
             name=self._config.name,
@@ -250,4 +251,5 @@ class Replica:
             reads=NEWEST_VERSION,
             marks=self._digests.published,
             last_check=self._invariants.last_check,
+            decision_lag_ms=self._stepper.decision_lag_ms,
         )

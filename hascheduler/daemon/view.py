@@ -1,6 +1,6 @@
 """What this replica sees of the whole, for the API: read from its mirror and its core, never from the database."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as SomeOf
 from contextlib import AbstractContextManager
@@ -31,14 +31,15 @@ from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, drains
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import LastCheck
+from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
-from hascheduler.ports import Clock, Cluster, Gauges, Recording
+from hascheduler.ports import Clock, Cluster, Gauges, LeaderLag, Recording
 
 _QUARANTINE_SHOWN_MAX = 100
 _WEDGED_AFTER_MS = 60_000
 _LOOK_AGAIN_MS = 1_000
+_LEAST_LAG_MINUTES = 5
 _LEADERLESS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment", "when one takes the lease")
 
 
@@ -81,6 +82,7 @@ class ReplicaView:
         self._digests = digests
         self._clock = clock
         self._stopping = stopping
+        self._least_lags: deque[tuple[int, int]] = deque(maxlen=_LEAST_LAG_MINUTES)
         self._unschedulable: frozenset[str] = frozenset()
         self._look_again_at_ms: int = clock.mono_ms()
 
@@ -95,6 +97,28 @@ class ReplicaView:
     @property
     def leading(self) -> bool:
         return self._leader.leads()
+
+    @property
+    def leader_lag(self) -> LeaderLag:
+        return LeaderLag(self._leader_lag_ms(), min((lag_ms for _, lag_ms in self._least_lags), default=0))
+
+    def observe_leader(self) -> None:
+        """Remember the least lag of each of the last minutes; to be called once a retry period."""
+        minute, lag_ms = self._clock.mono_ms() // 60_000, self._leader_lag_ms()
+        if self._least_lags and self._least_lags[-1][0] == minute:
+            lag_ms = min(lag_ms, self._least_lags.pop()[1])
+        self._least_lags.append((minute, lag_ms))
+
+    def _leader_lag_ms(self) -> int:
+        if self._leader.leads():
+            decision_lag_ms, stream_lag_ms = self._stepper.decision_lag_ms, self._heartbeat.lag_ms
+        else:
+            holder = "" if self._leader.lease is None else self._leader.lease.holder
+            leader: ReplicaStatus | None = self._feeder.mirror.nouns(Collection.REPLICAS).get(holder)
+            if leader is None:
+                return 0
+            decision_lag_ms, stream_lag_ms = leader.decision_lag_ms, leader.stream_lag_ms
+        return (stream_lag_ms or 0) if decision_lag_ms is None else decision_lag_ms
 
     @property
     def stopping(self) -> bool:
@@ -197,6 +221,7 @@ class ReplicaView:
             ready=self.ready,
             term=None if lease is None else lease.term,
             stream_lag_ms=self._heartbeat.lag_ms,
+            decision_lag_ms=self._stepper.decision_lag_ms,
             loop_age_ms=self._clock.mono_ms() - self._stepper.turned_at_ms,
             quarantined=len(self._unreadable()),
             broker_accepting=self._publisher.accepting,

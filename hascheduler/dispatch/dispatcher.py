@@ -116,6 +116,11 @@ class Dispatcher:
         """By lane: since when its oldest job that could run by now has waited, in ms, to the second."""
         return self._jobs.queue.waits.oldest()
 
+    @property
+    def oldest_promise_at_ms(self) -> int | None:
+        """When the oldest of the decisions was made that have not come back; None: all have."""
+        return self._ledger.oldest_at()
+
     def is_draining(self, processor: ProcessorRef) -> bool:
         """Whether it gets no new jobs: it said so, or its name is drained."""
         return self._pool.is_draining(processor)

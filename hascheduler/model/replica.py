@@ -24,7 +24,8 @@ class ReplicaStatus:
     """``id`` is unique per process start, ``name`` is for people. ``digest`` is the mirror's at ``position``.
 
     ``version`` is the software's (None before 0.2.0), ``reads`` the newest form of documents that it reads. ``marks``
-    are its digests at points of the stream that all replicas pass, the newest last.
+    are its digests at points of the stream that all replicas pass, the newest last. ``decision_lag_ms`` is how long its
+    decisions take to be carried out (None: it makes none, or is of 0.2.0).
     """
 
     id: str
@@ -42,3 +43,4 @@ class ReplicaStatus:
     reads: int = UNSTATED_VERSION
     marks: tuple[tuple[str, str], ...] = ()
     last_check: LastCheck | None = None
+    decision_lag_ms: int | None = None

@@ -67,7 +67,7 @@ from hascheduler.ports.resources import (
     VerdictStore,
 )
 from hascheduler.ports.stream import Batch, ChangeSource, ChangeStream
-from hascheduler.ports.view import Cluster, ClusterView, Gauges, Recording, Waiter
+from hascheduler.ports.view import Cluster, ClusterView, Gauges, LeaderLag, Recording, Waiter
 from hascheduler.ports.work import (
     AttemptOutcome,
     FinishAnswer,
@@ -120,6 +120,7 @@ __all__ = [
     "KeyedRetry",
     "KnownJob",
     "Lagging",
+    "LeaderLag",
     "LeaseStore",
     "ListPosition",
     "Missed",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from hascheduler.errors import Overloaded
 from hascheduler.model.definition import RateLimit
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state
 from hascheduler.model.fields import integer
@@ -287,6 +288,11 @@ class Admission(Protocol):
         again. `InvalidInput` about ``path`` where so many at once will never be let in; `StoreUnavailable` as
         everywhere. What is let in counts as waiting until the stream has shown it, or `not_new` takes it back.
         """
+        ...
+
+    def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
+        """Why a submit of that many bytes is to be refused before it is read; None: it is not, and `admit` decides.
+        ``tenant`` None: its caller may submit for all tenants."""
         ...
 
     def not_new(self, tenant: str, jobs: int) -> None:

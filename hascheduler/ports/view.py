@@ -56,6 +56,8 @@ class Gauges:
     """By state: live, draining, lost."""
     slots: Mapping[str, int]
     """Of the processors that live: occupied, free."""
+    decision_lag_ms: int | None = None
+    """How long this leader's decisions take to be carried out; None where it decides nothing."""
     findings: Mapping[str, int] | None = None
     """By kind, what the last look through the database found; None where this replica does not lead, or has not looked.
     """
@@ -63,6 +65,17 @@ class Gauges:
     """Replicas whose mirrors differ from this one's, or did a moment ago."""
     pause: StandingPause | None = None
     """That of everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderLag:
+    """How long the leader's decisions take to be carried out, as it said last, and the least of the last minutes.
+
+    Where it decides nothing, or is of an earlier release, it is how far its stream is behind; 0 where nothing is known.
+    """
+
+    now_ms: int = 0
+    least_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +206,9 @@ class ClusterView(Protocol):
 
     @property
     def unready_reason(self) -> str: ...
+
+    @property
+    def leader_lag(self) -> LeaderLag: ...
 
     @property
     def leading(self) -> bool:

@@ -200,6 +200,11 @@ class ReplicaGauges(GuardedCollector):
         yield _one("term", "The newest term that is known here", now.term)
         yield _one("stream_lag_seconds", "How far the change stream is behind", _seconds(now.stream_lag_ms))
         yield _one("loop_age_seconds", "Since the dispatch loop last came round", _seconds(now.loop_age_ms))
+        yield _one(
+            "decision_lag_seconds",
+            "How long the leader's decisions take to be carried out, while it makes any",
+            _seconds(now.decision_lag_ms),
+        )
         yield _one("quarantined", "Documents that can't be read", now.quarantined)
         yield _one("broker_accepting", "1 while the broker takes messages from here", now.broker_accepting)
         yield _by(

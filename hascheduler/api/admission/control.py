@@ -1,9 +1,10 @@
 """Admission control: refuses jobs before they are written, where there are too many, and says when to try again.
 
-Three limits: pending jobs of the tenant (429), pending jobs in all (503), and the tenant's submit rate (429).
-The first two are counted in memory: what the core counts, and what this replica has let in since (`UnseenJobs`), so
-that a flood at one replica can't run past them. Several replicas may together exceed them by what they let in within
-the lag of their streams. The rate is exact: all replicas take from one bucket in the database.
+Four limits: pending jobs of the tenant (429), pending jobs in all (503), what the leader can keep up with (503; see
+`hascheduler.api.admission.intake`), and the tenant's submit rate (429). The first two are counted in memory: what the
+core counts, and what this replica has let in since (`UnseenJobs`), so that a flood at one replica can't run past them.
+Several replicas may together exceed them by what they let in within the lag of their streams. The rate is exact: all
+replicas take from one bucket in the database.
 
 A replica whose mirror is not complete and fresh uses its last known counts and what it has admitted since. One that
 has never had a complete mirror admits nothing.
@@ -13,7 +14,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from math import ceil
 
+import structlog
+
 from hascheduler.api.admission.estimates import DrainRate, EmptyBuckets, UnseenJobs
+from hascheduler.api.admission.intake import IntakeControl, IntakeSight
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput, Overloaded, TooMany
 from hascheduler.model.definition import RateLimit
@@ -24,8 +28,11 @@ from hascheduler.model.tenant import Tenant
 from hascheduler.ports import BucketStore, Clock, ClusterView
 from hascheduler.ports.jobs import Path
 
+log = structlog.get_logger(__name__)
+
 _TENANTS_MAX = 1_000
 _STARTING_S = 1
+_OVERLOAD = "more jobs wait than can be started, and submits would hold up those that were accepted"
 
 
 def require_lane(lane: str, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:
@@ -59,12 +66,14 @@ class AdmissionControl:
         self._unseen = UnseenJobs()
         self._drain_rate = DrainRate()
         self._empty_buckets = EmptyBuckets()
+        self._intake = IntakeControl()
         self._tenants: OrderedDict[str, Tenant] = OrderedDict()
         self._was_ready = False
         self._was_ever_ready = False
 
     def arrived(self, tenant: str, *, own: bool) -> None:
         """The core counts one more job; ``own``: this replica admitted it."""
+        self._intake.arrived(own=own, now_ms=self._clock.mono_ms())
         for key in (tenant, None):
             self._drain_rate.arrived(key)
             if own:
@@ -80,11 +89,13 @@ class AdmissionControl:
         rate = limits.submit_rate
         if rate is not None and jobs > rate.count:
             raise self._never(jobs, rate.count, path)
+        self._require_capacity(tenant, jobs)
         # Before anything is awaited: concurrent requests must find these jobs counted.
-        counted = [key for key, cap in ((tenant, limits.max_pending), (None, self._max_pending)) if cap is not None]
+        counted = (None,) if limits.max_pending is None else (tenant, None)
         now_ms = self._clock.mono_ms()
         for key in counted:
             self._unseen.add(key, jobs, now_ms)
+        self._intake.admitted(tenant, jobs, now_ms)
         if rate is None:
             return
         try:
@@ -96,6 +107,7 @@ class AdmissionControl:
     def not_new(self, tenant: str, jobs: int) -> None:
         for key in (tenant, None):
             self._unseen.remove(key, jobs)
+        self._intake.admitted(tenant, -jobs, self._clock.mono_ms())
 
     async def _require_tokens(self, tenant: str, jobs: int, rate: RateLimit) -> None:
         wait_ms = self._empty_buckets.wait_ms(tenant, rate, jobs, self._clock.mono_ms())
@@ -124,7 +136,7 @@ class AdmissionControl:
     def _require_room(self, tenant: str, jobs: int, tenant_max: int | None, path: Path) -> None:
         if self._view.ready != self._was_ready:
             self._was_ready = self._view.ready
-            self._drain_rate.forget()
+            self._forget_rates()
         if tenant_max is not None:
             if jobs > tenant_max:
                 raise self._never(jobs, tenant_max, path)
@@ -141,6 +153,36 @@ class AdmissionControl:
                 problem = f"{waiting} jobs wait, and {self._max_pending} may"
                 self._refused("total_pending")
                 raise Overloaded(problem, self._room_in_s(None, waiting + jobs - self._max_pending))
+
+    def _require_capacity(self, tenant: str, jobs: int) -> None:
+        retry_after_s = self._asked_intake(lambda sight: self._intake.retry_after_s(tenant, jobs, sight))
+        if retry_after_s is not None:
+            raise Overloaded(_OVERLOAD, retry_after_s)
+
+    def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
+        retry_after_s = self._asked_intake(lambda sight: self._intake.turned_away_s(tenant, length, sight))
+        return None if retry_after_s is None else Overloaded(_OVERLOAD, retry_after_s)
+
+    def _asked_intake(self, ask: Callable[[IntakeSight], int | None]) -> int | None:
+        if not self._view.ready:
+            return None
+        if not self._was_ready:
+            self._was_ready = True
+            self._forget_rates()
+        now_ms, was_limited = self._clock.mono_ms(), self._intake.limit_per_s is not None
+        pending = self._view.pending() + self._unseen.count(None, now_ms, forgetting=True)
+        sight = IntakeSight(pending, self._view.leader_lag, now_ms)
+        retry_after_s, limit_per_s = ask(sight), self._intake.limit_per_s
+        if (limit_per_s is not None) != was_limited:
+            event = "intake_free" if limit_per_s is None else "intake_limited"
+            log.warning(event, pending=pending, leader_lag_ms=sight.lag.now_ms, jobs_per_s=limit_per_s)
+        if retry_after_s is not None:
+            self._refused("overload")
+        return retry_after_s
+
+    def _forget_rates(self) -> None:
+        self._drain_rate.forget()
+        self._intake.forget()
 
     def _waiting(self, key: str | None) -> int:
         now_ms = self._clock.mono_ms()

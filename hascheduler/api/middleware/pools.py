@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from fastapi import Response
+from starlette.responses import Response
 from starlette.types import Scope
 
 from hascheduler.api.http.connection import connection_of
@@ -144,6 +144,10 @@ def problem_of(refused: PoolRefusal) -> ProblemError:
 
 
 _CLOSE_CONNECTION = {"Connection": "close"}
+_SUBMITS = frozenset({"/v1/jobs", "/v1/jobs:batch"})
+_SHORT_BYTES = 8 * 1024
+_LENGTH_DIGITS_MAX = 9
+_LENGTH_UNKNOWN = 64 * 1024
 
 
 def answer_to(refusal: PoolRefusal) -> Response:
@@ -152,6 +156,29 @@ def answer_to(refusal: PoolRefusal) -> Response:
     # The rest of the body will not be read.
     headers = {**(refused.headers or {}), **_CLOSE_CONNECTION}
     return problem(refused.status_code, refused.kind, refused.detail, headers=headers)
+
+
+def overload_of(scope: Scope) -> Response | None:
+    """503 for a submit that would be refused once it is read, of a caller who is identified.
+
+    Like the refusals of a pool it leaves no audit record. What is short enough to have come with its head is passed
+    over by the connection, which stays.
+    """
+    if scope["method"] != "POST" or scope["path"] not in _SUBMITS:
+        return None
+    caller = scope.get("state", {}).get("caller")
+    if not isinstance(caller, Caller):
+        return None
+    header = dict(scope["headers"]).get(b"content-length", b"")
+    length = int(header) if header.isdigit() and len(header) <= _LENGTH_DIGITS_MAX else _LENGTH_UNKNOWN
+    overloaded = scope["app"].state.services.admission.turned_away(caller.only, length)
+    if overloaded is None:
+        return None
+    scope["state"]["audit_note"] = AuditNote(unaudited=True)
+    headers = {"Retry-After": str(overloaded.retry_after_s)}
+    if length > _SHORT_BYTES:
+        headers |= _CLOSE_CONNECTION
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, "overloaded", str(overloaded), headers=headers)
 
 
 def admitted(scope: Scope) -> Slot | PoolRefusal:

@@ -26,7 +26,7 @@ from hascheduler.api.http.shares import PoolRefusal
 from hascheduler.api.middleware.audit import CUT_OFF, AuditNote, is_recorded, pattern_of, record, request_id_of
 from hascheduler.api.middleware.auth import identified
 from hascheduler.api.middleware.cross_site import refusal_of
-from hascheduler.api.middleware.pools import UNCOUNTED, admitted, answer_to, in_flight
+from hascheduler.api.middleware.pools import UNCOUNTED, admitted, answer_to, in_flight, overload_of
 from hascheduler.api.middleware.timeouts import time_limit_s
 
 log = structlog.get_logger(__name__)
@@ -150,4 +150,5 @@ class RequestMiddleware:
             await answer_to(slot)(scope, receive, answer.send)
             return
         with in_flight(slot, scope):
-            await self._app(scope, receive, answer.send)
+            overloaded = overload_of(scope)
+            await (overloaded or self._app)(scope, receive, answer.send)

@@ -7,6 +7,7 @@ a loop that hangs, for whatever reason, loses the lease.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from math import exp
 from typing import Protocol
 
 import structlog
@@ -31,6 +32,30 @@ _IDLE_MS = 250
 _PER_DECISION_MS = 0.05
 _DELAY_MAX_MS = 20.0
 """At 200 decisions a second 10 ms, from 400 on 20: those closer together go into the journal together."""
+
+
+_LAG_MEMORY_MS = 1_000.0
+_LAG_KNOWN_MS = 2_000
+
+
+class DecisionLag:
+    """Owner of the mean age of the oldest decision that has not come back, over about a second of turns."""
+
+    def __init__(self) -> None:
+        self._mean_ms = 0.0
+        self._at_ms: MonoMs | None = None
+
+    def observe(self, age_ms: int, now: MonoMs) -> None:
+        weight = 1.0 if self._at_ms is None else 1 - exp(-max(now - self._at_ms, 1) / _LAG_MEMORY_MS)
+        self._mean_ms += weight * (age_ms - self._mean_ms)
+        self._at_ms = now
+
+    def mean_ms(self, now: MonoMs) -> int | None:
+        """None where nothing was under way for a while."""
+        return None if self._at_ms is None or now - self._at_ms >= _LAG_KNOWN_MS else round(self._mean_ms)
+
+    def clear(self) -> None:
+        self._at_ms = None
 
 
 class DecisionSink(Protocol):
@@ -97,6 +122,7 @@ class Stepper:
         self._turned_at = clock.mono_ms()
         self._rounds = 0
         self._delay = BatchDelay(_PER_DECISION_MS, _DELAY_MAX_MS)
+        self._decision_lag = DecisionLag()
 
     @property
     def turned_at_ms(self) -> MonoMs:
@@ -112,6 +138,11 @@ class Stepper:
     def next_step_at_ms(self) -> int | None:
         """When the core has something to decide of its own accord; None: only when it sees something new."""
         return self._wake_at_ms
+
+    @property
+    def decision_lag_ms(self) -> int | None:
+        """How long what this leader decides takes to come back in its stream; None: it decides nothing."""
+        return self._decision_lag.mean_ms(self._clock.mono_ms())
 
     async def run(self) -> None:
         while True:
@@ -147,7 +178,11 @@ class Stepper:
         if step.refetch:
             self._want(step.refetch)
         if committer is None:
+            self._decision_lag.clear()
             return
+        promised_at_ms = self._core.oldest_promise_at_ms
+        if promised_at_ms is not None:
+            self._decision_lag.observe(max(now - promised_at_ms, 0), self._clock.mono_ms())
         if step.settled:
             committer.settled(step.settled)
         if step.decisions:

@@ -16,6 +16,7 @@ from hascheduler.model.schema_version import INDEX_GENERATION, UNSTATED_VERSION,
 REPLICA_FIELDS = (
     "v", "name", "beat", "started_at_ms", "http_endpoint", "liveness_endpoint", "ready", "stream_lag_ms",
     "position", "digest", "quarantined", "version", "reads", "marks", "audited",
+    "decision_lag_ms",
 )  # fmt: skip
 
 
@@ -39,12 +40,13 @@ def encode_replica(status: ReplicaStatus) -> dict[str, Any]:
         # As a text: the stream may deliver a part of an array, and a new field must never make the document unreadable.
         "marks": " ".join(f"{point}={digest}" for point, digest in status.marks),
         "audited": _encode_last_check(status.last_check),
+        "decision_lag_ms": status.decision_lag_ms,
     }
 
 
 def decode_replica(id: object, fields: Document) -> ReplicaStatus:
     require_known_version(fields)
-    lag = fields.get("stream_lag_ms")
+    lag, decision_lag = fields.get("stream_lag_ms"), fields.get("decision_lag_ms")
     return ReplicaStatus(
         id=identifier(id),
         name=text(fields, "name"),
@@ -61,6 +63,7 @@ def decode_replica(id: object, fields: Document) -> ReplicaStatus:
         reads=integer(fields, "reads", default=UNSTATED_VERSION),
         marks=tuple(_pairs(fields.get("marks"))),
         last_check=_decode_last_check(fields.get("audited")),
+        decision_lag_ms=None if decision_lag is None else integer(fields, "decision_lag_ms"),
     )
 
 

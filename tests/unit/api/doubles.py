@@ -46,7 +46,7 @@ from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.model.verdict import Verdict, VerdictRun
-from hascheduler.ports import Cluster, Gauges, Recording, StoredDocument
+from hascheduler.ports import Cluster, Gauges, LeaderLag, Recording, StoredDocument
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaGauges
 from hascheduler.testing.memory.audit_log import MemoryAuditStore
@@ -128,6 +128,7 @@ class StandingView:
     """A small cluster that never changes, but for the switches, and what it knows of jobs."""
 
     ready: bool = True
+    leader_lag: LeaderLag = field(default_factory=LeaderLag)
     alive: bool = True
     leading: bool = True
     stopping: bool = False
@@ -214,6 +215,7 @@ class StandingView:
             slots={"occupied": 2, "free": 6},
             findings={"overdue": 2},
             mirrors_differ=1,
+            decision_lag_ms=120,
         )
 
     def cluster(self) -> Cluster:

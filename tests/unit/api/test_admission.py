@@ -10,9 +10,11 @@ from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.errors import InvalidInput, Overloaded, StoreUnavailable, TooMany
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import MonoMs
+from hascheduler.ports import LeaderLag
 from hascheduler.testing.memory.buckets import MemoryBucketStore
-from tests.unit.api.doubles import MAX_PENDING, StandingClock, World
+from tests.unit.api.doubles import MAX_PENDING, StandingClock, World, app_of
 from tests.unit.api.requests import check_problem, create, post
+from tests.unit.telemetry.scraping import scrape
 
 JOB = {"definition": "log", "tenant": "acme"}
 
@@ -303,3 +305,90 @@ async def test_an_empty_bucket_is_not_read_again_before_it_can_hold_a_token(
     clock.mono += 2_000
     with pytest.raises(StoreUnavailable):
         await admission.admit("acme", 1)
+
+
+# What the leader can keep up with
+
+
+LATE = LeaderLag(5_000, 20)
+
+
+def overload(world: World, admission: AdmissionControl, clock: MovingClock) -> None:
+    """More waits than is done, and the leader is late, for long enough to limit intake."""
+    world.view.leader_lag = LATE
+    for waiting in range(0, 600, 100):
+        clock.mono += 500
+        world.view.waiting["other"] = waiting
+        for _ in range(100):
+            admission.arrived("other", own=True)
+        admission.turned_away(None, 20)
+
+
+async def test_where_the_leader_falls_behind_submits_are_refused(
+    world: World, admission: AdmissionControl, clock: MovingClock
+) -> None:
+    overload(world, admission, clock)
+    assert await admitted(admission, 100, tenant="other") < 10
+    with pytest.raises(Overloaded) as refused:
+        await admission.admit("other", 1)
+    assert 1 <= refused.value.retry_after_s <= 15
+    assert await admitted(admission, 1, tenant="within its part") == 1
+
+
+async def test_a_replica_that_is_not_ready_does_not_judge_the_leader(
+    world: World, admission: AdmissionControl, clock: MovingClock
+) -> None:
+    await admission.admit("other", 1)
+    overload(world, admission, clock)
+    world.view.ready = False
+    assert await admitted(admission, 100, tenant="other") == 100
+    assert admission.turned_away("other", 20) is None
+
+
+async def test_jobs_that_were_there_already_are_paid_back(
+    world: World, admission: AdmissionControl, clock: MovingClock
+) -> None:
+    overload(world, admission, clock)
+    clock.mono += 100
+    for _ in range(100):
+        await admission.admit("repeats", 1)
+        admission.not_new("repeats", 1)
+
+
+@pytest.fixture
+def overloaded(world: World, clock: MovingClock) -> World:
+    """A world in which submits are refused before they are read, but for some."""
+    world.clock = clock
+    world.admission = AdmissionControl(
+        world.view, MemoryBucketStore(world.connection), clock, MAX_PENDING, world.metrics.refused
+    )
+    overload(world, world.admission, clock)
+    return world
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:batch"])
+async def test_a_submit_in_a_flood_is_refused_unread(overloaded: World, path: str) -> None:
+    transport = httpx.ASGITransport(app_of(overloaded))
+    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+        answers = [await client.post("/v1/jobs", json=JOB) for _ in range(30)]
+        check_problem(answers[-1], 503)  # no more are read to look whose they are
+        before = overloaded.everything()
+        answer = await client.post(path, content=b"not JSON", headers={"content-type": "application/json"})
+        problem = check_problem(answer, 503)
+        assert problem["type"] == "urn:hascheduler:problem:overloaded"
+        assert 1 <= int(answer.headers["retry-after"]) <= 15
+        assert "connection" not in answer.headers
+        assert overloaded.everything() == before
+        long = await client.post(path, content=b" " * 100_000, headers={"content-type": "application/json"})
+        assert long.headers["connection"] == "close"
+    told = scrape(overloaded.metrics.registry)
+    assert told.by("hascheduler_admission_refusals_total", "reason")["overload"] >= 2
+
+
+async def test_other_requests_are_answered_in_a_flood(overloaded: World) -> None:
+    transport = httpx.ASGITransport(app_of(overloaded))
+    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+        for _ in range(20):
+            assert (await client.get("/v1/jobs")).status_code == 200
+            assert (await client.get("/v1/whoami")).status_code == 200
+            assert (await client.put("/v1/definitions/log", json={})).status_code in (200, 201)

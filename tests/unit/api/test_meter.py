@@ -82,6 +82,7 @@ async def test_refused_submits_are_counted_by_reason(client: httpx.AsyncClient, 
         "total_pending": 0,
         "rate": 1,
         "never": 1,
+        "overload": 0,
     }
 
 

@@ -1,6 +1,7 @@
 """A replica's answers about jobs from its own core, whichever replica leads."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -8,11 +9,16 @@ import pytest
 from hascheduler.daemon.view import ReplicaView
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import BlockReason
-from hascheduler.mirror.changes import JobSeen, ProcessorSeen
+from hascheduler.mirror.changes import Change, JobSeen, Operation, ProcessorSeen
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job, new_job_document
+from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.lease import LeaseRecord
-from tests.factories import NOW, make_job, make_lease, make_processor
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.ports import LeaderLag
+from tests.factories import NOW, make_job, make_lease, make_processor, make_replica
 from tests.unit.api.doubles import StandingClock
 
 LEASE = make_lease("other")
@@ -100,3 +106,59 @@ def test_what_can_never_run_is_looked_for_once_a_second() -> None:
     assert view.unschedulable() == {"a", "b"}
     clock.mono = 1_000
     assert view.unschedulable() == frozenset()
+
+
+class KnownLag:
+    """All that the view asks of a `Stepper` and a `ReplicaHeartbeat` about this replica's lag."""
+
+    def __init__(self, decision_lag_ms: int | None, stream_lag_ms: int | None) -> None:
+        self.decision_lag_ms = decision_lag_ms
+        self.lag_ms = stream_lag_ms
+
+
+def lag_view(leader: KnownLeader, clock: StandingClock, own: KnownLag, *replicas: ReplicaStatus) -> ReplicaView:
+    view, mirror = view_of(Dispatcher(), leader, clock), Mirror()
+    mirror.fold(
+        [Change(Collection.REPLICAS, Operation.PUT, replica.id, encode_replica(replica)) for replica in replicas]
+    )
+    parts: Any = view
+    parts._feeder, parts._stepper, parts._heartbeat = SimpleNamespace(mirror=mirror), own, own
+    return view
+
+
+@pytest.mark.parametrize(
+    ("leader", "lag_ms"),
+    [
+        (KnownLeader(make_lease("other")), 70),
+        (KnownLeader(make_lease("old release")), 9),
+        (KnownLeader(make_lease("unknown")), 0),
+        (KnownLeader(make_lease("")), 0),
+        (KnownLeader(None), 0),
+        (KnownLeader(make_lease("other"), leading=True), 300),
+    ],
+)
+def test_a_replica_knows_how_late_the_leader_is(leader: KnownLeader, lag_ms: int) -> None:
+    others = make_replica("other", decision_lag_ms=70), make_replica("old release", stream_lag_ms=9)
+    view = lag_view(leader, MovingClock(), KnownLag(300, 5), *others)
+    assert view.leader_lag.now_ms == lag_ms
+
+
+def test_a_leader_that_decides_nothing_is_as_late_as_its_stream() -> None:
+    view = lag_view(KnownLeader(None, leading=True), MovingClock(), KnownLag(None, 5))
+    assert view.leader_lag == LeaderLag(5, 0)
+
+
+def test_the_least_lag_is_that_of_the_last_minutes() -> None:
+    clock, own = MovingClock(), KnownLag(40, 0)
+    view = lag_view(KnownLeader(None, leading=True), clock, own)
+    view.observe_leader()
+    own.decision_lag_ms = 900
+    view.observe_leader()
+    assert view.leader_lag == LeaderLag(900, 40)
+    for _ in range(4):
+        clock.mono += 60_000
+        view.observe_leader()
+    assert view.leader_lag == LeaderLag(900, 40)
+    clock.mono += 60_000
+    view.observe_leader()
+    assert view.leader_lag == LeaderLag(900, 900)

@@ -146,7 +146,7 @@ LEASES = st.builds(LeaseRecord, NAME, TEXT, INTEGER, INTEGER, TEXT, WALL, WALL, 
 HEADS = st.builds(JournalHead, NAME, INTEGER, INTEGER, st.sampled_from(EntryKind), NAME, INTEGER)
 REPLICAS = st.builds(
     ReplicaStatus, NAME, NAME, INTEGER, WALL, TEXT, TEXT, st.booleans(), st.none() | INTEGER, TEXT, TEXT, INTEGER,
-    st.none() | NAME, INTEGER,
+    st.none() | NAME, INTEGER, decision_lag_ms=st.none() | INTEGER,
 )  # fmt: skip
 SCHEMAS = st.builds(SchemaVersion, INTEGER, INTEGER)
 

@@ -34,6 +34,7 @@ def test_jobs_are_shown_by_definition_lane_and_tenant_with_zeros_for_idle_names(
     [
         ({"wait_bound_ms": None}, "hascheduler_wait_bound_seconds"),
         ({"stream_lag_ms": None}, "hascheduler_stream_lag_seconds"),
+        ({"decision_lag_ms": None}, "hascheduler_decision_lag_seconds"),
         ({"term": None}, "hascheduler_term"),
     ],
 )

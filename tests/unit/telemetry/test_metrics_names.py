@@ -17,6 +17,7 @@ OF_REPLICAS = """
     gauge     hascheduler_ready
     gauge     hascheduler_term
     gauge     hascheduler_stream_lag_seconds
+    gauge     hascheduler_decision_lag_seconds
     gauge     hascheduler_quarantined
     gauge     hascheduler_loop_age_seconds
     gauge     hascheduler_jobs state

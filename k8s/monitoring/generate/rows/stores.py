@@ -36,7 +36,10 @@ STORES = Row(
         ),
         lines(
             "Stream lag",
-            {WHO: per_process("hascheduler_stream_lag_seconds")},
+            {
+                WHO: per_process("hascheduler_stream_lag_seconds"),
+                f"decisions of {WHO}": per_process("hascheduler_decision_lag_seconds"),
+            },
             "From a write to this replica's mirror. Well: some ten milliseconds. One alone: its node. All: MongoDB.",
             unit="s",
             limit=1,

@@ -1,0 +1,307 @@
+"""Intake control on virtual time: what a modelled cluster still gets done when more is submitted than it can do.
+
+The model has one budget of CPU. Requests come first, as an event loop that is full of them leaves the rest to dispatch;
+so without control a flood leaves next to nothing. The leader's decisions are late by what intake takes of a budget that
+is used up, and the replicas learn of that once a second.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+import pytest
+
+from hascheduler.api.admission.intake import (
+    QUEUE_JOBS,
+    QUEUE_S,
+    RETRY_MAX_S,
+    RETRY_MIN_S,
+    IntakeControl,
+    IntakeSight,
+)
+from hascheduler.ports import LeaderLag
+from hascheduler.simulate.percentiles import percentile
+
+STEP_MS = 20
+SUBMIT_MS = 2.0
+REFUSAL_MS = 0.1
+BATCHED_MS = 0.3
+JOB_MS = 3.0
+BEST_PER_S = 1_000 / (SUBMIT_MS + JOB_MS)
+BEST_BATCHED_PER_S = 1_000 / (BATCHED_MS + JOB_MS)
+INTAKE_AT_MOST = 0.95
+SEEN_AFTER_MS = 100
+JOB_BYTES = 60
+TRIES_MAX = 3
+LATE = LeaderLag(9_000, 20)
+
+
+@dataclass
+class Client:
+    """``per_s`` jobs, ``batch`` a request, from ``from_s`` until ``until_s``. Who *heeds* comes again as told."""
+
+    per_s: float
+    batch: int = 1
+    tenant: str | None = None
+    replica: int = 0
+    heeds: bool = False
+    tries_max: int = TRIES_MAX
+    from_s: float = 0.0
+    until_s: float = 1e9
+    due: float = 0.0
+    accepted: int = 0
+    refused: int = 0
+    tries: Counter[int] = field(default_factory=Counter)
+    retry_after_s: list[int] = field(default_factory=list)
+    again: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass
+class Cluster:
+    """``slots_per_s``: what the processors can do; ``database_lag_ms``: what the leader is late by at best."""
+
+    clients: list[Client]
+    replicas: int = 1
+    controlled: bool = True
+    slots_per_s: float = 1e9
+    database_lag_ms: int = 40
+    fires_per_s: float = 0.0
+    now_ms: int = 0
+
+    def __post_init__(self) -> None:
+        self.controls = [IntakeControl() for _ in range(self.replicas)]
+        self.lag_ms = self.database_lag_ms
+        self.told = LeaderLag(self.lag_ms, self.lag_ms)
+        self.queue: deque[int] = deque()
+        self.unseen: deque[tuple[int, int, int]] = deque()
+        self.unseen_of = Counter[int]()
+        self.waits_ms: list[int] = []
+        self.done = 0
+        self.done_part = self.fires_part = self.asked_ms = 0.0
+
+    def run(self, seconds: float) -> "Cluster":
+        for _ in range(round(seconds * 1_000 / STEP_MS)):
+            self._step()
+        return self
+
+    def done_in(self, seconds: float) -> float:
+        """Jobs a second over the next ``seconds``."""
+        before = self.done
+        self.run(seconds)
+        return (self.done - before) / seconds
+
+    def _step(self) -> None:
+        self.now_ms += STEP_MS
+        if self.now_ms % 1_000 == 0:
+            self.told = LeaderLag(self.lag_ms, min(self.told.least_ms, self.lag_ms))
+        while self.unseen and self.unseen[0][0] <= self.now_ms:
+            _, replica, jobs = self.unseen.popleft()
+            self.unseen_of[replica] -= jobs
+            for _ in range(jobs):
+                self._arrived(replica)
+        self.fires_part += self.fires_per_s * STEP_MS / 1_000
+        for _ in range(int(self.fires_part)):
+            self.fires_part -= 1
+            self._arrived(None)
+        for client in self.clients:
+            self._serve(client)
+        intake_ms = min(self.asked_ms, INTAKE_AT_MOST * STEP_MS)
+        self.asked_ms -= intake_ms
+        budget_ms = STEP_MS - intake_ms
+        self.done_part = min(self.done_part + min(budget_ms / JOB_MS, self.slots_per_s * STEP_MS / 1_000), 10)
+        dispatch_ms = 0.0
+        while self.done_part >= 1 and self.queue:
+            self.done_part -= 1
+            self.done += 1
+            dispatch_ms += JOB_MS
+            self.waits_ms.append(self.now_ms - self.queue.popleft())
+        is_used_up = intake_ms + dispatch_ms >= STEP_MS - JOB_MS
+        late_ms = 1_000 * intake_ms / STEP_MS if is_used_up else 0
+        self.lag_ms = round(0.9 * self.lag_ms + 0.1 * (self.database_lag_ms + late_ms))
+
+    def _arrived(self, replica: int | None) -> None:
+        self.queue.append(self.now_ms - SEEN_AFTER_MS)
+        for number, control in enumerate(self.controls):
+            control.arrived(own=number == replica, now_ms=self.now_ms)
+
+    def _serve(self, client: Client) -> None:
+        """Where there is no CPU for a request, its client gives up."""
+        while client.again and client.again[0][0] <= self.now_ms:
+            self._request(client, heappop(client.again)[1])
+        if client.from_s * 1_000 <= self.now_ms < client.until_s * 1_000:
+            client.due += client.per_s * STEP_MS / 1_000
+        while client.due >= client.batch:
+            client.due -= client.batch
+            self._request(client, 0)
+
+    def _request(self, client: Client, tries: int) -> None:
+        if self.asked_ms >= INTAKE_AT_MOST * STEP_MS:
+            return
+        control = self.controls[client.replica]
+        sight = IntakeSight(len(self.queue) + self.unseen_of[client.replica], self.told, self.now_ms)
+        retry_after_s = control.turned_away_s(client.tenant, client.batch * JOB_BYTES, sight)
+        self.asked_ms += REFUSAL_MS
+        if retry_after_s is None or not self.controlled:
+            self.asked_ms += client.batch * (SUBMIT_MS if client.batch == 1 else BATCHED_MS) - REFUSAL_MS
+            retry_after_s = control.retry_after_s(client.tenant or "default", client.batch, sight)
+        if retry_after_s is None or not self.controlled:
+            control.admitted(client.tenant or "default", client.batch, self.now_ms)
+            client.accepted += client.batch
+            client.tries[tries] += 1
+            self.unseen.append((self.now_ms + SEEN_AFTER_MS, client.replica, client.batch))
+            self.unseen_of[client.replica] += client.batch
+            return
+        client.refused += client.batch
+        client.retry_after_s.append(retry_after_s)
+        if client.heeds and tries + 1 < client.tries_max:
+            heappush(client.again, (self.now_ms + 1_000 * retry_after_s, tries + 1))
+
+
+def test_the_model_drowns_without_control() -> None:
+    drowned = Cluster([Client(3 * BEST_PER_S)], controlled=False)
+    drowned.run(5)
+    assert drowned.done_in(20) < 0.5 * BEST_PER_S
+    assert percentile(drowned.waits_ms, 50) > 5_000
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_what_can_be_done_is_not_refused(part: float) -> None:
+    client = Client(part * BEST_PER_S)
+    Cluster([client]).run(60)
+    assert client.refused == 0
+
+
+@pytest.mark.parametrize("times", [1.5, 3, 6])
+@pytest.mark.parametrize("heeds", [False, True])
+def test_goodput_stays_and_the_wait_of_what_is_accepted_is_bounded(times: float, heeds: bool) -> None:
+    client = Client(times * BEST_PER_S, heeds=heeds)
+    cluster = Cluster([client])
+    cluster.run(5)
+    before = client.refused
+    done_per_s = cluster.done_in(30)
+    left_by_refusals = 1 - (client.refused - before) / 30 * REFUSAL_MS / 1_000
+    assert done_per_s >= 0.9 * BEST_PER_S * left_by_refusals
+    assert heeds or times > 3 or done_per_s >= 0.9 * BEST_PER_S
+    assert percentile(cluster.waits_ms, 99) < 10_000
+
+
+@pytest.mark.parametrize(("batch", "wait_max_s"), [(10, 10), (100, 10), (1_000, 30)])
+def test_so_it_does_with_batches(batch: int, wait_max_s: int) -> None:
+    cluster = Cluster([Client(3 * BEST_BATCHED_PER_S, batch, heeds=True)])
+    cluster.run(5)
+    assert cluster.done_in(30) >= 0.9 * BEST_BATCHED_PER_S
+    assert percentile(cluster.waits_ms, 99) < 1_000 * wait_max_s
+
+
+def test_after_a_flood_all_is_let_in_within_seconds() -> None:
+    flood, usual = Client(5 * BEST_PER_S, tenant="flood", until_s=30), Client(0.5 * BEST_PER_S, tenant="usual")
+    cluster = Cluster([flood, usual])
+    cluster.run(40)
+    before = usual.refused
+    cluster.run(30)
+    assert usual.refused == before
+    assert cluster.controls[0].limit_per_s is None
+
+
+def test_a_queue_for_full_processors_is_never_refused() -> None:
+    client = Client(0.8 * BEST_PER_S, tenant=None)
+    cluster = Cluster([client], slots_per_s=5)
+    cluster.run(300)
+    assert client.refused == 0
+    assert len(cluster.queue) > 30_000
+
+
+def test_a_slow_database_is_no_overload() -> None:
+    client = Client(0.8 * BEST_PER_S)
+    cluster = Cluster([client], slots_per_s=5, database_lag_ms=600)
+    cluster.run(120)
+    assert client.refused == 0
+
+
+def test_a_slow_leader_without_a_queue_refuses_nothing() -> None:
+    control = IntakeControl()
+    for at_ms in range(0, 60_000, 100):
+        control.arrived(own=True, now_ms=at_ms)
+        assert control.retry_after_s("acme", 1, IntakeSight(QUEUE_JOBS, LATE, at_ms)) is None
+
+
+def test_fires_come_first() -> None:
+    flood = Client(3 * BEST_PER_S)
+    cluster = Cluster([flood], fires_per_s=0.6 * BEST_PER_S)
+    cluster.run(10)
+    accepted, done = flood.accepted, cluster.done
+    cluster.run(60)
+    assert (flood.accepted - accepted) / 60 < 0.7 * BEST_PER_S
+    assert (cluster.done - done) / 60 > 0.9 * BEST_PER_S
+    assert percentile(cluster.waits_ms, 99) < 15_000
+
+
+@pytest.mark.parametrize("batch", [1, 100])
+def test_a_flood_is_refused_before_another_tenant_is(batch: int) -> None:
+    flood, quiet = Client(5 * BEST_PER_S, batch, tenant="flood"), Client(0.1 * BEST_PER_S, tenant="quiet")
+    cluster = Cluster([flood, quiet])
+    cluster.run(60)
+    assert flood.refused > flood.accepted
+    assert quiet.refused <= 0.01 * quiet.accepted
+
+
+def test_some_requests_of_callers_for_all_tenants_are_read_in_a_flood() -> None:
+    """Or else a tenant within its part could not be told from one that floods through the same gateway."""
+    control = IntakeControl()
+    limit(control)
+    at_ms = 5_000
+    read = 0
+    for _ in range(1_000):
+        at_ms += 10
+        read += control.turned_away_s(None, JOB_BYTES, IntakeSight(10_000, LATE, at_ms)) is None
+    assert 50 < read < 300
+
+
+def test_replicas_share_as_their_clients_ask() -> None:
+    many, few = Client(3 * BEST_PER_S, replica=0), Client(1.5 * BEST_PER_S, replica=1)
+    cluster = Cluster([many, few], replicas=2)
+    cluster.run(5)
+    assert cluster.done_in(30) >= 0.9 * BEST_PER_S
+    assert percentile(cluster.waits_ms, 99) < 15_000
+    assert few.accepted > 0.1 * many.accepted
+
+
+def test_who_comes_again_when_told_to_is_let_in() -> None:
+    """Of those that a burst leaves behind, most need one more try, or two."""
+    burst = Client(4 * BEST_PER_S, heeds=True, tries_max=100, until_s=6)
+    cluster = Cluster([burst])
+    cluster.run(60)
+    assert not burst.again
+    assert burst.refused > 0
+    again = sum(count for tries, count in burst.tries.items() if tries)
+    assert burst.tries[1] >= 0.6 * again
+    assert burst.tries[1] + burst.tries[2] >= 0.8 * again
+
+
+def test_retry_after_is_bounded_and_spread() -> None:
+    heedless = Client(10 * BEST_PER_S)
+    Cluster([heedless]).run(60)
+    assert min(heedless.retry_after_s) >= RETRY_MIN_S
+    assert max(heedless.retry_after_s) <= RETRY_MAX_S
+    assert len(set(heedless.retry_after_s[-100:])) > 3
+
+
+def test_a_core_that_starts_over_is_not_measured_across_it() -> None:
+    """The jobs of a snapshot arrive all at once, and none of them has left."""
+    control = IntakeControl()
+    for at_ms in range(0, 3_000, 500):
+        control.retry_after_s("acme", 1, IntakeSight(100_000, LATE, at_ms))
+    control.forget()
+    assert control.retry_after_s("acme", 1, IntakeSight(0, LATE, 3_000)) is None
+    assert control.retry_after_s("acme", 1, IntakeSight(100_000, LATE, 3_500)) is None
+
+
+def limit(control: IntakeControl) -> None:
+    """Five seconds of a queue that grows and a leader that is late."""
+    for at_ms in range(500, 5_000, 100):
+        for _ in range(20):
+            control.arrived(own=True, now_ms=at_ms)
+            control.admitted("acme", 1, at_ms)
+        control.retry_after_s("acme", 1, IntakeSight(at_ms // 5, LATE, at_ms))
+    assert control.limit_per_s is not None
+    assert at_ms // 5 > QUEUE_JOBS * QUEUE_S
