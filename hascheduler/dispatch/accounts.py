@@ -15,7 +15,7 @@ import heapq
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice, repeat
+from itertools import islice, repeat
 from sys import maxsize
 from typing import Any, TypeVar
 
@@ -161,8 +161,10 @@ class CompetingAccounts:
 
     def known(self, now: int) -> Iterator[tuple[str, int, int]]:
         """(name, cost_ms, touched_at_ms): accounts with jobs first, then the others, the newest first."""
-        active = ((name, self.costs.get(name, 0), now) for name in self.live)
-        return chain(active, ((name, self.costs[name], at_ms) for name, at_ms in reversed(self.idle.items())))
+        for name in self.live:
+            yield name, self.costs.get(name, 0), now
+        for name, at_ms in reversed(self.idle.items()):
+            yield name, self.costs[name], at_ms
 
     def _lowest_active(self) -> int | None:
         """The smallest accumulated cost among those that have jobs."""
@@ -284,13 +286,16 @@ class FairAccounts:
         """
         limits = (rows_max, characters_max)
         rows = [zip(repeat(tenant), keys.known(now)) for tenant, keys in self._keys.items()]
-        learned = ((*pair, cost, at_ms) for pair, (cost, at_ms) in reversed(self._learned.items()))
         return AccountsSnapshot(
-            accumulated=tuple(_within(((tenant, *row) for tenant, row in _by_turns(rows)), *limits)),
-            learned=tuple(_within(learned, *limits)),
+            accumulated=tuple(_within(_joined(_by_turns(rows)), *limits)),
+            learned=tuple(_within(self._newest_learned(), *limits)),
             as_of_ms=now,
             tenants=tuple(_within(self._tenants.known(now), *limits)),
         )
+
+    def _newest_learned(self) -> Iterator[tuple[str, str, int, int]]:
+        for (definition, target), (cost, at_ms) in reversed(self._learned.items()):
+            yield definition, target, cost, at_ms
 
     def restore(self, accounts: AccountsSnapshot) -> None:
         """Set every account to at least what it was then; learned costs that are known already stay."""
@@ -327,6 +332,11 @@ def _within(rows: Iterable[_Row], rows_max: int, characters_max: int) -> Iterato
         if characters_max < 0:
             return
         yield row
+
+
+def _joined(rows: Iterable[tuple[str, tuple[str, int, int]]]) -> Iterator[tuple[str, str, int, int]]:
+    for tenant, (key, cost, at_ms) in rows:
+        yield tenant, key, cost, at_ms
 
 
 def _by_turns(rows: Iterable[Iterator[_Item]]) -> Iterator[_Item]:

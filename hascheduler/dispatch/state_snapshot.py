@@ -6,7 +6,7 @@ doubts that last a second, and the levels of rate limits, which begin full; and 
 definitions say today.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from sys import maxsize
@@ -47,8 +47,12 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
         if lost_at_beat is not None:
             first.append(ProcessorLost(processor.id, lost_at_beat))
     jobs = [_as_held(job, core.jobs.dependencies.unmet(job.id)) for job in core.jobs.all()]
-    seen = (JobSeen(_as_dispatched(job, dispatches.get(job.id), now)) for job in jobs)
-    return chain(first, seen, [TransportSeen(accepting), TermBegan(0, others)])
+    return chain(first, _seen(jobs, dispatches, now), [TransportSeen(accepting), TermBegan(0, others)])
+
+
+def _seen(jobs: Sequence[JobRef], dispatches: Mapping[str, Dispatch], now: WallMs) -> Iterator[JobSeen]:
+    for job in jobs:
+        yield JobSeen(_as_dispatched(job, dispatches.get(job.id), now))
 
 
 def _as_held(job: JobRef, unmet: Sequence[str]) -> JobRef:

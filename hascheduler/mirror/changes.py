@@ -45,7 +45,7 @@ class Change:
 
     collection: Collection
     operation: Operation
-    id: object
+    id: "object"
     fields: Mapping[str, object]
     position: str = field(default="", compare=False)
     at_ms: int | None = field(default=None, compare=False)

@@ -13,7 +13,7 @@ writes from it, the checkers their rule.
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.instants import WallMs
@@ -275,7 +275,7 @@ class NewJob:
     id: str
     definition: str
     target: str
-    payload: object
+    payload: Any  # not `object`, which the compiler can't name in a class
     tenant: str
     lane: str
     fairness_key: str

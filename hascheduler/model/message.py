@@ -126,6 +126,9 @@ def _run(message: Message) -> dict[str, Any]:
 _KINDS = {kind.value: kind for kind in MessageKind}
 
 
+_FIRST_HALF, _LAST_HALF = chr(0xD800), chr(0xDFFF)  # the compiler takes no half surrogate pair in a literal
+
+
 def _is_storable(text: str) -> bool:
     # JSON can spell half a surrogate pair, which no database takes, not even in a question.
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+    return text.isascii() or not any(_FIRST_HALF <= character <= _LAST_HALF for character in text)

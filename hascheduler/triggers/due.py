@@ -77,8 +77,11 @@ def count_firing(trigger: Trigger, from_ms: int, through_ms: int) -> int:
         first_ms = next_nominal(trigger, from_ms - 1)
         if first_ms is None:
             return 0
-        fire = (run[:2] for run in runs(trigger, first_ms, min(through_ms, LATEST_MS - 1)) if run[2])
-        return sum(_count_outside_windows(trigger, *run) for run in fire)
+        count = 0
+        for run_from_ms, run_through_ms, fires in runs(trigger, first_ms, min(through_ms, LATEST_MS - 1)):
+            if fires:
+                count += _count_outside_windows(trigger, run_from_ms, run_through_ms)
+        return count
     return _count_outside_windows(trigger, from_ms, through_ms)
 
 

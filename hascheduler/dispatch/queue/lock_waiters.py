@@ -27,7 +27,8 @@ class LockWaiters:
 
     def jobs(self) -> Iterator[tuple[Origin, list[JobRef]]]:
         """All of them, by the bucket that they came from; some may have left the queue."""
-        return (each for origins in self._waiting.values() for each in origins.items())
+        for origins in self._waiting.values():
+            yield from origins.items()
 
     def add(self, lock: Lock, origin: Origin, job: JobRef, is_waiting: Callable[[ClassQueue, JobRef], bool]) -> None:
         origins = self._waiting.setdefault(lock, {})

@@ -107,10 +107,14 @@ class PendingQueue:
         for class_queue in self._class_queues.values():
             if class_queue.job_class in classes:
                 for bucket in class_queue.buckets():
-                    yield from (job for job in bucket.jobs() if self._is_waiting_in(class_queue, job))
+                    for job in bucket.jobs():
+                        if self._is_waiting_in(class_queue, job):
+                            yield job
         for (class_queue, _), jobs in self._lock_waiters.jobs():
             if class_queue.job_class in classes:
-                yield from (job for job in jobs if self._is_waiting_in(class_queue, job))
+                for job in jobs:
+                    if self._is_waiting_in(class_queue, job):
+                        yield job
 
     # Adding and removing
 

@@ -241,8 +241,11 @@ def encode_basis(basis: Basis) -> list[int | None]:
 
 def decode_basis(value: object) -> Basis:
     match value:
-        case [int(cursor_ms), int(since_ms), (int() | None) as paused_at_ms]:
-            return Basis(WallMs(cursor_ms), WallMs(since_ms), None if paused_at_ms is None else WallMs(paused_at_ms))
+        # Not `(int() | None) as paused_at_ms`: compiled, that binds no None.
+        case [int(cursor_ms), int(since_ms), None]:
+            return Basis(WallMs(cursor_ms), WallMs(since_ms), None)
+        case [int(cursor_ms), int(since_ms), int(paused_at_ms)]:
+            return Basis(WallMs(cursor_ms), WallMs(since_ms), WallMs(paused_at_ms))
         case _:
             raise InvalidInput(("basis",), f"{str(value)[:64]!r}", "[cursor_ms, since_ms, paused_at_ms]")
 
