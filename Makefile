@@ -9,13 +9,16 @@ WORKERS ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
 
-.PHONY: fuzz advisories help demo dev check test verify lint fmt types contracts lock bench bench-against bench-peers soak simulate sim cluster-sim chaos mutants planted-bugs monitoring k8s-lint k8s-check kind-up kind-down demo-failover docs reference
+.PHONY: compiled check-compiled fuzz advisories help demo dev check test verify lint fmt types contracts lock bench bench-against bench-peers soak simulate sim cluster-sim chaos mutants planted-bugs monitoring k8s-lint k8s-check kind-up kind-down demo-failover docs reference
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: .venv/.ready servers ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running)
-	$(BIN)/hascheduler demo $(if $(KEEP),--keep)
+# Puts build/compiled first: what it holds runs instead of the sources here, in this process and in those that it starts.
+COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/compiled:$(CURDIR)
+
+demo: .venv/.ready servers compiled ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running)
+	$(COMPILED) $(BIN)/hascheduler demo $(if $(KEEP),--keep)
 
 demo-failover: .venv/.ready ## the same in a Kubernetes cluster, the one of kubectl's current context (ARGS="--kills 6")
 	scripts/demo-failover $(ARGS)
@@ -53,8 +56,25 @@ test: .venv/.ready servers ## on a real MongoDB and a real RabbitMQ: every contr
 verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a change lands
 	$(MAKE) lint types contracts docs k8s-lint
 	$(MAKE) test TIER=verify
+	$(MAKE) check-compiled
 	$(MAKE) chaos ROWS=smoke
 	$(BIN)/python -m tests.bench guard
+
+# The rooms that are compiled, what they are given by strangers, and whole systems that fail; without the tests of 0.2.0's
+# core, which import that from elsewhere.
+ON_COMPILED := tests/unit/dispatch tests/unit/mirror tests/unit/model tests/unit/simulate tests/unit/house/test_compiled.py \
+	tests/system/replicas/test_leader_lost.py tests/system/replicas/test_nonsense.py
+
+check-compiled: .venv/.ready servers compiled ## the core as native code: its tests, hostile documents, simulated clusters, real kills
+	TESTS_TIER=check TESTS_COMPILED=1 $(COMPILED) $(PYTEST) worksteal -o "pythonpath=build/compiled ." -m "not thorough" $(ON_COMPILED)
+	$(COMPILED) $(BIN)/python -m tests.fuzz --minutes 0.3
+	$(COMPILED) $(BIN)/python -m tests.cluster_simulation --seeds 10
+
+compiled: build/compiled/.ready ## build/compiled: the core as native code, where there is a C compiler; see docs/operations/compiled.md
+
+build/compiled/.ready: .venv/.ready hatch_build.py scripts/compile-core $(shell find hascheduler processors -type f -not -name "*.pyc")
+	$(BIN)/python scripts/compile-core
+	@touch $@
 
 lint: .venv/.ready ## style and common mistakes
 	$(BIN)/ruff check .
@@ -70,16 +90,16 @@ types: .venv/.ready ## static types, strictly
 contracts: .venv/.ready ## which room may import which
 	$(BIN)/lint-imports --no-logo
 
-bench: .venv/.ready servers ## figures: jobs and fires per second, lag, takeovers, cost, scale (BENCH=throughput,fires)
-	$(BIN)/python -m tests.bench all $(if $(BENCH),--only $(BENCH))
+bench: .venv/.ready servers compiled ## figures: jobs and fires per second, lag, takeovers, cost, scale (BENCH=throughput,fires)
+	$(COMPILED) $(BIN)/python -m tests.bench all $(if $(BENCH),--only $(BENCH))
 	$(BIN)/python -m tests.bench report
 
 bench-against: .venv/.ready servers ## the same benchmarks on release 0.2.0 and on this code in turn: old, new, ratio (BENCH=cost,latency)
 	$(BIN)/python -m tests.bench against $(if $(BENCH),--only $(BENCH))
 	$(BIN)/python -m tests.bench report
 
-bench-peers: .venv/.ready servers ## the same work on Agenda, APScheduler, Celery and taskiq beside it (ARGS="--systems agenda")
-	$(BIN)/python -m tests.bench.peers $(ARGS)
+bench-peers: .venv/.ready servers compiled ## the same work on Agenda, APScheduler, Celery and taskiq beside it (ARGS="--systems agenda")
+	$(COMPILED) $(BIN)/python -m tests.bench.peers $(ARGS)
 
 soak: .venv/.ready servers ## a long run in which leaders are killed: memory, lag, what is lost (MINUTES=30)
 	$(BIN)/python -m tests.bench soak --minutes $(or $(MINUTES),30)

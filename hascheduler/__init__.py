@@ -11,6 +11,7 @@
     daemon   api  processor  mongo  rabbitmq  kubernetes  embedded  clock     the world, one technology a room
       └───────┴───────┴────┬───┴────────┴──────────┴──────────┴────────┘
            tls  gc_tuning  │  lifecycle  telemetry    a process: certificates, memory, signals, what it shows
+           compiled        │                          which of the pure rooms run as native code
                        ┌───┴────┐
                      ports      │     all that the pure side asks of the world
                        │     simulate        what would happen                  ┐

@@ -26,6 +26,7 @@ from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import CheckReport
 from hascheduler.clock import SystemClock
+from hascheduler.compiled import compiled_rooms, is_stale
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
@@ -131,7 +132,16 @@ async def serve(settings: Settings) -> None:
         )
         await server.bind()
         replica.http_endpoint = f"{settings.advertise_host or settings.http_host}:{server.port}"
-        log.info("serving", replica=replica_id, http=replica.http_endpoint, shard=settings.shard, **_access(settings))
+        log.info(
+            "serving",
+            replica=replica_id,
+            http=replica.http_endpoint,
+            shard=settings.shard,
+            core="compiled" if compiled_rooms() else "pure",
+            **_access(settings),
+        )
+        if is_stale():
+            log.warning("core_stale", reason="sources were edited after they were compiled; what they say does not run")
         vitals.become(ReplicaHealth(replica.view))
         with on_signal(replica.stop):
             async with asyncio.TaskGroup() as tasks:

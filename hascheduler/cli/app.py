@@ -47,3 +47,28 @@ def hascheduler(
     show_warnings()
     set_ca_file(ca_file)
     set_utc(utc)
+
+
+def version(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show also with which Python it runs, from where, and whether compiled.")
+    ] = False,
+) -> None:
+    """Show the version, and whether the core runs compiled.
+
+    Both forms of the core decide the same; the compiled one takes half the CPU.
+    """
+    typer.echo(f"hascheduler {__version__}")
+    if not verbose:
+        return
+    import platform
+    from pathlib import Path
+
+    from hascheduler.compiled import compiled_rooms, is_stale
+
+    rooms = ", ".join(compiled_rooms())
+    typer.echo(f"Python {platform.python_version()} on {platform.machine()}")
+    typer.echo(f"core: compiled ({rooms})" if rooms else "core: pure Python")
+    if is_stale():
+        typer.echo("warning: its sources were edited after it was compiled, without effect; build it again", err=True)
+    typer.echo(f"from {Path(__file__).parents[1]}")

@@ -162,6 +162,7 @@ COMMANDS: CommandTable = {
         "Make collections and indexes, and raise the database's schema version to that of this release.",
     ),
     "bootstrap": LazyGroup("Make the servers ready for a deployment.", _BOOTSTRAP),
+    "version": LazyCommand("hascheduler.cli.app:version", "Show the version, and whether the core runs compiled."),
     "secrets": LazyCommand(
         "hascheduler.cli.setup.secrets:secrets",
         "Write passwords, keys, URIs and certificates, all fresh, and print the commands that make Secrets of them.",

@@ -44,6 +44,10 @@ def build(folder: Path) -> Built:
                 environment |= {name: value for name, value in words.items() if name != "PIP_NO_CACHE_DIR"}
             case "COPY":
                 _copy(*found.value.split(), work=work)
+            case "RUN" if found.value.startswith("apt-get "):
+                # No package of this machine is changed; without a compiler the wheel is the pure one.
+                if shutil.which("cc") is None:
+                    environment["HATCH_BUILD_HOOK_ENABLE_CUSTOM"] = "false"
             case "RUN":
                 _run(found.value.replace(_TARGET, str(home)), work, environment)
             case "WORKDIR":

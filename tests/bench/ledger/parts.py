@@ -202,6 +202,7 @@ PARTS = {
     "structlog": _LOG,
     # What all use, and what starts a process: beneath each stack, with the loop.
     "hascheduler.clock": CALLER,
+    "hascheduler.compiled": CALLER,
     "hascheduler.errors": CALLER,
     "hascheduler.gc_tuning": CALLER,
     "hascheduler.model": CALLER,

@@ -1,0 +1,59 @@
+"""Which of the pure rooms run as native code, and whether it was made from the sources that stand beside it.
+
+Wheels come with and without native code (see `hatch_build.py`); both have all sources, and decide the same. Of a module
+that is there in both forms Python takes the native one, so an edit of its source would be without effect: the
+digest of the sources that were compiled tells.
+"""
+
+import hashlib
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+ROOMS = ("mirror", "dispatch", "model.documents")
+"""What is compiled of whole rooms: what each event and each decision goes through. Left out is what gains next to
+nothing (`election`, most of `model`), and `triggers`, which compiled reads ``7-0`` as a range of days."""
+_MODULES = ("model/fields.py", "model/event.py", "mongo/stream/events.py")
+"""Of other rooms: how fields are read, and how the stream's events are decoded."""
+DIGEST_FILE = "compiled.sha256"
+_PACKAGE = Path(__file__).parent
+
+
+def compiled_sources(package: Path = _PACKAGE) -> list[Path]:
+    """What is compiled, in order."""
+    in_rooms = {path for room in ROOMS for path in _folder(package, room).rglob("*.py")}
+    return sorted(in_rooms | {package / name for name in _MODULES})
+
+
+def sources_digest(package: Path = _PACKAGE) -> str:
+    """Differs where any of the sources does."""
+    digest = hashlib.sha256()
+    for path in compiled_sources(package):
+        source = path.read_bytes()
+        digest.update(f"{path.relative_to(package).as_posix()} {len(source)}\n".encode() + source)
+    return digest.hexdigest()
+
+
+@cache
+def compiled_rooms(package: Path = _PACKAGE) -> tuple[str, ...]:
+    """Those of `ROOMS` that this Python runs as native code; none where all is pure Python."""
+    return tuple(room for room in ROOMS if _is_native(_folder(package, room) / "__init__"))
+
+
+def is_stale(package: Path = _PACKAGE) -> bool:
+    """Whether sources were edited after they were compiled, so that what runs is not what they say."""
+    if not compiled_rooms(package):
+        return False
+    try:
+        made_from = (package / DIGEST_FILE).read_text().strip()
+    except OSError:
+        return True
+    return made_from != sources_digest(package)
+
+
+def _folder(package: Path, room: str) -> Path:
+    return package.joinpath(*room.split("."))
+
+
+def _is_native(module: Path) -> bool:
+    return any(module.with_name(module.name + suffix).exists() for suffix in EXTENSION_SUFFIXES)
