@@ -41,6 +41,7 @@ from hascheduler.api.http.shares import (
     address_party,
     token_party,
 )
+from hascheduler.api.middleware.audit import AuditNote
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.model.token import Role
 from hascheduler.telemetry.metrics_http import HttpMetrics
