@@ -56,7 +56,7 @@ def version(
 ) -> None:
     """Show the version, and whether the core runs compiled.
 
-    Both forms of the core decide the same; the compiled one takes half the CPU.
+    Both forms of the core decide the same; the compiled one takes about half the CPU.
     """
     typer.echo(f"hascheduler {__version__}")
     if not verbose:

@@ -84,8 +84,8 @@ def configure_logging(settings: Settings) -> None:
 
 class _Output:
     """Writes our lines below warnings where ``handler`` writes all others, without a `logging.LogRecord` for each: two
-    of those would cost more than all else of a line. Where somebody else listens too, such as a handler that the module
-    of a job has added, lines go the long way."""
+    of those would cost more than all else of a line. Where another handler listens too, such as one that the module of
+    a job has added, lines go the long way."""
 
     def __init__(
         self, handler: "logging.StreamHandler[TextIO]", rendering: Sequence[structlog.typing.Processor]

@@ -63,7 +63,7 @@ class Reread:
     """The description of the update lacks a whole field, so the document must be read."""
 
     collection: Collection
-    id: Any
+    id: object
 
 
 def event_pipeline() -> list[dict[str, Any]]:
