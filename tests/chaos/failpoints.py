@@ -35,6 +35,7 @@ LEADER_WRITES = (
 PROCESSOR_WRITES = (
     "processors.update",
     "work.start",
+    "jobs.findAndModify",
     "jobs.update",
     "work.finish",
     "delivery.ack",
