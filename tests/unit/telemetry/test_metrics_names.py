@@ -44,6 +44,7 @@ OF_REPLICAS = """
     counter   hascheduler_claims_lost_total
     counter   hascheduler_attempts_total definition outcome
     counter   hascheduler_attempts_lost_total
+    counter   hascheduler_leader_suspicions_total outcome
     counter   hascheduler_publishes_total outcome
     counter   hascheduler_takeovers_total
     counter   hascheduler_failovers_total cause
