@@ -73,8 +73,9 @@ check-compiled: .venv/.ready servers compiled ## the core as native code: its te
 compiled: build/compiled/.ready ## build/compiled: the core as native code, where there is a C compiler; see docs/operations/compiled.md
 
 build/compiled/.ready: .venv/.ready hatch_build.py scripts/compile-core $(shell find hascheduler processors -type f -not -name "*.pyc")
+	@mkdir -p build && touch build/began  # what is edited while it compiles is newer than this
 	$(BIN)/python scripts/compile-core
-	@touch $@
+	@touch -r build/began $@
 
 lint: .venv/.ready ## style and common mistakes
 	$(BIN)/ruff check .
