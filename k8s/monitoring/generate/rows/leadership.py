@@ -10,6 +10,8 @@ def _of_the_leader(metric: str) -> str:
     return f"{chosen(metric)} and on (namespace, instance) {chosen('hascheduler_leading')} == 1"
 
 
+_SUSPICIONS = chosen("hascheduler_leader_suspicions_total")
+
 LEADERSHIP = Row(
     "Changes of leader",
     [
@@ -24,8 +26,14 @@ LEADERSHIP = Row(
         lines(
             "Changes of leader by cause",
             {"{{cause}}": f"sum by (cause) (increase({chosen('hascheduler_failovers_total')}[$__rate_interval]))"},
-            "How the lease became free. Well: released, by updates. Died: processes were killed. Lapsed: they were "
-            "paused or cut off.",
+            "How the lease became free. Well: released, by updates. Died: processes were killed. Stood still: they "
+            "were paused. Lapsed: they were cut off.",
+        ),
+        lines(
+            "Suspicions of a leader that stands still",
+            {"{{outcome}}": f"sum by (outcome) (increase({_SUSPICIONS}[$__rate_interval]))"},
+            "Leaders that were followed since they gave no sign, and what came of it. Well: none. Wrong ones: machines "
+            "are too busy to let replicas beat in time.",
         ),
         lines(
             "Fires late through it",
