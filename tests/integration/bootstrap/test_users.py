@@ -53,11 +53,11 @@ def _change(deployment: Deployment, user: str, password: str) -> None:
 
 async def test_each_user_gets_in_with_its_password_and_a_second_run_writes_nothing(fresh: Deployment) -> None:
     first = await done(*fresh.bootstrap_arguments())
-    assert '"scheduler": "created"' in first.err
+    assert '"scheduler":"created"' in first.err
     assert [await _gets_in(fresh, user) for user in ("scheduler", "processor", "admin")] == [True] * 3
     before = await _stored(fresh)
     again = await done(*fresh.bootstrap_arguments())
-    assert '"scheduler": "unchanged", "processor": "unchanged", "admin": "unchanged"' in again.err
+    assert '"scheduler":"unchanged","processor":"unchanged","admin":"unchanged"' in again.err
     assert await _stored(fresh) == before
 
 
@@ -67,7 +67,7 @@ async def test_a_changed_password_is_in_force_and_the_old_one_no_more(fresh: Dep
     # With a line break, as an editor leaves it, and characters that a URI has to escape.
     _change(fresh, "processor", "new:/@ one\n")
     told = (await done(*fresh.bootstrap_arguments())).err
-    assert '"scheduler": "unchanged", "processor": "changed"' in told
+    assert '"scheduler":"unchanged","processor":"changed"' in told
     assert "new:" not in told
     for password, is_right in (("new:/@ one", True), (old, False)):
         _change(fresh, "processor", password)
@@ -84,7 +84,7 @@ async def test_changed_rights_are_restored(fresh: Deployment) -> None:
         await ours.command("grantRolesToUser", "scheduler", roles=["dbOwner"])
     assert await _stored(fresh) != before
     told = (await done(*fresh.bootstrap_arguments())).err
-    assert '"scheduler": "changed", "processor": "changed", "admin": "unchanged"' in told
+    assert '"scheduler":"changed","processor":"changed","admin":"unchanged"' in told
 
     def rights(stored: Sequence[Mapping[str, Any]]) -> list[tuple[object, object, object]]:
         return [(one["_id"], one["roles"], one.get("privileges")) for one in stored]

@@ -155,9 +155,7 @@ async def _bootstrapped_again(cluster: Cluster, client: Client) -> None:
     await cluster.delete(pod)
     await _ready_again(cluster)
     [pod] = cluster.pods("bootstrap")
-    assert (
-        '"scheduler": "unchanged", "processor": "unchanged", "admin": "unchanged"' in pod.containers[0].log.read_text()
-    )
+    assert '"scheduler":"unchanged","processor":"unchanged","admin":"unchanged"' in pod.containers[0].log.read_text()
 
 
 async def _ready_again(cluster: Cluster) -> None:
