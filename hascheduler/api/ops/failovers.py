@@ -55,7 +55,7 @@ class FailoverResponse(BaseModel):
     cause: Cause = Field(
         description="How the lease became free: nobody had led before (first), it was given back (released), its holder"
         " was proved dead (died), its holder stood still and was followed early (stood_still), it was not renewed in"
-        " time (lapsed), somebody deleted it (deleted)"
+        " time (lapsed), it was deleted by hand (deleted)"
     )
     previous_term: int | None = Field(description="Null where nobody had led before")
     previous_holder: str | None = Field(description="The id of the replica that led before; null where nobody had")
