@@ -1,19 +1,24 @@
 """The code of earlier commits, from the history of this checkout."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
 
 
-def unpack(commit: str, into: Path) -> bool:
-    """The packages as that commit has them, in the folder ``into``; False where git does not know it here."""
-    packed = _git("archive", commit, "hascheduler", "processors")
-    if packed.returncode:
-        return False
-    subprocess.run(["tar", "-x", "-C", into], input=packed.stdout, check=True)
-    return True
+def unpack(into: Path, *commits: str) -> bool:
+    """The packages as the first of those commits has them that git knows here, in the folder ``into``, which is emptied
+    before; False where it knows none."""
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    for commit in commits:
+        packed = _git("archive", commit, "hascheduler", "processors")
+        if not packed.returncode:
+            subprocess.run(["tar", "-x", "-C", into], input=packed.stdout, check=True)
+            return True
+    return False
 
 
 def why_no_history() -> str:

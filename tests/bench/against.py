@@ -6,7 +6,6 @@ taken from git. Machines differ by twice and more, so what is told is a ratio of
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -111,9 +110,7 @@ def read_benches(only: str) -> list[str]:
 def released(release: str, folder: Path) -> Path:
     """A folder with that release's packages. `WorldError` where git does not have it."""
     code = folder.absolute() / "releases" / release
-    shutil.rmtree(code, ignore_errors=True)
-    code.mkdir(parents=True)
-    if not any(unpack(name, code) for name in COMMITS[release]):
+    if not unpack(code, *COMMITS[release]):
         raise WorldError(f"git has neither of {' and '.join(COMMITS[release])} here")
     return code
 

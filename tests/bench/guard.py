@@ -8,7 +8,6 @@ is judged is a ratio. Of each the cheapest round counts: what disturbs a round o
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -73,9 +72,7 @@ def _least(rounds: Sequence[Costs], what: str) -> float:
 def _released(commit: str) -> Path:
     """A folder with the code of that commit. `WorldError` where git does not have it."""
     folder = FOLDER.absolute() / "guard" / commit
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    if not unpack(commit, folder):
+    if not unpack(folder, commit):
         raise WorldError(f"git has no commit {commit} here; name another with --reference")
     return folder
 

@@ -134,9 +134,7 @@ class AdmissionControl:
         return limits
 
     def _require_room(self, tenant: str, jobs: int, tenant_max: int | None, path: Path) -> None:
-        if self._view.ready != self._was_ready:
-            self._was_ready = self._view.ready
-            self._forget_rates()
+        self._is_ready()
         if tenant_max is not None:
             if jobs > tenant_max:
                 raise self._never(jobs, tenant_max, path)
@@ -164,11 +162,8 @@ class AdmissionControl:
         return None if retry_after_s is None else Overloaded(_OVERLOAD, retry_after_s)
 
     def _asked_intake(self, ask: Callable[[IntakeSight], int | None]) -> int | None:
-        if not self._view.ready:
+        if not self._is_ready():
             return None
-        if not self._was_ready:
-            self._was_ready = True
-            self._forget_rates()
         now_ms, was_limited = self._clock.mono_ms(), self._intake.limit_per_s is not None
         pending = self._view.pending() + self._unseen.count(None, now_ms, forgetting=True)
         sight = IntakeSight(pending, self._view.leader_lag, now_ms)
@@ -180,9 +175,13 @@ class AdmissionControl:
             self._refused("overload")
         return retry_after_s
 
-    def _forget_rates(self) -> None:
-        self._drain_rate.forget()
-        self._intake.forget()
+    def _is_ready(self) -> bool:
+        """Whether the mirror is complete and fresh; where that has changed, rates are measured from now on."""
+        if self._view.ready != self._was_ready:
+            self._was_ready = self._view.ready
+            self._drain_rate.forget()
+            self._intake.forget()
+        return self._was_ready
 
     def _waiting(self, key: str | None) -> int:
         now_ms = self._clock.mono_ms()

@@ -1,7 +1,7 @@
 """Intake control: keeps submits from crowding out the work that was accepted before them.
 
 Two things together show that intake takes what dispatch needs: the leader's decisions take long to be carried out
-(`ClusterView.leader_lag_ms`), and more jobs wait than leave the queue in `QUEUE_S` seconds. By Little's law the wait of
+(`ClusterView.leader_lag`), and more jobs wait than leave the queue in `QUEUE_S` seconds. By Little's law the wait of
 a job is the length of the queue through the rate at which jobs leave it; both are measured, so nothing has to be known
 about the machine. A long queue alone is no overload: where the leader keeps up, jobs wait for processors, and any
 number of them may. Nor is a slow leader alone: without a queue, intake holds nothing back.

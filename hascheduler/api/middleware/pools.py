@@ -41,7 +41,6 @@ from hascheduler.api.http.shares import (
     address_party,
     token_party,
 )
-from hascheduler.api.middleware.audit import AuditNote
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.model.token import Role
 from hascheduler.telemetry.metrics_http import HttpMetrics
@@ -162,7 +161,7 @@ def answer_to(refusal: PoolRefusal) -> Response:
 def overload_of(scope: Scope) -> Response | None:
     """503 for a submit that would be refused once it is read, of a caller who is identified.
 
-    Like the refusals of a pool it leaves no audit record. What is short enough to have come with its head is passed
+    What is short enough to have come with its head is passed
     over by the connection, which stays.
     """
     if scope["method"] != "POST" or scope["path"] not in _SUBMITS:
@@ -175,7 +174,6 @@ def overload_of(scope: Scope) -> Response | None:
     overloaded = scope["app"].state.services.admission.turned_away(caller.only, length)
     if overloaded is None:
         return None
-    scope["state"]["audit_note"] = AuditNote(unaudited=True)
     headers = {"Retry-After": str(overloaded.retry_after_s)}
     if length > _SHORT_BYTES:
         headers |= _CLOSE_CONNECTION

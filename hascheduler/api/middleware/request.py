@@ -18,6 +18,7 @@ from http import HTTPStatus
 from time import perf_counter
 
 import structlog
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.connection import connection_of
@@ -145,10 +146,14 @@ class RequestMiddleware:
             return
         slot = admitted(scope)
         if isinstance(slot, PoolRefusal):
-            # It is counted but leaves no audit record: it changes nothing, and a flood of them must write nothing.
-            scope.setdefault("state", {})["audit_note"] = AuditNote(unaudited=True)
-            await answer_to(slot)(scope, receive, answer.send)
+            await _unaudited(answer_to(slot), scope)(scope, receive, answer.send)
             return
         with in_flight(slot, scope):
             overloaded = overload_of(scope)
-            await (overloaded or self._app)(scope, receive, answer.send)
+            await (_unaudited(overloaded, scope) if overloaded else self._app)(scope, receive, answer.send)
+
+
+def _unaudited(refused: Response, scope: Scope) -> Response:
+    """``refused`` is counted but leaves no audit record: it changes nothing, and a flood of them must write nothing."""
+    scope.setdefault("state", {})["audit_note"] = AuditNote(unaudited=True)
+    return refused

@@ -178,14 +178,12 @@ class Committer:
 
 async def apply_until_known(claims: ClaimStore, entry: JournalEntry, *, majority: bool) -> list[Settlement]:
     """Apply the entry, again where no answer came; what is UNKNOWN even then, the stream or a repeat settles."""
-    first: list[Settlement] | None = await claims.apply(entry.decisions, entry.at_ms, majority=majority)
-    if first is not None and Settlement.UNKNOWN not in first:
-        return first  # nearly always: the machinery for repeats costs as much as the commit's own part of an entry
+    answers = [await claims.apply(entry.decisions, entry.at_ms, majority=majority)]
+    if Settlement.UNKNOWN not in answers[0]:
+        return answers[0]  # nearly always: the machinery for repeats costs as much as the commit's own part of an entry
 
     async def apply() -> list[Settlement]:
-        nonlocal first
-        answer, first = first, None
-        return await claims.apply(entry.decisions, entry.at_ms, majority=majority) if answer is None else answer
+        return answers.pop() if answers else await claims.apply(entry.decisions, entry.at_ms, majority=majority)
 
     try:
         return await AsyncRetrying(

@@ -125,19 +125,15 @@ async def test_on_sigterm_the_lease_is_released_and_another_leads_at_once(proces
 
 
 async def test_one_that_stands_still_is_followed_long_before_its_lease_runs_out(processes: LeasedProcesses) -> None:
-    leader, term = await processes.begin(**LONG)
-    leader.signal(signal.SIGSTOP)
-    successor, _ = await processes.leader(not_in_term=term)
-    assert successor is not leader
-    await processes.fired(10)
-    leader.signal(signal.SIGCONT)
-    await processes.follows(leader, after_term=term)
-    await processes.fired(5)
-    await processes.check()
+    await _stopped_and_followed(processes, *await processes.begin(**LONG))
 
 
 async def test_paused_for_longer_than_its_lease_it_wakes_up_as_a_follower(processes: LeasedProcesses) -> None:
-    leader, term = await processes.begin()
+    await _stopped_and_followed(processes, *await processes.begin())
+
+
+async def _stopped_and_followed(processes: LeasedProcesses, leader: Process, term: int) -> None:
+    """Another leads meanwhile, and the one that was stopped follows when it goes on."""
     leader.signal(signal.SIGSTOP)
     successor, _ = await processes.leader(not_in_term=term)
     assert successor is not leader

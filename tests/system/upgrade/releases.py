@@ -32,7 +32,7 @@ def this_release() -> Release:
 
 def previous_release(into: Path) -> Release:
     """Unpacks it there; skips the test where this is no checkout with a history."""
-    if any(unpack(name, into) for name in _PREVIOUS):
+    if unpack(into, *_PREVIOUS):
         return Release(PREVIOUS_VERSION, into)
     problem = why_no_history()
     if problem:
