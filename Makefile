@@ -32,8 +32,10 @@ kind-down: ## that cluster gone
 dev: .venv/.ready servers ## the whole system on this machine, until Ctrl-C
 	$(BIN)/hascheduler dev
 
-# What needs no server, or shares one with others; and what starts whole systems and servers of its own.
-POOL := tests/unit tests/contract tests/integration
+# What needs no server, or shares one with others, or waits for a browser most of the time; and what starts whole systems
+# and servers of its own.
+BROWSER := tests/system/ui
+POOL := tests/unit tests/contract tests/integration $(BROWSER)
 WHOLE := tests/system tests/integration/bootstrap tests/integration/check tests/integration/embedded
 # What speaks over sockets, run on the loop of replicas too, which is uvloop.
 SOCKETS := tests/unit/tls $(addprefix tests/unit/api/test_,server.py connections.py events.py hostile_sockets.py) \
@@ -48,13 +50,13 @@ check: .venv/.ready ## after each edit: style, types, contracts, every test with
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts
 	TESTS_TIER=check $(BIN)/python -m pytest --numprocesses 3 --dist worksteal -m "not real" tests/unit tests/contract $(PYTEST_ARGS)
 
-test: .venv/.ready servers ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
+test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) TESTS_LOOP=uvloop $(PYTEST) worksteal $(SOCKETS) $(PYTEST_ARGS)
-	TESTS_TIER=$(TIER) $(BIN)/python -m pytest --numprocesses $(WHOLE_WORKERS) --dist loadfile $(CHOSEN) $(WHOLE) $(PYTEST_ARGS)
+	TESTS_TIER=$(TIER) $(BIN)/python -m pytest --numprocesses $(WHOLE_WORKERS) --dist loadfile $(CHOSEN) $(WHOLE) --ignore=$(BROWSER) $(PYTEST_ARGS)
 
 verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a change lands
-	$(MAKE) lint types contracts docs k8s-lint
+	$(MAKE) lint types contracts docs k8s-lint ui-types
 	$(MAKE) test TIER=verify
 	$(MAKE) check-compiled
 	$(MAKE) chaos ROWS=smoke
@@ -95,8 +97,8 @@ bench: .venv/.ready servers compiled ## figures: jobs and fires per second, lag,
 	$(COMPILED) $(BIN)/python -m tests.bench all $(if $(BENCH),--only $(BENCH))
 	$(BIN)/python -m tests.bench report
 
-bench-against: .venv/.ready servers ## the same benchmarks on release 0.2.0 and on this code in turn: old, new, ratio (BENCH=cost,latency)
-	$(BIN)/python -m tests.bench against $(if $(BENCH),--only $(BENCH))
+bench-against: .venv/.ready servers compiled ## the same benchmarks on release 0.2.0 and on this code in turn: old, new, ratio (BENCH=cost,latency)
+	$(COMPILED) $(BIN)/python -m tests.bench against $(if $(BENCH),--only $(BENCH))
 	$(BIN)/python -m tests.bench report
 
 bench-peers: .venv/.ready servers compiled ## the same work on Agenda, APScheduler, Celery and taskiq beside it (ARGS="--systems agenda")
@@ -134,6 +136,20 @@ docs: .venv/.ready ## the site of docs/, in site/; a broken link or a stale gene
 reference: .venv/.ready ## write what follows from the code: the SDK's types and synchronous half, the pages of docs/
 	$(BIN)/python scripts/generate-client
 	$(BIN)/python -m docs.generate
+
+ui-types: .venv/.ready ## the dashboard's modules against their types
+	scripts/check-ui-types
+
+ui-vendor: ## fetch the libraries that the dashboard is drawn with, and verify them (ARGS=--update after a new version)
+	scripts/vendor-ui $(ARGS)
+
+ui-pictures: .venv/.ready servers browser ## docs/ui: a picture of each view of the dashboard, light and dark
+	UI_PICTURES=docs/ui $(BIN)/python -m pytest tests/system/ui/test_views.py -k each_view
+
+.PHONY: browser ui-types ui-vendor ui-pictures
+browser: # in which the dashboard's tests look at it, and what judges there who can use it
+	scripts/ensure-chromium
+	scripts/ensure-node-packages
 
 monitoring: .venv/.ready ## write the dashboard and the rule object of k8s/monitoring again
 	$(BIN)/python -m k8s.monitoring.generate

@@ -21,7 +21,8 @@ from hascheduler.api.admission.worker_registrations import WorkerRegistrations, 
 from hascheduler.api.app import ApiServices, create_app
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.middleware.audit_writer import AuditWriter
-from hascheduler.api.middleware.auth import AuthConfig
+from hascheduler.api.middleware.auth import AuthConfig, PageTerms
+from hascheduler.api.operations.runner import OperationRunner
 from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import CheckReport
@@ -58,6 +59,8 @@ from hascheduler.mongo.fallback import FallbackDeliveries
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
+from hascheduler.mongo.matches import MongoMatchStore
+from hascheduler.mongo.operations import MongoOperationStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.schedules import MongoScheduleStore
@@ -147,7 +150,13 @@ async def serve(settings: Settings) -> None:
             async with asyncio.TaskGroup() as tasks:
                 recording = tasks.create_task(services.audit_writer.run(), name="audit")
                 serving = tasks.create_task(server.run(), name="api")
-                beside = [recording]
+                running = OperationRunner(services, replica_id).run()
+                forecasting = services.forecasts.keep_fresh(replica.view, services.clock)
+                beside = [
+                    recording,
+                    tasks.create_task(running, name="operations"),
+                    tasks.create_task(forecasting, name="forecasts"),
+                ]
                 if certificates is not None:
                     beside.append(tasks.create_task(certificates.keep_fresh(), name="certificates"))
                 await replica.run()
@@ -378,6 +387,8 @@ def _services(
         work_terms=_work_terms(settings),
         registrations=WorkerRegistrations(replica.view, clock),
         failovers=MongoFailoverStore(database),
+        operations=MongoOperationStore(database),
+        matches=MongoMatchStore(database),
         schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
         tracer=tracer,
         metrics=metrics,
@@ -494,6 +505,13 @@ def _auth_config(settings: Settings) -> AuthConfig:
         digest_of(token) if token else None,
         settings.own_hosts,
         any_address=not settings.listens_on_loopback,
+        pages=PageTerms(
+            settings.ui,
+            settings.ui_session_life_ms,
+            read_only=settings.ui_read_only,
+            shows_payloads=settings.ui_payloads == "on_request",
+            environment=settings.ui_name,
+        ),
     )
 
 

@@ -196,6 +196,23 @@ class Settings(BaseSettings):
         description="where no token is demanded: host names, with commas, that clients reach the API by, besides"
         " localhost, HTTP_HOST and ADVERTISE_HOST [none]",
     )
+    ui: bool = Field(default=True, description="serve the dashboard at /ui; false: /ui is 404 [true]")
+    ui_name: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9 ._-]{0,32}$",
+        description="what the dashboard calls this deployment, such as staging, on every view [none]",
+    )
+    ui_session_life_ms: Milliseconds = _duration(
+        "UI_SESSION_LIFE", "12h", "who logged in to the dashboard with a token logs in again after so long"
+    )
+    ui_read_only: bool = Field(
+        default=False, description="the dashboard changes nothing, whatever the role of the token [false]"
+    )
+    ui_payloads: Literal["on_request", "never"] = Field(
+        default="on_request",
+        description="whether the dashboard shows payloads, results and tracebacks: when asked to (on_request), or never"
+        " [on_request]",
+    )
     audit_retention_ms: Milliseconds = _duration("AUDIT_RETENTION", "90d", "who changed what is kept for so long")
     audit_log_max: int = Field(
         default=500_000,
@@ -365,6 +382,8 @@ class Settings(BaseSettings):
             raise _wrong("IDLE_TTL", "must be at least 1m")
         if self.audit_interval_ms is not None and self.audit_interval_ms < 10_000:
             raise _wrong("AUDIT_INTERVAL", "must be at least 10s, or none")
+        if not 60_000 <= self.ui_session_life_ms <= 2_678_400_000:
+            raise _wrong("UI_SESSION_LIFE", "must be 1m to 31d")
         if self.audit_retention_ms < 3_600_000:
             raise _wrong("AUDIT_RETENTION", "must be at least 1h")
         self._demand_safe_access()

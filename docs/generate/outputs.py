@@ -1,4 +1,4 @@
-"""All generated pages, by their path."""
+"""All generated pages, and what the dashboard shows of them, by their path."""
 
 from pathlib import Path
 
@@ -19,14 +19,17 @@ PAGES = {
 }
 
 
+STATIC = DOCS.parent / "hascheduler" / "api" / "ui" / "static"
+
+
 def outputs() -> dict[Path, str]:
-    return {DOCS / name: make() for name, make in PAGES.items()}
+    return {DOCS / name: make() for name, make in PAGES.items()} | {STATIC / "runbooks.json": runbooks.asset()}
 
 
 def stale() -> list[str]:
-    """The generated pages that differ from what the code gives now, by their name in ``docs/``."""
+    """The generated pages that differ from what the code gives now, by their path."""
     return [
-        str(path.relative_to(DOCS))
+        str(path.relative_to(DOCS.parent))
         for path, text in outputs().items()
         if not path.exists() or path.read_text(encoding="utf-8") != text
     ]

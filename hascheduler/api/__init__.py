@@ -19,6 +19,7 @@ room            what is in it
 `schedules`     ``/v1/schedules``
 `work`          ``/v1/work``, for processors that have neither the broker nor the database
 `ops`           ``/v1/cluster``, ``events``, ``processors``; probes, ``/metrics``, ``/docs``
+`ui`            ``/ui``, the dashboard: its page, its sessions
 ==============  =======================================================================================
 
 Nothing here owns jobs, schedules or decisions. What must hold: a refused request has written nothing; every refusal is

@@ -9,17 +9,30 @@ from fastapi import Depends, FastAPI, Response
 
 from hascheduler import __version__
 from hascheduler.api.http.problems import ANY_PROBLEM, MEDIA_TYPE
-from hascheduler.api.jobs import batch, changes, read, submit
+from hascheduler.api.jobs import batch, changes, counts, errors, read, submit
 from hascheduler.api.middleware.request import RequestMiddleware
-from hascheduler.api.ops import cluster, docs_page, events, failovers, health, pause_all, processors, recording
+from hascheduler.api.operations import routes as operations
+from hascheduler.api.ops import (
+    cluster,
+    docs_page,
+    events,
+    failovers,
+    forecast,
+    health,
+    pause_all,
+    processors,
+    recording,
+)
 from hascheduler.api.resources import audit_log, calendars, definitions, lanes, tenants, tokens
 from hascheduler.api.routing import error_handlers
 from hascheduler.api.routing.body import MERGE_PATCH
 from hascheduler.api.routing.short_path import ShortPath, ShortRoute
 from hascheduler.api.routing.undeclared import OnlyDeclared
-from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, trigger_now, verdicts
+from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, timeline, trigger_now, verdicts
+from hascheduler.api.schedules import counts as schedule_counts
 from hascheduler.api.schedules import routes as schedules
 from hascheduler.api.services import ApiServices
+from hascheduler.api.ui import live, pages, sessions
 from hascheduler.api.work import routes as work
 
 __all__ = ["ApiServices", "create_app"]
@@ -49,7 +62,7 @@ address: requests in flight, submits that wait, fetches, event streams, recordin
 route answers 429 (`share-used-up`), or 503 (`too-busy`) where there is no room at all, with `Retry-After`; only a
 submit with `wait` is answered 202 at once. Bodies must arrive at 16 KiB a second or more, after a grace of 2 s."""  # noqa: E501  # a row is a line
 
-OPEN_PATHS = frozenset(
+OPEN_PATHS = pages.open_paths() | frozenset(
     {
         "/livez",
         "/readyz",
@@ -60,6 +73,8 @@ OPEN_PATHS = frozenset(
     }
 )
 """They need no token: their answers hold nothing of any tenant."""
+PUBLIC_PAGES = pages.PAGES | {docs_page.DOCS_PATH}
+"""Pages of other sites may lead there, also where no tokens are required."""
 _ROUTERS = (
     # Routes are matched in this order: the most frequent come first.
     submit.router,
@@ -67,20 +82,27 @@ _ROUTERS = (
     changes.bulk_router,
     read.router,
     changes.router,
+    counts.router,
+    errors.router,
     work.router,
     schedules.router,
+    schedule_counts.router,
     pauses.router,
     trigger_now.router,
     backfill.router,
     previews.router,
     verdicts.router,
     all_verdicts.router,
+    operations.router,
+    timeline.router,
+    forecast.router,
     definitions.router,
     lanes.router,
     calendars.router,
     tenants.router,
     processors.router,
     cluster.router,
+    live.router,
     pause_all.router,
     failovers.router,
     recording.router,
@@ -111,6 +133,7 @@ _PUBLISHED_NAMES = {
     "Page_DefinitionResponse_": "DefinitionPage",
     "Page_JobSummary_": "JobPage",
     "Page_LaneResponse_": "LanePage",
+    "Page_OperationResponse_": "OperationPage",
     "Page_CalendarResponse_": "CalendarPage",
     "Page_ScheduleResponse_": "SchedulePage",
     "Page_TenantResponse_": "TenantPage",
@@ -201,10 +224,13 @@ def create_app(services: ApiServices, *, described: bool = True, short_path: boo
     # The last one added is the outermost.
     if short_path:
         app.add_middleware(ShortPath, routes=[ShortRoute(router, _PREFIX, name) for router, name in _LOADED])
-    app.add_middleware(RequestMiddleware, open_paths=OPEN_PATHS, public_page=docs_page.DOCS_PATH)
+    app.add_middleware(RequestMiddleware, open_paths=OPEN_PATHS, public_pages=PUBLIC_PAGES, login=sessions.LOGIN)
     error_handlers.install(app)
     for router in _ROUTERS:
         app.include_router(router, prefix=_PREFIX, responses=ANY_PROBLEM)
+    app.state.live = live.LivePictures()
+    app.router.routes.extend(pages.routes())
+    app.include_router(sessions.router)
     app.include_router(docs_page.router)
     app.include_router(health.router)
     app.include_router(health.metrics_router, responses=ANY_PROBLEM)

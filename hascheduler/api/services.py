@@ -6,11 +6,14 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from hascheduler.api.admission.logins import Logins
+from hascheduler.api.admission.operation_queue import OperationQueue
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
+from hascheduler.api.routing.forecasts import Forecasts
 from hascheduler.api.routing.shared_waits import SharedWaits
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
@@ -25,6 +28,8 @@ from hascheduler.ports import (
     EventFeed,
     FailoverStore,
     JobStore,
+    MatchStore,
+    OperationStore,
     ResourceStore,
     ScheduleStore,
     TokenStore,
@@ -60,11 +65,16 @@ class ApiServices:
     work_terms: WorkTerms
     registrations: WorkerRegistrations
     failovers: FailoverStore
+    operations: OperationStore
+    matches: MatchStore
     schedule_limits: ScheduleLimits = field(default_factory=ScheduleLimits)
+    operation_queue: OperationQueue = field(default_factory=OperationQueue)
     metrics: HttpMetrics = field(default_factory=HttpMetrics)
     tracer: Tracer = NO_TRACING
     pools: Pools = field(default_factory=Pools)
+    forecasts: Forecasts = field(default_factory=Forecasts)
     waits: SharedWaits = field(default_factory=SharedWaits)
+    logins: Logins = field(default_factory=Logins)
 
 
 async def _services(request: Request) -> ApiServices:

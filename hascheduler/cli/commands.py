@@ -48,6 +48,8 @@ _JOB: CommandTable = {
     "batch": LazyCommand("hascheduler.cli.jobs.batch:batch", "Submit the jobs of a file."),
     "list": LazyCommand("hascheduler.cli.jobs.show:list_jobs", "List jobs, and how they stand."),
     "failed": LazyCommand("hascheduler.cli.jobs.show:failed", "List the jobs that have failed for good, and why."),
+    "counts": LazyCommand("hascheduler.cli.jobs.totals:counts", "Count jobs by state."),
+    "errors": LazyCommand("hascheduler.cli.jobs.totals:errors", "Group the newest failed jobs by what went wrong."),
     "get": LazyCommand("hascheduler.cli.jobs.show:get", "Show one job with everything about it."),
     "wait": LazyCommand("hascheduler.cli.jobs.submit:wait", "Wait until a job has ended."),
     "cancel": LazyCommand(
@@ -55,6 +57,15 @@ _JOB: CommandTable = {
     ),
     "reprioritize": LazyCommand("hascheduler.cli.jobs.changes:reprioritize", "Give jobs that wait another priority."),
     "retry": LazyCommand("hascheduler.cli.jobs.changes:retry", "Have failed jobs run again, and cancelled ones."),
+}
+
+_OPERATION: CommandTable = {
+    "start": LazyCommand("hascheduler.cli.operations:start", "Do something with all jobs or schedules that match."),
+    "list": LazyCommand(
+        "hascheduler.cli.operations:list_operations", "List the operations of the last days, the newest first."
+    ),
+    "get": LazyCommand("hascheduler.cli.operations:get", "Show one operation, and how far it is."),
+    "stop": LazyCommand("hascheduler.cli.operations:stop", "Stop an operation; what it has changed stays so."),
 }
 
 _DEFINITION: CommandTable = {
@@ -90,7 +101,10 @@ _TENANT: CommandTable = {
 }
 
 _TOKEN: CommandTable = {
-    "list": LazyCommand("hascheduler.cli.resources.token:list_tokens", "List the tokens, without their secrets."),
+    "list": LazyCommand(
+        "hascheduler.cli.resources.token:list_tokens",
+        "List tokens and sessions, without their secrets.",
+    ),
     "create": LazyCommand("hascheduler.cli.resources.token:create", "Make a token."),
     "revoke": LazyCommand("hascheduler.cli.resources.token:revoke", "Revoke a token: it opens nothing any more."),
     "whoami": LazyCommand(
@@ -129,7 +143,12 @@ COMMANDS: CommandTable = {
         "hascheduler.cli.schedules.all_verdicts:verdicts",
         "Show which times of all schedules did not fire, and why.",
     ),
+    "forecast": LazyCommand(
+        "hascheduler.cli.schedules.forecast:forecast",
+        "Show how many jobs are going to start when, and where they will have to wait.",
+    ),
     "job": LazyGroup("Submit, see, wait for, cancel and retry jobs; `hascheduler why` says why one waits.", _JOB),
+    "operation": LazyGroup("Do something with all jobs or schedules that match, follow it and stop it.", _OPERATION),
     "why": LazyCommand("hascheduler.cli.jobs.show:why", "Say why a job waits."),
     "events": LazyCommand(
         "hascheduler.cli.jobs.events:events",

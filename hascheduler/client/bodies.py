@@ -50,26 +50,49 @@ class JobFilter(_JobAttributes, total=False):
     state: JobState | str
 
 
-class JobListFilter(_JobAttributes, total=False):
-    """As `JobFilter`; of several states any one, and ``labels`` may be texts too, such as ``team=a``.
+class JobErrorFilter(_JobAttributes, total=False):
+    """All that is given must hold. ``since`` and ``until`` bound when jobs were submitted, ``id`` is how their ids
+    begin. ``labels`` may be texts too, such as ``team=a``."""
 
-    ``since`` and ``until`` bound when jobs were submitted. ``unschedulable``: only those that no living processor could
-    ever run.
-    """
-
-    state: JobState | str | Sequence[JobState | str]
     since: datetime | str
     until: datetime | str
+    id: str
+
+
+class JobListFilter(JobErrorFilter, total=False):
+    """As `JobErrorFilter`; of several states any one. ``unschedulable``: only those that no living processor could ever
+    run."""
+
+    state: JobState | str | Sequence[JobState | str]
     unschedulable: bool
 
 
+class ScheduleFilter(TypedDict, total=False):
+    """All that is given must hold. ``text`` is in the name, ``verdict`` was that of the last decided time; of several
+    states or verdicts any one."""
+
+    text: str
+    state: Literal["active", "paused", "ended"] | Sequence[Literal["active", "paused", "ended"]]
+    verdict: str | Sequence[str]
+    tenant: str
+
+
+class OperationFilter(_JobAttributes, total=False):
+    """All that is given must hold. Of schedules ``state`` is ``active`` or ``paused``, ``text`` a part of the name;
+    ``tenant`` and ``labels`` are of both."""
+
+    state: JobState | str
+    text: str
+
+
 class VerdictFilter(TypedDict, total=False):
-    """All that is given must hold. ``since`` and ``until`` bound when it was decided; ``labels`` are the schedule's: a
-    mapping, or texts such as ``team=a``."""
+    """All that is given must hold. ``since`` and ``until`` bound when it was decided; ``text`` is in the schedule's
+    name, ``labels`` are the schedule's: a mapping, or texts such as ``team=a``."""
 
     since: datetime | str
     until: datetime | str
     tenant: str
+    text: str
     labels: Mapping[str, str] | Sequence[str]
 
 

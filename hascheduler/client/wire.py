@@ -677,6 +677,27 @@ class EditPreviewResponse(TypedDict):
     until: str
 
 
+class ErrorGroupFilter(TypedDict):
+    state: JobState
+    definition: str
+    tenant: str | None
+    schedule: str | None
+    target: str | None
+    batch: str | None
+    labels: Mapping[str, str]
+
+
+class ErrorGroupResponse(TypedDict):
+    definition: str
+    fault: str
+    count: int
+    first_at: str
+    last_at: str
+    job: str
+    error: str
+    filter: ErrorGroupFilter
+
+
 EventType = Literal[
     "submitted",
     "dispatched",
@@ -729,6 +750,53 @@ class FinishResponse(TypedDict):
     retry_at: str | None
 
 
+class ForecastBucket(TypedDict):
+    at: str
+    fires: int
+    other_fires: int
+    jobs: int
+    slots_wanted: int
+    waiting: int
+    wait_ms: int
+
+
+LimitedBy = Literal["slots", "max_concurrency", "no_processor"]
+
+
+class ForecastSchedule(TypedDict):
+    name: str
+    fires: int
+    jobs: int
+    expected_ms: int
+
+
+class ForecastPeak(TypedDict):
+    at: str
+    until: str | None
+    lasts_ms: int
+    jobs: int
+    waiting: int
+    slots: int
+    more_slots: int
+    limited_by: LimitedBy
+    definition: str | None
+    summary: str
+    advice: str
+    schedules: Sequence[ForecastSchedule]
+    other_jobs: int
+
+
+class ForecastResponse(TypedDict):
+    as_of: str
+    until: str
+    slots: int
+    buckets: Sequence[ForecastBucket]
+    peaks: Sequence[ForecastPeak]
+    paused: Literal["schedules", "everything"] | None
+    left_out: int
+    spread: int
+
+
 class GraphJobResponse(TypedDict):
     definition: str
     payload: Json
@@ -772,6 +840,30 @@ class IntervalResponse(TypedDict):
     type: Literal["interval"]
     every: str
     anchor: str
+
+
+class JobCountsResponse(TypedDict):
+    matched: int
+    exact: bool
+    at_least: Sequence[JobState]
+    pending: int
+    dispatched: int
+    running: int
+    succeeded: int
+    failed: int
+    cancelled: int
+
+
+class OtherErrorsResponse(TypedDict):
+    groups: int
+    count: int
+
+
+class JobErrorsResponse(TypedDict):
+    groups: Sequence[ErrorGroupResponse]
+    others: OtherErrorsResponse
+    examined: int
+    complete: bool
 
 
 class ProgressResponse(TypedDict):
@@ -914,6 +1006,11 @@ class LiveResponse(TypedDict):
     reason: NotRequired[str]
 
 
+class MatchedResponse(TypedDict):
+    matched: int
+    exact: bool
+
+
 class MisfireResponse(TypedDict):
     grace: str
     catch_up: CatchUp
@@ -932,6 +1029,7 @@ class NewTokenResponse(TypedDict):
     created_by: str
     expires_at: str | None
     expired: bool
+    session: bool
     token: str
 
 
@@ -946,7 +1044,65 @@ class OnceResponse(TypedDict):
     at: str
 
 
+OperationAction = Literal[
+    "cancel_jobs", "retry_jobs", "reprioritize_jobs", "pause_schedules", "resume_schedules", "trigger_schedules"
+]
+
+
+class OperationFilterBody(TypedDict):
+    state: NotRequired[
+        Literal["pending", "dispatched", "running", "succeeded", "failed", "cancelled", "active", "paused"] | None
+    ]
+    definition: NotRequired[str | None]
+    schedule: NotRequired[str | None]
+    tenant: NotRequired[str | None]
+    batch: NotRequired[str | None]
+    target: NotRequired[str | None]
+    text: NotRequired[str | None]
+    labels: NotRequired[Mapping[str, Any]]
+
+
+OperationState = Literal["running", "done", "stopped", "failed"]
+
+
+class OperationResponse(TypedDict):
+    id: str
+    action: OperationAction
+    filter: Mapping[str, Json]
+    priority: int | None
+    catch_up: bool
+    reason: str | None
+    state: OperationState
+    matched: int
+    exact: bool
+    changed: int
+    asked_to_stop: int
+    refused: int
+    error: str | None
+    by: str
+    started_at: str
+    ended_at: str | None
+    stop_requested_at: str | None
+    stop_requested_by: str | None
+
+
+class OperationPage(TypedDict):
+    items: Sequence[OperationResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
 Overlap = Literal["allow", "skip", "buffer_one", "cancel_running"]
+
+
+Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paused", "excluded", "throttled"]
+
+
+class PassedOver(TypedDict):
+    verdict: Verdict
+    from_ms: int
+    to_ms: int
+    count: int
 
 
 class PauseAllBody(TypedDict):
@@ -1054,6 +1210,14 @@ class ResumeBody(TypedDict):
     catch_up: NotRequired[bool]
 
 
+class ScheduleCountsResponse(TypedDict):
+    matched: int
+    exact: bool
+    active: int
+    paused: int
+    ended: int
+
+
 class TimesResponse(TypedDict):
     jitter: str
     start_at: str | None
@@ -1106,7 +1270,19 @@ class SchedulePage(TypedDict):
     unreadable: NotRequired[Sequence[Unlisted]]
 
 
-Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paused", "excluded", "throttled"]
+ScheduleState = Literal["active", "paused", "ended"]
+
+
+class ScheduleTimeline(TypedDict):
+    name: str
+    paused: bool
+    expected_ms: int
+    fired: Sequence[Sequence[int]]
+    passed_over: Sequence[PassedOver]
+    known_since_ms: int
+    ahead_ms: Sequence[int]
+    ahead_count: int
+    note: str | None
 
 
 class ScheduleVerdictResponse(TypedDict):
@@ -1128,6 +1304,16 @@ class StartBody(TypedDict):
     job: str
     attempt: int
     processor: str
+
+
+class StartOperationBody(TypedDict):
+    action: OperationAction
+    filter: OperationFilterBody
+    priority: NotRequired[int | None]
+    catch_up: NotRequired[bool]
+    reason: NotRequired[str | None]
+    expected: NotRequired[int | None]
+    dry_run: NotRequired[bool]
 
 
 class StartedResponse(TypedDict):
@@ -1191,6 +1377,15 @@ class TenantPage(TypedDict):
     unreadable: NotRequired[Sequence[Unlisted]]
 
 
+class TimelineResponse(TypedDict):
+    items: Sequence[ScheduleTimeline]
+    now: str
+    from_ms: int
+    to_ms: int
+    bucket_ms: int
+    next: str | None
+
+
 class TokenResponse(TypedDict):
     id: str
     name: str
@@ -1200,6 +1395,7 @@ class TokenResponse(TypedDict):
     created_by: str
     expires_at: str | None
     expired: bool
+    session: bool
 
 
 class TokenPage(TypedDict):

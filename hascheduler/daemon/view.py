@@ -20,6 +20,7 @@ from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
 from hascheduler.daemon.readiness import Readiness, stored_version
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation
+from hascheduler.dispatch.forecast.inputs import ForecastInputs, OpenSlots, RunningJob
 from hascheduler.dispatch.queue.score import overtaken_for_ms
 from hascheduler.dispatch.recording import RecordingHeading
 from hascheduler.mirror.mirror import Mirror
@@ -32,6 +33,7 @@ from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, drains
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import LastCheck, ReplicaStatus
+from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.ports import Clock, Cluster, Gauges, LeaderLag, Recording
@@ -40,6 +42,8 @@ _QUARANTINE_SHOWN_MAX = 100
 _WEDGED_AFTER_MS = 60_000
 _LOOK_AGAIN_MS = 1_000
 _LEAST_LAG_MINUTES = 5
+_RUNNING_MAX = 20_000
+"""Running jobs that a forecast looks at one by one, about."""
 _LEADERLESS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment", "when one takes the lease")
 
 
@@ -157,6 +161,15 @@ class ReplicaView:
     def calendars(self) -> Mapping[str, Calendar]:
         return self._feeder.mirror.nouns(Collection.CALENDARS)
 
+    def schedules(self) -> Mapping[str, ScheduleRef]:
+        return self._feeder.mirror.nouns(Collection.SCHEDULES)
+
+    def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
+        counts = self._feeder.mirror.live_counts
+        if definition is not None:
+            return counts.of_definition.get(definition, {})
+        return counts.jobs if tenant is None else counts.of_tenant.get(tenant, {})
+
     def schedules_on(self, calendar: str) -> list[str]:
         return self._core.schedules_on(calendar)
 
@@ -258,6 +271,34 @@ class ReplicaView:
             self._look_again_at_ms = now + _LOOK_AGAIN_MS
         return self._unschedulable
 
+    def forecast_inputs(self) -> ForecastInputs:
+        mirror, core = self._feeder.mirror, self._core
+        jobs, pause = mirror.nouns(Collection.JOBS), mirror.nouns(Collection.PAUSES).get(EVERYTHING)
+        slots: list[OpenSlots] = []
+        running: list[RunningJob] = []
+        for id, processor in sorted(mirror.nouns(Collection.PROCESSORS).items()):
+            if core.is_live(id) and not core.is_draining(processor) and processor.slots > 0:
+                slots.append(OpenSlots(processor.definitions, processor.slots))
+                if len(running) < _RUNNING_MAX:
+                    held = [jobs[job_id] for job_id in core.occupants(id) if job_id in jobs]
+                    running += [RunningJob(job.definition, job.target, job.started_at_ms) for job in held]
+        return ForecastInputs(
+            now=self._clock.wall_ms(),
+            schedules=list(mirror.nouns(Collection.SCHEDULES).values()),
+            definitions=dict(mirror.nouns(Collection.DEFINITIONS)),
+            calendars=dict(mirror.nouns(Collection.CALENDARS)),
+            slots=slots,
+            running=running,
+            waiting=_queued(mirror, core),
+            learned=core.learned_cost_ms,
+            slots_max=self._config.dispatch.policy.max_concurrency,
+            schedules_paused=pause is not None,
+            dispatch_paused=pause is not None and not pause.schedules_only,
+        )
+
+    def learned_cost_ms(self, definition: str, target: str) -> int | None:
+        return self._core.learned_cost_ms(definition, target)
+
     def record(self, for_ms: int) -> Recording | None:
         term = self._recorder.term()
         if term is None or self._recorder.is_taken:
@@ -285,6 +326,14 @@ class ReplicaView:
         never_firing = self._core.unreadable_schedules.items()
         found = [((Collection.SCHEDULES, name), reason) for name, reason in never_firing]
         return [*found, *self._feeder.mirror.quarantine.items()]
+
+
+def _queued(mirror: Mirror, core: Dispatcher) -> Mapping[str, int]:
+    """About how many jobs of each definition wait that could run by now: of those that begin later, or wait for others,
+    each definition is taken to have the same part."""
+    pending = {name: states.get("pending", 0) for name, states in mirror.live_counts.of_definition.items()}
+    total = sum(pending.values())
+    return {name: count * core.queued // total for name, count in pending.items()} if total else {}
 
 
 def waited_ms(core: Dispatcher, now: WallMs) -> Mapping[str, int]:

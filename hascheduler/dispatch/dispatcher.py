@@ -112,6 +112,11 @@ class Dispatcher:
         """The number of pending jobs, of that tenant or in all."""
         return self._jobs.pending.total() if tenant is None else self._jobs.pending[tenant]
 
+    @property
+    def queued(self) -> int:
+        """The number of pending jobs that could run by now, were there slots and nothing else in their way."""
+        return len(self._state.queue)
+
     def oldest_waits(self) -> Mapping[str, int]:
         """By lane: since when its oldest job that could run by now has waited, in ms, to the second."""
         return self._jobs.queue.waits.oldest()

@@ -200,7 +200,7 @@ def _next_port(above: int) -> int:
 def list_stack(stack: Stack) -> Table:
     """Each process with its pid and its address."""
     table = Table(
-        title=f"hascheduler, transport {stack.transport}; the API reference is at /docs of each replica",
+        title=f"hascheduler, transport {stack.transport}; /ui of each replica is the dashboard, /docs the API",
         title_justify="left",
         box=None,
         padding=(0, 2, 0, 0),

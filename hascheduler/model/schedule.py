@@ -51,6 +51,13 @@ class Overlap(StrEnum):
         return self in (Overlap.BUFFER_ONE, Overlap.CANCEL_RUNNING)
 
 
+class ScheduleState(StrEnum):
+    ACTIVE = "active"
+    """Its trigger names times that are to come."""
+    PAUSED = "paused"
+    ENDED = "ended"
+
+
 GRACE_MS_DEFAULT = 60_000
 CATCH_UP_MAX_DEFAULT = 1_000
 

@@ -15,6 +15,14 @@ Only tokens for all tenants change what belongs to no tenant (definitions, lanes
 
 The secret is shown once, when it is made. Only its SHA-256 is stored: the secret has 256 random bits, so it can't be
 guessed, and the digests in the database give no access.
+
+A *session* of the dashboard is a token that ends and that names its parent, the token that its holder logged in with::
+
+    parent   ``token-3f9a0c11d2e4``                    good until it is revoked or expires
+    session  ``session-3f9a0c11d2e4-5b1e…``            good until then, and until it ends itself
+
+It may do what its parent may, for as long as that is good. Its secret is the value of a cookie, and opens nothing in an
+``Authorization`` header; the parent's opens nothing in a cookie.
 """
 
 import hashlib
@@ -31,6 +39,9 @@ PUBLISHED_PREFIX = "development-only-"
 """The prefix of every password and token in the repository; generated ones never have it."""
 SECRET_BYTES = 32
 SECRET = re.compile(r"hsk_[A-Za-z0-9_-]{43}")
+SETTINGS_TOKEN_ID = "settings"  # noqa: S105  # an id
+"""The public id of the admin token in the settings, which is stored nowhere."""
+_SESSION = "session-"
 
 
 class Power(StrEnum):
@@ -81,6 +92,12 @@ class Token:
     created_by: str
     expires_at_ms: WallMs | None = None
     rev: int = 1
+    session_of: str | None = None
+    """Of a session: the digest of its parent, or of the admin token in the settings."""
+
+    @property
+    def is_session(self) -> bool:
+        return self.session_of is not None
 
     def has_expired(self, now: WallMs) -> bool:
         return self.expires_at_ms is not None and now >= self.expires_at_ms
@@ -89,3 +106,13 @@ class Token:
 def digest_of(secret: str) -> str:
     """The SHA-256 that is stored instead of the secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def session_id(parent: str, random: str) -> str:
+    """The public id of a session of the token with the public id ``parent``; ``random`` holds no ``-``."""
+    return f"{_SESSION}{parent.removeprefix('token-')}-{random}"
+
+
+def sessions_of(id: str) -> str:
+    """What the ids of all sessions begin with that have the parent of the session ``id``; any other ``id`` as it is."""
+    return f"{id.rpartition('-')[0]}-" if id.startswith(_SESSION) else id

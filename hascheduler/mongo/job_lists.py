@@ -1,22 +1,43 @@
 """Lists jobs, the newest by submission first, along an index: see `hascheduler.mongo.newest_first`.
 
 Of several indexes the one is read whose range is short enough to be read whole, or else that reaches back the furthest.
+The ids are in another order than the list. So where few ids begin as is asked, those jobs are read and sorted; where
+many do, the list is read as if nothing was said of ids, and each job is asked for its own.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from pymongo import DESCENDING
+
 from hascheduler.model.collection import Collection
+from hascheduler.model.job import JobState, schedule_of
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.newest_first import SCANNED_MAX, IndexRange
-from hascheduler.mongo.queries import job_query
-from hascheduler.ports import JobPage, JobSelection, ListPosition
+from hascheduler.mongo.queries import begins_with, job_query
+from hascheduler.mongo.state_updates import BY_ID
+from hascheduler.ports import (
+    ERROR_BEGINNING_MAX,
+    FAILED_FIELDS,
+    FailedJobs,
+    JobPage,
+    JobSelection,
+    ListPosition,
+    failed_job_of,
+)
 
+_AT_ONCE = 1_000
+"""Failed jobs that are decoded in one turn of the event loop."""
+_ERROR_BEGINNING = {
+    "$substrCP": [{"$cond": [{"$eq": [{"$type": "$error"}, "string"]}, "$error", ""]}, 0, ERROR_BEGINNING_MAX]
+}
 _NOT_LISTED = {"payload": False, "result": False, "attempts": False, "late_results": False}
 _AT = "submitted_at_ms"
 _INDEXED = ("batch", "target", "schedule", "state", "tenant", "definition")
 """The attributes with an index of their own, ``<attribute>_submitted``; the one that most often tells most first."""
+_SUBMITTED = IndexRange("submitted", _AT, [{}], {})
 
 
 class JobLists:
@@ -28,16 +49,43 @@ class JobLists:
 
     async def page(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
         with faults("list the jobs"):
-            range, edge_ms = await self._chosen(which, after)
-            query = range.query(after, which.since_ms if edge_ms is None else edge_ms + 1, _most_ms(which))
-            if query is None:
-                documents = []
-            else:
-                found = range.find(self._jobs, range.matching(query), _NOT_LISTED)
-                documents = await found.limit(limit + 1).to_list(None)
+            found, place, edge_ms = await self._found(which, after, limit + 1, _NOT_LISTED)
+            documents = [] if found is None else await found.to_list(None)
         if len(documents) > limit:
-            return JobPage(documents[:limit], range.position(documents[limit - 1]))
+            return JobPage(documents[:limit], place.position(documents[limit - 1]))
         return JobPage(documents, None if edge_ms is None else ListPosition(edge_ms))
+
+    async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
+        projection = {"error": _ERROR_BEGINNING, **dict.fromkeys(FAILED_FIELDS, True)}
+        jobs = []
+        with faults("read the failed jobs"):
+            found, _, edge_ms = await self._found(
+                replace(which, states=(JobState.FAILED,)), None, limit + 1, projection
+            )
+            if found is not None:
+                cursor = found.batch_size(_AT_ONCE)
+                try:
+                    while documents := await cursor.to_list(_AT_ONCE):
+                        jobs += [failed_job_of(job, str(job.get("error") or "")) for job in documents]
+                finally:
+                    await cursor.close()
+        return FailedJobs(jobs[:limit], complete=edge_ms is None and len(jobs) <= limit)
+
+    async def _found(
+        self, which: JobSelection, after: ListPosition | None, limit: int, projection: Mapping[str, Any]
+    ) -> tuple[Any | None, IndexRange, int | None]:
+        """A cursor (None: nothing can be found), what gives the positions, and the instant at which to go on."""
+        if which.id_prefix is not None and await begin_few(self._jobs, which.id_prefix, self._scanned_max):
+            of_ids = job_query(which)
+            if after is not None:
+                of_ids["$and"] = [{"$or": _SUBMITTED.bounds(after)}]
+            order = [(_AT, DESCENDING), ("_id", DESCENDING)]
+            return self._jobs.find(of_ids, projection).hint(BY_ID).sort(order).limit(limit), _SUBMITTED, None
+        range, edge_ms = await self._chosen(which, after)
+        query = range.query(after, which.since_ms if edge_ms is None else edge_ms + 1, _most_ms(which))
+        if query is None:
+            return None, range, edge_ms
+        return range.find(self._jobs, range.matching(query), projection).limit(limit), range, edge_ms
 
     async def _chosen(self, which: JobSelection, after: ListPosition | None) -> tuple[IndexRange, int | None]:
         """What to read, and the instant at which to end, exclusively; None: read all of it."""
@@ -54,11 +102,21 @@ class JobLists:
         return ranges[place], edge_ms
 
 
+async def begin_few(jobs: Any, prefix: str, few_max: int) -> bool:
+    """Whether no more ids than that begin so: looked up in the index of the ids alone."""
+    ids = jobs.find({"_id": begins_with(prefix)}, {"_id": True}).hint(BY_ID)
+    return not await ids.skip(few_max).limit(1).to_list(None)
+
+
 def job_ranges(which: JobSelection) -> Sequence[IndexRange]:
     """All ways to find what ``which`` selects, one at least."""
     query = {name: value for name, value in job_query(which).items() if name != _AT}
+    # The ids of a schedule's jobs begin with its name.
+    schedule = None if which.id_prefix is None else schedule_of(f"{which.id_prefix}0")
+    if schedule is not None:
+        query.setdefault("schedule", schedule)
     ranges = [_range(name, query) for name in _INDEXED if name in query]
-    return ranges or [IndexRange("submitted", _AT, [{}], query)]
+    return ranges or [replace(_SUBMITTED, rest=query)]
 
 
 def _range(name: str, query: Mapping[str, Any]) -> IndexRange:

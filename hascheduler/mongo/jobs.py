@@ -1,5 +1,5 @@
 """Jobs as the API reads and changes them. `submissions` inserts them, `job_lists` lists them,
-`bulk_changes` changes many at once."""
+`job_counts` counts them, `bulk_changes` changes many at once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +13,7 @@ from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
 from hascheduler.mongo.bulk_changes import BulkChanges
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
+from hascheduler.mongo.job_counts import JobCounter
 from hascheduler.mongo.job_lists import JobLists
 from hascheduler.mongo.queries import DEPENDS_ON, job_query
 from hascheduler.mongo.state_updates import NEXT_REV, Pipeline, cancelled, revived, source_states
@@ -21,6 +22,8 @@ from hascheduler.ports import (
     CancelAnswer,
     CancelledSome,
     Dependent,
+    FailedJobs,
+    JobCounts,
     JobPage,
     JobSelection,
     KeyedRetry,
@@ -46,6 +49,7 @@ class MongoJobStore:
         self._submissions = Submissions(database, job_retention_ms)
         self._bulk_changes = BulkChanges(database, job_retention_ms)
         self._lists = JobLists(database)
+        self._counts = JobCounter(database)
         self._job_retention_ms = job_retention_ms
 
     async def submit(self, job: NewJob) -> Submission:
@@ -74,6 +78,12 @@ class MongoJobStore:
         query = {**job_query(which), "$and": [{"state": {"$in": [state.value for state in states]}}]}
         with faults("count the jobs"):
             return await self._jobs.count_documents(query, limit=limit)
+
+    async def counts(self, which: JobSelection, limit: int) -> JobCounts:
+        return await self._counts.counts(which, limit)
+
+    async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
+        return await self._lists.failed(which, limit)
 
     async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
         # One write for all states: with one for each, a job that moves in between could slip through them all.

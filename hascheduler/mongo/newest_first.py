@@ -38,13 +38,13 @@ class IndexRange:
 
     def query(self, after: ListPosition | None, least_ms: int | None, most_ms: int | None) -> dict[str, Any] | None:
         """The filter for what is after that position and within these bounds, inclusive; None: nothing can be."""
-        ranges = self._ranges(after, least_ms, most_ms)
+        ranges = self.bounds(after, least_ms, most_ms)
         branches = [{**part, **one} for part in self.parts for one in ranges]
         if not branches:
             return None
         return dict(branches[0]) if len(branches) == 1 else {"$or": branches}
 
-    def find(self, collection: Any, query: dict[str, Any], projection: Mapping[str, bool] | None = None) -> Any:
+    def find(self, collection: Any, query: dict[str, Any], projection: Mapping[str, Any] | None = None) -> Any:
         """A cursor over what ``query``, of this range, finds; newest first."""
         return collection.find(query, projection).sort([(self.at, DESCENDING), ("_id", DESCENDING)]).hint(self.index)
 
@@ -81,8 +81,10 @@ class IndexRange:
             return ListPosition(at_ms, str(document["_id"]))
         return None if at_ms is None else ListPosition(LATEST_MS)
 
-    def _ranges(self, after: ListPosition | None, least_ms: int | None, most_ms: int | None) -> list[dict[str, Any]]:
-        """Bounds of the instant and ``_id``."""
+    def bounds(
+        self, after: ListPosition | None, least_ms: int | None = None, most_ms: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Of the instant and ``_id``, any of which holds; none: nothing can be."""
         of_one_instant: list[dict[str, Any]] = []
         if after is not None and (most_ms is None or after.at_ms <= most_ms):
             most_ms = after.at_ms

@@ -41,9 +41,17 @@ def job_query(which: JobSelection) -> dict[str, Any]:
     between = {"$gte": which.since_ms, "$lt": which.before_ms}
     if any(bound is not None for bound in between.values()):
         query["submitted_at_ms"] = {name: bound for name, bound in between.items() if bound is not None}
-    if which.ids is not None:
-        query["_id"] = {"$in": list(which.ids)}
+    id: dict[str, Any] = {} if which.ids is None else {"$in": list(which.ids)}
+    if which.id_prefix is not None:
+        id |= begins_with(which.id_prefix)
+    if id:
+        query["_id"] = id
     return query
+
+
+def begins_with(prefix: str) -> dict[str, str]:
+    """A range of an index: texts are in the order of their code points, and that one is the last."""
+    return {"$gte": prefix, "$lt": f"{prefix}\U0010ffff"}
 
 
 def made_by(schedule: ScheduleId) -> dict[str, Any]:

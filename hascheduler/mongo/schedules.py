@@ -15,6 +15,9 @@ from hascheduler.mongo.faults import faults
 from hascheduler.mongo.queries import has_labels
 from hascheduler.ports import StoredDocument
 
+_BY_ID = "_id_"
+"""The hint that the index of the ids is read, whatever else is asked for."""
+
 
 class MongoScheduleStore:
     """`hascheduler.ports.ScheduleStore`."""
@@ -53,6 +56,20 @@ class MongoScheduleStore:
         with faults("list the schedules"):
             return await self._schedules.find(which).sort("_id", ASCENDING).limit(limit).to_list(None)
 
+    async def among(
+        self, names: Sequence[str], labels: Mapping[str, str], limit: int, *, tenant: str | None = None
+    ) -> Sequence[StoredDocument]:
+        which = _among(names, labels, tenant)
+        with faults("list the schedules"):
+            return await self._schedules.find(which).sort("_id", ASCENDING).hint(_BY_ID).limit(limit).to_list(None)
+
+    async def names_among(
+        self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None
+    ) -> Sequence[str]:
+        with faults("look for schedules"):
+            found = await self._schedules.find(_among(names, labels, tenant), ["_id"]).hint(_BY_ID).to_list(None)
+        return [schedule["_id"] for schedule in found]
+
     async def count(self, tenant: str, limit: int) -> int:
         with faults("count the schedules"):
             return await self._schedules.count_documents({"job.tenant": tenant}, limit=limit)
@@ -62,3 +79,12 @@ class MongoScheduleStore:
         with faults("delete the schedule"):
             answer = await self._schedules.delete_one(which)
         return answer.deleted_count == 1
+
+
+def _among(names: Sequence[str], labels: Mapping[str, str], tenant: str | None) -> dict[str, Any]:
+    which: dict[str, Any] = {"_id": {"$in": list(names)}}
+    if tenant is not None:
+        which["job.tenant"] = tenant
+    if labels:
+        which["$expr"] = has_labels(labels)
+    return which

@@ -9,10 +9,11 @@ from pymongo.errors import DuplicateKeyError
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.token import encode_token
-from hascheduler.model.token import Token
+from hascheduler.model.instants import WallMs
+from hascheduler.model.token import Token, session_id, sessions_of
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
-from hascheduler.ports import StoredDocument
+from hascheduler.ports import StoredDocument, ended_sessions
 
 
 class MongoTokenStore:
@@ -31,6 +32,17 @@ class MongoTokenStore:
                 if await self._tokens.find_one({"_id": token.digest}) != document:
                     raise InvariantBroken("two tokens have one id or one digest") from None
 
+    async def begin_session(self, session: Token, living_max: int, now: WallMs) -> None:
+        await self.create(session)
+        begin = sessions_of(session.id)
+        which = {**_ids(begin), "session_of": {"$ne": None}}
+        fields = {"id": 1, "session_of": 1, "created_at_ms": 1, "expires_at_ms": 1}
+        with faults("end sessions"):
+            found = await self._tokens.find(which, fields).to_list(None)
+            ended = ended_sessions(found, session.session_of, living_max, now)
+            if ended:
+                await self._tokens.delete_many({"_id": {"$in": ended}})
+
     async def list(self, tenant: str | None, after: str | None, limit: int) -> Sequence[StoredDocument]:
         which: dict[str, Any] = {} if after is None else {"id": {"$gt": after}}
         if tenant is not None:
@@ -41,5 +53,14 @@ class MongoTokenStore:
     async def revoke(self, id: str, tenant: str | None) -> bool:
         which = {"id": id} if tenant is None else {"id": id, "tenant": tenant}
         with faults("revoke the token"):
-            answer = await self._tokens.delete_one(which)
+            found = await self._tokens.find_one(which, {"id": 1})
+            if found is None:
+                return False
+            await self._tokens.delete_many({**_ids(session_id(id, "")), "session_of": found["_id"]})
+            answer = await self._tokens.delete_one({"_id": found["_id"]})
         return answer.deleted_count == 1
+
+
+def _ids(begin: str) -> dict[str, Any]:
+    """Those that begin so, which ends with a dash: a range of an index that every release has."""
+    return {"id": {"$gte": begin, "$lt": f"{begin[:-1]}."}}

@@ -4,6 +4,7 @@ Those of one schedule are read by id, whose order is the order of the times. The
 the order in which they were decided. A record does not say whose it is: that is told by the schedule that it is of.
 """
 
+import re
 from collections.abc import Collection as SomeOf
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job_state
 from hascheduler.model.documents.verdict import decode_verdict, verdict_id
-from hascheduler.model.fields import integer, is_integer
+from hascheduler.model.fields import instant_or_none, integer, is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId, fire_job_id
 from hascheduler.model.verdict import STORED_AS, Verdict, VerdictRun, is_unstorable
@@ -42,7 +43,9 @@ class MongoVerdictStore:
         self._schedules = database[Collection.SCHEDULES.value]
 
     async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
-        range = _decided(which.verdicts)
+        if "\0" in (which.text or ""):
+            return VerdictPage([], None)  # no name holds one, and no pattern may
+        range = _decided(which.verdicts, which.text)
         least_ms, most_ms = which.since_ms, None if which.before_ms is None else which.before_ms - 1
         edge_ms = None
         kept: list[tuple[dict[str, Any], DecidedVerdict]] = []
@@ -110,7 +113,7 @@ class MongoVerdictStore:
         }
         with faults("read the fired jobs"):
             documents = await (
-                self._jobs.find({"_id": between, **made_by(schedule)}, ["nominal_ms", "state"])
+                self._jobs.find({"_id": between, **made_by(schedule)}, ["nominal_ms", "state", "first_started_at_ms"])
                 .sort("_id", DESCENDING)
                 .limit(limit)
                 .to_list(None)
@@ -153,15 +156,18 @@ class MongoVerdictStore:
         return [unstorable[job["_id"]] for job in jobs]
 
 
-def _decided(verdicts: Sequence[Verdict]) -> IndexRange:
-    """The records with one of ``verdicts``, in the order in which they were decided."""
+def _decided(verdicts: Sequence[Verdict], text: str | None) -> IndexRange:
+    """The records with one of ``verdicts``, of schedules with ``text`` in their names, in the order in which they were
+    decided."""
     values = sorted({STORED_AS[verdict][0] if verdict in STORED_AS else verdict for verdict in verdicts})
     stored_as_one = {Verdict.MISSED, *STORED_AS}
-    rest = (
+    rest: dict[str, Any] = (
         {}
         if not stored_as_one & {*verdicts} or stored_as_one <= {*verdicts}
         else {"$or": [_stored_as(verdict) for verdict in verdicts]}
     )
+    if text is not None:
+        rest["schedule"] = {"$regex": re.escape(text), "$options": "i"}
     return IndexRange("verdict_decided", "decided_at_ms", [{"verdict": value} for value in values], rest)
 
 
@@ -178,7 +184,8 @@ def _stored_as(verdict: Verdict) -> dict[str, Any]:
 
 def _fired_record(schedule: str, job: dict[str, Any]) -> VerdictRecord:
     nominal_ms = WallMs(integer(job, "nominal_ms"))
-    return VerdictRecord(VerdictRun(schedule, Verdict.FIRED, nominal_ms, nominal_ms, 1), decode_job_state(job))
+    run = VerdictRun(schedule, Verdict.FIRED, nominal_ms, nominal_ms, 1)
+    return VerdictRecord(run, decode_job_state(job), instant_or_none(job, "first_started_at_ms"))
 
 
 def _readable(documents: Sequence[dict[str, Any]], read: Any) -> list[VerdictRecord]:

@@ -12,6 +12,7 @@ from hascheduler.ports.access import (
     TokenStore,
     audit_id,
     encode_audit_record,
+    ended_sessions,
 )
 from hascheduler.ports.events import (
     Closing,
@@ -24,12 +25,17 @@ from hascheduler.ports.events import (
     NewEvents,
 )
 from hascheduler.ports.jobs import (
+    ERROR_BEGINNING_MAX,
+    FAILED_FIELDS,
     Admission,
     BucketStore,
     CancelAnswer,
     CancelledSome,
     Dependent,
     DependentAnswer,
+    FailedJob,
+    FailedJobs,
+    JobCounts,
     JobPage,
     JobSelection,
     JobStore,
@@ -41,6 +47,7 @@ from hascheduler.ports.jobs import (
     Submission,
     SubmitAnswer,
     dependent_of,
+    failed_job_of,
     revived_states,
 )
 from hascheduler.ports.leadership import (
@@ -55,6 +62,18 @@ from hascheduler.ports.leadership import (
     ReplicaBoard,
 )
 from hascheduler.ports.messages import Confirm, Deliveries, Delivery, JobTraces, TracedJob, Transport
+from hascheduler.ports.operations import (
+    BulkOperation,
+    JobSlice,
+    MatchingSchedules,
+    MatchStore,
+    OperationAction,
+    OperationState,
+    OperationStore,
+    ScheduleSlice,
+    decode_operation,
+    encode_operation,
+)
 from hascheduler.ports.resources import (
     DecidedVerdict,
     ListPosition,
@@ -79,6 +98,8 @@ from hascheduler.ports.work import (
 )
 
 __all__ = [
+    "ERROR_BEGINNING_MAX",
+    "FAILED_FIELDS",
     "FAILOVERS_MAX",
     "AccountStore",
     "Admission",
@@ -88,6 +109,7 @@ __all__ = [
     "AuditStore",
     "Batch",
     "BucketStore",
+    "BulkOperation",
     "CancelAnswer",
     "CancelledSome",
     "ChangeSource",
@@ -106,13 +128,17 @@ __all__ = [
     "EventExchange",
     "EventFeed",
     "EventFilter",
+    "FailedJob",
+    "FailedJobs",
     "FailoverStore",
     "FinishAnswer",
     "Follower",
     "Gauges",
     "HandlerProgress",
+    "JobCounts",
     "JobPage",
     "JobSelection",
+    "JobSlice",
     "JobStore",
     "JobTraces",
     "Journal",
@@ -123,14 +149,20 @@ __all__ = [
     "LeaderLag",
     "LeaseStore",
     "ListPosition",
+    "MatchStore",
+    "MatchingSchedules",
     "Missed",
     "NewEvents",
+    "OperationAction",
+    "OperationState",
+    "OperationStore",
     "Recording",
     "ReplicaBoard",
     "ReprioritizeAnswer",
     "ResourceStore",
     "RetryAnswer",
     "RetryKey",
+    "ScheduleSlice",
     "ScheduleStore",
     "StartedJob",
     "StopRequests",
@@ -147,8 +179,12 @@ __all__ = [
     "Waiter",
     "WorkStore",
     "audit_id",
+    "decode_operation",
     "dependent_of",
     "encode_audit_record",
+    "encode_operation",
     "encode_progress",
+    "ended_sessions",
+    "failed_job_of",
     "revived_states",
 ]

@@ -3,7 +3,7 @@
 No request reads a token here: they are mirrored, see `hascheduler.ports.ClusterView.token`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,9 +21,37 @@ class TokenStore(Protocol):
         """By id, those after ``after``, of that tenant or of all."""
         ...
 
-    async def revoke(self, id: str, tenant: str | None) -> bool:
-        """Delete; False when there is none by that id (and of that tenant, where one is given)."""
+    async def begin_session(self, session: Token, living_max: int, now: WallMs) -> None:
+        """Insert; then of the sessions with ids like it delete those that have expired by ``now``, and of its parent's
+        the oldest where more than ``living_max`` are left. A repeat after an unknown answer is harmless.
+
+        Where several begin at once, there may be more for a moment; after the last of them there are not.
+        """
         ...
+
+    async def revoke(self, id: str, tenant: str | None) -> bool:
+        """Delete, with all its sessions; False when there is none by that id (and of that tenant, where one is given).
+
+        The sessions go first: after a failure in between another call finds the token, and finishes.
+        """
+        ...
+
+
+def ended_sessions(stored: Iterable[StoredDocument], parent: str | None, living_max: int, now: WallMs) -> Sequence[str]:
+    """Of the ``stored`` sessions, the digests of those to be deleted: what has expired by ``now``, and of the
+    ``parent`` the oldest of more than ``living_max``."""
+    expired: list[StoredDocument] = []
+    living: list[StoredDocument] = []
+    for each in stored:
+        (expired if _instant(each.get("expires_at_ms")) <= now else living).append(each)
+    own = [each for each in living if each["session_of"] == parent]
+    own.sort(key=lambda each: (_instant(each.get("created_at_ms")), each["id"]), reverse=True)
+    return [each["_id"] for each in (*expired, *own[living_max:])]
+
+
+def _instant(stored: object) -> int:
+    """A session that ends at no readable time has ended: none is made so."""
+    return stored if isinstance(stored, int) else 0
 
 
 @dataclass(frozen=True, slots=True)

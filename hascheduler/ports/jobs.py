@@ -13,7 +13,7 @@ from hascheduler.errors import Overloaded
 from hascheduler.model.definition import RateLimit
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state
 from hascheduler.model.fields import integer
-from hascheduler.model.instants import WallMs
+from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import TERMINAL, TRANSITIONS, JobState, Move, NewJob, ScheduleId, is_dependency_error
 from hascheduler.ports.resources import ListPosition, StoredDocument
 
@@ -107,7 +107,7 @@ class JobSelection:
     """All that is given must hold. ``schedule`` is a name; ``made_by`` tells schedules of one name apart.
 
     Of ``states`` any one: none given, all. ``since_ms`` and ``before_ms`` bound when a job was submitted, ``ids`` says
-    which are meant at all.
+    which are meant at all, ``id_prefix`` how their ids begin.
     """
 
     states: tuple[JobState, ...] = ()
@@ -121,6 +121,7 @@ class JobSelection:
     since_ms: WallMs | None = None
     before_ms: WallMs | None = None
     ids: Collection[str] | None = None
+    id_prefix: str | None = None
 
 
 def revived_states(which: JobSelection) -> tuple[JobState, ...]:
@@ -134,6 +135,64 @@ class JobPage:
 
     documents: Sequence[StoredDocument]
     next: ListPosition | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobCounts:
+    """How many match, by each state that was asked for; of those in ``at_least`` there may be more."""
+
+    by_state: Mapping[JobState, int]
+    at_least: frozenset[JobState] = frozenset()
+
+
+ERROR_BEGINNING_MAX = 512
+"""So many characters of an error tell which fault it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedJob:
+    """``error`` is the beginning of its error, at most `ERROR_BEGINNING_MAX` characters; ``at_ms`` is when it failed,
+    or was submitted where that is not known."""
+
+    id: str
+    definition: str
+    tenant: str
+    target: str
+    schedule: str | None
+    batch: str | None
+    error: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailedJobs:
+    """``complete``: there are no others."""
+
+    jobs: Sequence[FailedJob]
+    complete: bool
+
+
+FAILED_FIELDS = ("definition", "tenant", "target", "schedule", "batch", "finished_at_ms", "submitted_at_ms")
+"""The fields that `failed_job_of` reads beside the id and the beginning of the error."""
+_ATTRIBUTE_LENGTH_MAX = 256
+
+
+def failed_job_of(job: StoredDocument, error: str) -> FailedJob:
+    """Of whatever is stored: what was broken by hand is shown as a text, and its time is 0."""
+    definition, tenant, target, schedule, batch = (
+        None if job.get(name) is None else str(job[name])[:_ATTRIBUTE_LENGTH_MAX] for name in FAILED_FIELDS[:5]
+    )
+    times = (job.get("finished_at_ms"), job.get("submitted_at_ms"))
+    return FailedJob(
+        str(job["_id"]),
+        definition or "",
+        tenant or "",
+        target or "",
+        schedule,
+        batch,
+        error,
+        next((at_ms for at_ms in times if isinstance(at_ms, int) and 0 <= at_ms < LATEST_MS), 0),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +287,19 @@ class JobStore(Protocol):
 
     async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int:
         """How many match and are in one of ``states``, but no more than ``limit``."""
+        ...
+
+    async def counts(self, which: JobSelection, limit: int) -> JobCounts:
+        """How many match in each of the states that ``which`` names (all, if none), each no more than ``limit``.
+
+        The work is bounded: where it ends before all that may match was looked at, the newest by submission are
+        counted, and the states are in ``at_least``.
+        """
+        ...
+
+    async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
+        """At most ``limit`` failed jobs that match, the newest by submission first; the states of ``which`` mean
+        nothing. The work is bounded: where few match, it ends before there are so many."""
         ...
 
     async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:

@@ -47,6 +47,19 @@ class ScheduleStore(Protocol):
         """By name, those after ``after``, that have all ``labels`` and make jobs of that tenant, or of any."""
         ...
 
+    async def among(
+        self, names: Sequence[str], labels: Mapping[str, str], limit: int, *, tenant: str | None = None
+    ) -> Sequence[StoredDocument]:
+        """At most ``limit`` of those with these names, by name, that have all ``labels`` and make jobs of that tenant,
+        or of any."""
+        ...
+
+    async def names_among(
+        self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None
+    ) -> Sequence[str]:
+        """The names of all that `among` gives without a limit, in no order."""
+        ...
+
     async def count(self, tenant: str, limit: int) -> int:
         """How many make jobs of that tenant; of more than ``limit`` it says ``limit``."""
         ...
@@ -58,22 +71,26 @@ class ScheduleStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class VerdictRecord:
-    """What became of one nominal time, or of a run of them; ``job_state`` tells of the job of a fired one."""
+    """What became of one nominal time, or of a run of them; ``job_state`` tells of the job of a fired one, and
+    ``began_at_ms`` when that first began to run, None where it has not."""
 
     run: VerdictRun
     job_state: JobState | None = None
+    began_at_ms: WallMs | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictSelection:
-    """Of all schedules, all that is given must hold: of ``verdicts`` any one, the bounds of when it was decided, the
-    tenant and the labels of the schedule. A schedule that is no more has neither."""
+    """Of all schedules, all that is given must hold: of ``verdicts`` any one, the bounds of when it was decided, a
+    ``text`` in the schedule's name in any case, the tenant and the labels of the schedule. A schedule that is no more
+    has neither of the last two."""
 
     verdicts: Sequence[Verdict]
     since_ms: WallMs | None = None
     before_ms: WallMs | None = None
     tenant: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
 
     def takes(self, record: StoredDocument, schedule: StoredDocument | None) -> bool:
         """Whether the tenant and the labels are those of the stored ``schedule``, the present one of the record's name.

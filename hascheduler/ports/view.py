@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hascheduler.dispatch.explanation import Explanation
+from hascheduler.dispatch.forecast.inputs import ForecastInputs
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
@@ -16,6 +17,7 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import LastCheck, ReplicaStatus
+from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import UNSTATED_VERSION
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
@@ -163,6 +165,14 @@ class ClusterView(Protocol):
         """The calendars by their names, as far as the stream has delivered."""
         ...
 
+    def schedules(self) -> Mapping[str, ScheduleRef]:
+        """The schedules by their names, as far as the stream has delivered; to be read before the next await."""
+        ...
+
+    def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
+        """How many live jobs there are by state: of that definition, or of that tenant, or in all. Not of both."""
+        ...
+
     def schedules_on(self, calendar: str) -> list[str]:
         """The schedules that use the calendar of that name, as far as the stream has delivered."""
         ...
@@ -193,6 +203,14 @@ class ClusterView(Protocol):
     def unschedulable(self) -> Collection[str]:
         """The ids of the pending jobs that no processor which lives could ever run: as of a second ago, and not all
         where there are thousands."""
+        ...
+
+    def forecast_inputs(self) -> ForecastInputs:
+        """A picture of what is known now, for a forecast: it costs a few milliseconds."""
+        ...
+
+    def learned_cost_ms(self, definition: str, target: str) -> int | None:
+        """What a job of that definition took on that target lately; None where none has ended yet."""
         ...
 
     def record(self, for_ms: int) -> Recording | None:

@@ -18,12 +18,14 @@ from hascheduler.errors import CallerError, InvalidInput, WorldError
 from tests.bench.against import COMMITS, RELEASE, compare, comparisons, read_benches, results_of, tabulate_comparisons
 from tests.bench.against import ROUNDS as AGAINST_ROUNDS
 from tests.bench.cost import figures_by_load, measure_ledger, read_loads
+from tests.bench.dashboard import measure_dashboard
 from tests.bench.decisions import SIZES, draw, measure_decisions
 from tests.bench.failover import measure_failover
 from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
+from tests.bench.forecasts import measure_forecasts
 from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle
 from tests.bench.ledger.accounts import Span
@@ -246,6 +248,16 @@ def schedules(
 
 
 @app.command()
+def forecasts(count: Count = 100_000, seconds: Count = 60, runs: Runs = 1) -> None:
+    """Forecasts and timelines of schedules that wait: how soon they answer, and what that costs."""
+
+    def measure() -> dict[str, Figures]:
+        return {f"{count:,} schedules": run_in_foreground(measure_forecasts(count, seconds, FOLDER / "forecasts"))}
+
+    run_bench("forecasts", measure, runs)
+
+
+@app.command()
 def pending(count: Count = 1_000_000, seconds: Count = 20, runs: Runs = 1) -> None:
     """Jobs that wait: time to ready, memory, stalls, and what it costs to take from them."""
 
@@ -264,6 +276,18 @@ def finished(count: Count = 1_000_000, requests: Count = 300) -> None:
         Crew(1, 0),
         lambda stack: measure_finished(stack, DATABASE, count, requests),
     )
+
+
+@app.command()
+def dashboard(
+    pages: Count = 50, jobs: Count = 1_000_000, schedules: Count = 100_000, requests: Count = 100, runs: Runs = 1
+) -> None:
+    """The dashboard: CPU and cursors of open pages, and each view's requests with much to look at."""
+
+    async def measure(stack: Stack) -> dict[str, Figures]:
+        return await measure_dashboard(stack, DATABASE, pages=pages, jobs=jobs, schedules=schedules, requests=requests)
+
+    run_bench("dashboard", lambda: on_stack("dashboard", Crew(1, 0), measure), runs)
 
 
 @app.command()

@@ -53,22 +53,17 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
         jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
         began = time.monotonic()
         now = int(time.time() * 1_000)
-        documents = _documents(count, chance, now)
-        while batch := list(islice(documents, _BATCH)):
-            await jobs.insert_many(batch, ordered=False)
+        await write_finished(client, database, count, chance, now)
         figures["written_in_s"] = round(time.monotonic() - began)
-
-        # What is measured is a database that has so many, not one that has just been given them.
-        await client.admin.command("fsync")
 
         def anywhere() -> int:
             return chance.randrange(count)
 
-        figures |= await _timed("get", http, requests, lambda: f"/v1/jobs/{_id(anywhere())}")
-        figures |= await _timed("why", http, requests, lambda: f"/v1/jobs/{_id(anywhere())}/why")
+        figures |= await timed("get", http, requests, lambda: f"/v1/jobs/{_id(anywhere())}")
+        figures |= await timed("why", http, requests, lambda: f"/v1/jobs/{_id(anywhere())}/why")
         for name, which in _FILTERS.items():
             asked = "&".join(f"{field}={value}" for field, value in job_query(which).items())
-            figures |= await _timed(
+            figures |= await timed(
                 f"list_by_{name}", http, requests, partial(_page, asked, lambda: _place(now, anywhere(), count))
             )
             figures[f"list_by_{name}_plan"] = await _plan(jobs, which, _place(now, anywhere(), count))
@@ -76,7 +71,18 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
     return {**figures, "slowest_list_p99_ms": max(lists)}
 
 
-async def _timed(name: str, http: httpx.AsyncClient, requests: int, path: Callable[[], str]) -> dict[str, float]:
+async def write_finished(
+    client: AsyncMongoClient[dict[str, Any]], database: str, count: int, chance: random.Random, now: int
+) -> None:
+    jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
+    documents = _documents(count, chance, now)
+    while batch := list(islice(documents, _BATCH)):
+        await jobs.insert_many(batch, ordered=False)
+    # What is measured is a database that has so many, not one that has just been given them.
+    await client.admin.command("fsync")
+
+
+async def timed(name: str, http: httpx.AsyncClient, requests: int, path: Callable[[], str]) -> dict[str, float]:
     took: list[int] = []
     for _ in range(requests):
         began = time.perf_counter_ns()

@@ -27,6 +27,8 @@ from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
+from hascheduler.mongo.matches import MongoMatchStore
+from hascheduler.mongo.operations import MongoOperationStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.schedules import MongoScheduleStore
@@ -46,6 +48,8 @@ from hascheduler.ports import (
     JobTraces,
     Journal,
     LeaseStore,
+    MatchStore,
+    OperationStore,
     ReplicaBoard,
     ResourceStore,
     ScheduleStore,
@@ -63,6 +67,8 @@ from hascheduler.testing.memory.failovers import MemoryFailoverStore
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.journal import MemoryJournal
 from hascheduler.testing.memory.leases import MemoryLeaseStore
+from hascheduler.testing.memory.matches import MemoryMatchStore
+from hascheduler.testing.memory.operations import MemoryOperationStore
 from hascheduler.testing.memory.replicas import MemoryReplicaBoard
 from hascheduler.testing.memory.resources import MemoryResourceStore
 from hascheduler.testing.memory.schedules import MemoryScheduleStore
@@ -115,6 +121,8 @@ class Backend:
     verdicts: VerdictStore
     traces: JobTraces
     failovers: FailoverStore
+    operations: OperationStore
+    matches: MatchStore
     behind: Behind
 
 
@@ -148,6 +156,8 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         verdicts=MemoryVerdictStore(connection),
         traces=MemoryJobTraces(connection),
         failovers=MemoryFailoverStore(connection),
+        operations=MemoryOperationStore(connection),
+        matches=MemoryMatchStore(connection),
         behind=_BehindMemory(connection.database),
     )
 
@@ -174,6 +184,8 @@ def mongo_backend(database: Database) -> Backend:
         verdicts=MongoVerdictStore(database),
         traces=MongoJobTraces(database),
         failovers=MongoFailoverStore(database),
+        operations=MongoOperationStore(database),
+        matches=MongoMatchStore(database),
         behind=_BehindMongo(database),
     )
 

@@ -4,9 +4,10 @@ import pytest
 
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.documents.token import decode_token
-from hascheduler.model.token import digest_of
+from hascheduler.model.instants import WallMs
+from hascheduler.model.token import Token, digest_of, session_id
 from tests.contract.backends import Backend, on
-from tests.factories import make_token
+from tests.factories import NOW, make_token
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
 
@@ -60,3 +61,74 @@ async def test_a_token_of_another_tenant_is_not_revoked(backend: Backend) -> Non
     assert await backend.tokens.revoke("a", "other") is False
     assert await ids(backend) == ["a"]
     assert await backend.tokens.revoke("a", "acme") is True
+
+
+# Sessions
+
+
+def session(number: int, parent: str = "token-1", **only_what_matters: object) -> Token:
+    id = session_id(parent, f"{number:012x}")
+    made = {"created_at_ms": NOW + number, "expires_at_ms": NOW + 1_000 + number, "session_of": digest_of(parent)}
+    return make_token(id, **{**made, **only_what_matters})
+
+
+async def begin(backend: Backend, *sessions: Token, living_max: int = 3, now: int = NOW) -> None:
+    for one in sessions:
+        await backend.tokens.begin_session(one, living_max, WallMs(now))
+
+
+async def test_a_session_is_a_token_that_names_its_parent(backend: Backend) -> None:
+    await begin(backend, session(1))
+    [document] = await backend.tokens.list(None, None, 10)
+    assert document["session_of"] == digest_of("token-1")
+    assert decode_token(document["_id"], document) == session(1)
+
+
+async def test_beginning_a_session_again_after_a_lost_answer_is_harmless(backend: Backend) -> None:
+    await begin(backend, session(1), session(1))
+    assert await ids(backend) == [session(1).id]
+
+
+async def test_one_session_too_many_ends_the_oldest_of_the_same_parent(backend: Backend) -> None:
+    await backend.tokens.create(make_token("token-1"))
+    await begin(backend, session(0, "token-2"), session(2), session(1), session(3), session(4))
+    assert await ids(backend) == [*(session(n).id for n in (2, 3, 4)), session(0, "token-2").id, "token-1"]
+
+
+async def test_a_session_that_begins_deletes_those_that_have_expired(backend: Backend) -> None:
+    await begin(backend, session(1), session(2), session(0, "token-2"))
+    await begin(backend, session(5), now=NOW + 1_001)
+    assert await ids(backend) == [session(2).id, session(5).id, session(0, "token-2").id]
+
+
+async def test_sessions_of_an_earlier_secret_of_one_id_do_not_count_and_go_when_they_expire(backend: Backend) -> None:
+    """The settings' token has one id, whatever its secret is."""
+    before = session(1, session_of=digest_of("the secret before"))
+    await begin(backend, before, session(2), session(3), session(4))
+    assert await ids(backend) == [before.id, *(session(n).id for n in (2, 3, 4))]
+    await begin(backend, session(5), now=NOW + 1_001)
+    assert await ids(backend) == [session(n).id for n in (3, 4, 5)]
+
+
+async def test_a_token_is_revoked_with_its_sessions_and_no_others(backend: Backend) -> None:
+    for id in ("token-1", "token-1-a", "token-2"):
+        await backend.tokens.create(make_token(id))
+    await begin(backend, session(1), session(2), session(3, "token-1-a"), session(4, "token-2"))
+    assert await backend.tokens.revoke("token-1", None) is True
+    kept = [session(3, "token-1-a").id, session(4, "token-2").id, "token-1-a", "token-2"]
+    assert await ids(backend) == sorted(kept)
+
+
+async def test_a_token_of_another_tenant_keeps_its_sessions(backend: Backend) -> None:
+    await backend.tokens.create(make_token("token-1", tenant="acme"))
+    await begin(backend, session(1))
+    assert await backend.tokens.revoke("token-1", "other") is False
+    assert await ids(backend) == [session(1).id, "token-1"]
+
+
+async def test_one_session_ends_alone(backend: Backend) -> None:
+    await backend.tokens.create(make_token("token-1"))
+    await begin(backend, session(1), session(2))
+    assert await backend.tokens.revoke(session(1).id, "acme") is True
+    assert await backend.tokens.revoke(session(1).id, "acme") is False
+    assert await ids(backend) == [session(2).id, "token-1"]

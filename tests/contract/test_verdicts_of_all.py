@@ -62,6 +62,10 @@ def shown(page: VerdictPage) -> list[tuple[str, str]]:
         (VerdictSelection(EACH, tenant="nobody"), []),
         (VerdictSelection(EACH, labels={"team": "x"}), ["c4", "a3", "c2", "a1"]),
         (VerdictSelection((Verdict.MISSED,), tenant="acme", labels={"team": "x"}), ["a1"]),
+        (VerdictSelection(EACH, text="A"), ["a3", "a1"]),
+        (VerdictSelection((Verdict.MISSED,), text="a", labels={"team": "x"}), ["a1"]),
+        (VerdictSelection(EACH, text=".*"), []),
+        (VerdictSelection(EACH, text="(a\0"), []),
     ],
 )
 @pytest.mark.parametrize("limit", [1, 2, 10])

@@ -62,7 +62,7 @@ async def get_job(
     if waiting.wait is not None and document.get("state") not in TERMINAL:
         with suppress(Overloaded, ClientGone):
             document = await end_of(id, waiting.wait, request, services) or document
-    return job_response(document, services)
+    return job_response(document, services, caller)
 
 
 @router.get("/{id}/why", responses=problem_responses(404))
@@ -71,7 +71,7 @@ async def explain_job(id: JobId, services: Services, caller: Viewer) -> WhyRespo
     await require_visible(id, caller, services)
     explanation = services.view.explain(id, caller.only)
     if explanation is not None:
-        return show_explanation(explanation)
+        return show_explanation(explanation, caller)
     document = await stored_job(id, caller, services)
     try:
         return show_unseen(document, services.view.unready_reason)

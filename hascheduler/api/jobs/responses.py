@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.config import JsonDict
 
+from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.api.routing.wire_format import instant, instant_or_none, plain_json, texts
 from hascheduler.api.services import ApiServices
@@ -170,14 +171,19 @@ def show_job_summary(document: StoredDocument, unschedulable: Collection[str]) -
     return JobSummary(**_summary(document, unschedulable))
 
 
-def show_job(document: StoredDocument, unschedulable: Collection[str]) -> JobResponse:
-    """As `show_job_summary`, with everything about it."""
+def show_job(document: StoredDocument, unschedulable: Collection[str], caller: Caller) -> JobResponse:
+    """As `show_job_summary`, with everything about it that the caller sees.
+
+    Who sees no payloads gets no traceback either: it ends with what was raised, and that may hold part of one. The
+    error is the handler's own sentence for people, and is shown.
+    """
     attempts = document.get("attempts")
+    sees = caller.sees_payloads
     return JobResponse(
         **_summary(document, unschedulable),
-        payload=plain_json(document.get("payload")),
-        result=plain_json(document.get("result")),
-        attempts=[_attempt(record) for record in attempts] if isinstance(attempts, list) else [],
+        payload=plain_json(document.get("payload")) if sees else None,
+        result=plain_json(document.get("result")) if sees else None,
+        attempts=[_attempt(record, sees) for record in attempts] if isinstance(attempts, list) else [],
     )
 
 
@@ -193,10 +199,10 @@ def _progress(stored: object) -> ProgressResponse | None:
     )
 
 
-def job_response(document: StoredDocument, services: ApiServices) -> JobResponse:
+def job_response(document: StoredDocument, services: ApiServices, caller: Caller) -> JobResponse:
     """As `show_job`; `UnreadableDocument` where the stored document is."""
     try:
-        return show_job(document, services.view.unschedulable())
+        return show_job(document, services.view.unschedulable(), caller)
     except InvalidInput as error:
         raise UnreadableDocument("job", str(document["_id"]), error) from error
 
@@ -243,7 +249,7 @@ def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[s
     }
 
 
-def _attempt(record: object) -> AttemptResponse:
+def _attempt(record: object, sees_payloads: bool) -> AttemptResponse:
     if not isinstance(record, Mapping) or not isinstance(record.get("number"), int):
         raise InvalidInput(("attempts",), "not a list of attempts")
     return AttemptResponse(
@@ -254,7 +260,7 @@ def _attempt(record: object) -> AttemptResponse:
         finished_at=instant_or_none(record, "finished_at_ms"),
         outcome=str(record.get("outcome")),
         error=_text_or_none(record, "error"),
-        traceback=_text_or_none(record, "traceback"),
+        traceback=_text_or_none(record, "traceback") if sees_payloads else None,
     )
 
 

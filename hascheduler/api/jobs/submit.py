@@ -116,7 +116,7 @@ async def submit_job(
     else:
         services.waits.keep(str(document["_id"]))
     warn_of_lane(response, body.lane, services.view)
-    return job_response(document, services)
+    return job_response(document, services, caller)
 
 
 async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: ApiServices) -> NewJob:

@@ -10,9 +10,12 @@ from hascheduler.telemetry.tracing import Attribute, Span, SpanKind, traced
 
 
 def submit_span(
-    request: Request, services: ApiServices, subject: str, **attributes: Attribute
+    request: Request | None, services: ApiServices, subject: str, **attributes: Attribute
 ) -> AbstractContextManager[Span]:
-    """``attributes`` have dots in their names; ``subject`` is a definition where there is one."""
+    """``attributes`` have dots in their names; ``subject`` is a definition where there is one. ``request`` is None for
+    a job that an operation makes."""
+    if request is None:
+        return traced(services.tracer, SpanKind.SUBMIT, subject, None, attributes)
     described = {"http.request.method": request.method, "url.path": request.scope["path"], **attributes}
     return traced(services.tracer, SpanKind.SUBMIT, subject, _caller(request), described)
 

@@ -1,9 +1,11 @@
 """The explanation of why a job waits, as responses show it."""
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing.wire_format import instant_or_none
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation, QueuePosition
 from hascheduler.model.documents.job import decode_job
@@ -89,7 +91,9 @@ class WhyResponse(BaseModel):
     standing: QueuePositionResponse | None = Field(description="Where it stands among those who wait for nothing else")
 
 
-def show_explanation(explanation: Explanation) -> WhyResponse:
+def show_explanation(explanation: Explanation, caller: Caller) -> WhyResponse:
+    if not caller.sees_payloads:
+        explanation = replace(explanation, blocks=tuple(map(_without_values, explanation.blocks)))
     return WhyResponse(
         job=explanation.job_id,
         state=_STATES[explanation.state],
@@ -156,6 +160,15 @@ def _place(standing: QueuePosition | None) -> list[str]:
         return ["and it is next"]
     ahead = f"{'' if standing.exact else 'at least '}{standing.ahead}"
     return [f"{ahead} {'job goes' if standing.ahead == 1 else 'jobs go'} before it"]
+
+
+def _without_values(block: Block) -> Block:
+    """``block``, without what a payload has at the key of a limit."""
+    key = block.numbers.get("key")
+    if not isinstance(key, str) or not key.startswith("payload."):
+        return block
+    numbers = {name: figure for name, figure in block.numbers.items() if name != "value"}
+    return replace(block, because=f"as many as may with its value at {key} run, or began of late", numbers=numbers)
 
 
 def _block(block: Block) -> BlockResponse:

@@ -63,6 +63,8 @@ log = structlog.get_logger(__name__)
 _PATH_LENGTH_MAX = 512
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _RECORDED = "/v1/"
+SESSION_PATH = "/ui/session"
+"""Whoever logs in or out of the dashboard leaves a record too."""
 _UNRECORDED = "/v1/work/"
 """What processors do is recorded in the jobs."""
 PATTERN = "route_pattern"
@@ -91,7 +93,8 @@ def pattern_of(scope: Scope) -> str | None:
 def is_recorded(scope: Scope) -> bool:
     """Whether the request is a change, or would have been one."""
     path = scope["path"]
-    if scope["method"] not in _METHODS or not path.startswith(_RECORDED) or path.startswith(_UNRECORDED):
+    is_of_api = path == SESSION_PATH or (path.startswith(_RECORDED) and not path.startswith(_UNRECORDED))
+    if scope["method"] not in _METHODS or not is_of_api:
         return False
     note = _note_of(scope)
     return note is None or not note.unaudited
@@ -108,7 +111,7 @@ def record(scope: Scope, status: int | None, location: str | None, request_id: s
         services.metrics.left_out_of_audit("stranger")
         left_out = writer.budget.unidentified(now)
     elif _HTTP_REFUSED <= status < DEFECT:
-        left_out = writer.budget.refusal(caller.id or caller.name, now)
+        left_out = writer.budget.refusal(caller.session_of or caller.id or caller.name, now)
     else:
         left_out = 0
     if left_out is None:

@@ -16,6 +16,7 @@ import structlog
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import MonoMs
+from hascheduler.model.token import sessions_of
 from hascheduler.ports import AuditRecord, AuditStore, Clock, audit_id
 
 log = structlog.get_logger(__name__)
@@ -116,7 +117,8 @@ class AuditWriter:
 
 
 def party_of(record: AuditRecord) -> str:
-    return record.token_id or record.who
+    """The sessions of one token are one party: a login must not multiply its share."""
+    return sessions_of(record.token_id or record.who)
 
 
 class Sampler:

@@ -5,6 +5,11 @@ know; only the holder of an expired token learns that it has expired. A replica 
 knows neither new tokens nor revoked ones, and answers 503. A route then takes one of the callers below; a caller
 without the power gets 403.
 
+A caller shows a token in the header ``Authorization`` or, where there is none and tokens are required, a session of the
+dashboard in its cookie; neither is good in the place of the other. A session is good for as long as its parent is, and
+may do what that one may, but for taking work; what the settings take from those who come by a page, they take from
+sessions, and from requests without a token that a page sends (see `PageTerms`).
+
 ==================  ==================================================================================
 caller              may
 ==================  ==================================================================================
@@ -24,7 +29,7 @@ and schedules; other tenants' are invisible to it. Where no tokens are required 
 an admin of all tenants.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hmac import compare_digest
 from http import HTTPStatus
 from typing import Annotated
@@ -35,10 +40,11 @@ from fastapi.security.base import SecurityBase
 from starlette.types import Scope
 
 from hascheduler.api.http.problems import FieldError, Path, ProblemError
+from hascheduler.api.middleware.session_cookie import session_secrets
 from hascheduler.model.instants import WallMs
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.tenant import DEFAULT_TENANT
-from hascheduler.model.token import ALL_TENANTS, POWERS, SECRET, Power, Role, digest_of
+from hascheduler.model.token import ALL_TENANTS, POWERS, SECRET, SETTINGS_TOKEN_ID, Power, Role, Token, digest_of
 from hascheduler.ports import Clock, ClusterView
 
 
@@ -46,7 +52,8 @@ from hascheduler.ports import Clock, ClusterView
 class Caller:
     """``id`` is the public id of the token, None without one; ``name`` is for people and the audit log.
 
-    ``expires_at_ms`` is when the token expires; None: never.
+    ``expires_at_ms`` is when the token expires; None: never. Of a session, ``session_of`` is the public id of its
+    parent. Who does not see payloads gets neither those of jobs and schedules nor results and tracebacks.
     """
 
     role: Role
@@ -54,6 +61,30 @@ class Caller:
     name: str
     id: str | None = None
     expires_at_ms: WallMs | None = None
+    session_of: str | None = None
+    sees_payloads: bool = True
+
+    @property
+    def is_session(self) -> bool:
+        return self.session_of is not None
+
+    def may(self, power: Power) -> bool:
+        """Whether the caller has the power, for its own tenant or for all."""
+        if power is Power.WORK and (self.only is not None or self.is_session or not self.sees_payloads):
+            return False
+        return self.role.may(power)
+
+    def require_payloads(self) -> None:
+        """403 for who does not see payloads, where a route would show them and nothing else."""
+        if not self.sees_payloads:
+            raise _forbidden("this shows payloads, and by the setting UI_PAYLOADS the dashboard shows none")
+
+    def require_token(self) -> None:
+        """403 for a session: what it made would go on when it is ended."""
+        if self.is_session or not self.sees_payloads:
+            raise _forbidden(
+                "this takes a token itself; expected the header Authorization, not the dashboard's session"
+            )
 
     @property
     def only(self) -> str | None:
@@ -126,6 +157,8 @@ class RequiredPower:
             raise _forbidden(f"a token with the role {caller.role} may not do this; expected {enough}")
         if self.of_all and caller.only is not None:
             raise _forbidden(f"this takes a token for all tenants, and yours is for {quoted(caller.only)}")
+        if self.power is Power.WORK:
+            caller.require_token()
 
 
 def _forbidden(detail: str) -> ProblemError:
@@ -148,8 +181,34 @@ _HOW_TO_SHOW_ONE = "a token is demanded; expected the header Authorization with 
 """In words: an example would be taken for a token and redacted."""
 _CREDENTIALS_LENGTH_MAX = 1_024
 _RETRY_AFTER_S = "2"
-SETTINGS_TOKEN_ID = "settings"  # noqa: S105  # an id
-"""The public id of the admin token in the settings."""
+_SETTINGS_NAME = "HASCHEDULER_ADMIN_TOKEN"
+_SESSION_UNKNOWN_RETRY_AFTER_S = "1"
+SESSION_LIFE_MS = 12 * 3_600_000
+PAGES = "/ui"
+"""The dashboard, and all below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTerms:
+    """Whether this replica serves the dashboard, and on which terms.
+
+    They hold for who comes by a page: sessions, and where no tokens are required the requests that a browser's page
+    sends. With ``read_only`` these are viewers at most; unless it ``shows_payloads`` they see none. ``environment`` is
+    for people: which deployment the page shows.
+    """
+
+    enabled: bool = True
+    session_life_ms: int = SESSION_LIFE_MS
+    read_only: bool = False
+    shows_payloads: bool = True
+    environment: str = ""
+
+    def limited(self, caller: Caller) -> Caller:
+        """``caller`` as one who comes by a page."""
+        if self.shows_payloads and not self.read_only:
+            return caller
+        role = Role.VIEWER if self.read_only and caller.role.may(Power.READ) else caller.role
+        return replace(caller, role=role, sees_payloads=self.shows_payloads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +223,19 @@ class AuthConfig:
     admin_digest: str | None = None
     hosts: frozenset[str] = frozenset()
     any_address: bool = False
+    pages: PageTerms = PageTerms()
+
+
+def is_page_path(path: str) -> bool:
+    """Whether it is the dashboard's, or below it."""
+    return path.startswith(PAGES) and (len(path) == len(PAGES) or path[len(PAGES)] == "/")
+
+
+def shows_session(scope: Scope, config: AuthConfig) -> bool:
+    """Whether a session would identify the caller, a good one or not: the header Authorization wins."""
+    if not (config.required and config.pages.enabled):
+        return False
+    return bool(session_secrets(scope)) and all(name != b"authorization" for name, _ in scope["headers"])
 
 
 def identified(scope: Scope, config: AuthConfig, view: ClusterView, clock: Clock) -> Caller:
@@ -171,18 +243,84 @@ def identified(scope: Scope, config: AuthConfig, view: ClusterView, clock: Clock
     `ProblemError` 401 or 503."""
     given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
     if not given:
-        if config.required:
+        if not config.required:
+            return config.pages.limited(ANONYMOUS) if _comes_by_page(scope) else ANONYMOUS
+        shown = session_secrets(scope) if config.pages.enabled else []
+        if not shown:
             raise _unknown(_HOW_TO_SHOW_ONE, error=None)
-        return ANONYMOUS
+        return config.pages.limited(_in_session(shown, config, view, clock))
     scheme, _, secret = given[0].partition(" ")
     secret = secret.strip()
     if len(given) > 1 or len(secret) > _CREDENTIALS_LENGTH_MAX or scheme.lower() != "bearer" or not secret:
         raise _unknown("the Authorization header is malformed; expected Bearer and one token")
+    return holder_of(secret, config, view, clock)
+
+
+def holder_of(secret: str, config: AuthConfig, view: ClusterView, clock: Clock) -> Caller:
+    """Who holds the token with that secret, which may be any text; a session's is none. `ProblemError` 401 or 503."""
     digest = digest_of(secret)
     if config.admin_digest is not None and compare_digest(digest, config.admin_digest):
-        return Caller(Role.ADMIN, ALL_TENANTS, "HASCHEDULER_ADMIN_TOKEN", SETTINGS_TOKEN_ID)
+        return Caller(Role.ADMIN, ALL_TENANTS, _SETTINGS_NAME, SETTINGS_TOKEN_ID)
     if not SECRET.fullmatch(secret):
         raise _unknown("the token is unknown")
+    require_ready(view)
+    token = view.token(digest)
+    if token is None or token.is_session:
+        raise _unknown("the token is unknown")
+    if token.has_expired(clock.wall_ms()):
+        raise _unknown("the token has expired")
+    return _caller(token)
+
+
+def still_identified(scope: Scope, caller: Caller, config: AuthConfig, view: ClusterView, clock: Clock) -> bool:
+    """Whether what a long request showed at its beginning is still good: its token, or its session and the parent of
+    that. A replica without a fresh mirror goes by what it knew last."""
+    if caller.id is None or not view.ready:
+        return True
+    try:
+        identified(scope, config, view, clock)
+    except ProblemError:
+        return False
+    return True
+
+
+def _in_session(shown: list[str], config: AuthConfig, view: ClusterView, clock: Clock) -> Caller:
+    """Whose session the one cookie in ``shown`` names; `ProblemError` 401 or 503."""
+    if len(shown) > 1 or not SECRET.fullmatch(shown[0]):
+        raise _unknown("the session is unknown")
+    require_ready(view)
+    session = view.token(digest_of(shown[0]))
+    if session is None:
+        # It may have begun at another replica a moment ago, and come here with the next of the stream.
+        raise _unknown("the session is unknown here, or has ended", retry_after_s=_SESSION_UNKNOWN_RETRY_AFTER_S)
+    now = clock.wall_ms()
+    if session.session_of is None:
+        raise _unknown("the session is unknown")
+    if session.has_expired(now):
+        raise _unknown("the session has expired")
+    if session.session_of == config.admin_digest:
+        parent = Caller(Role.ADMIN, ALL_TENANTS, _SETTINGS_NAME, SETTINGS_TOKEN_ID)
+    else:
+        token = view.token(session.session_of)
+        if token is None or token.is_session or token.has_expired(now):
+            raise _unknown("the token that the session was made with is not good any more")
+        parent = _caller(token)
+    return replace(parent, id=session.id, expires_at_ms=session.expires_at_ms, session_of=parent.id)
+
+
+def _caller(token: Token) -> Caller:
+    return Caller(token.role, token.tenant, token.name, token.id, token.expires_at_ms)
+
+
+def _comes_by_page(scope: Scope) -> bool:
+    """Browsers add these headers, and no page can take them away; programs send neither."""
+    if is_page_path(scope["path"]):
+        return True
+    return any(name in (b"sec-fetch-site", b"origin") for name, _ in scope["headers"])
+
+
+def require_ready(view: ClusterView) -> None:
+    """503 from a replica whose mirror knows neither new tokens nor revoked ones."""
     if not view.ready:
         raise ProblemError(
             HTTPStatus.SERVICE_UNAVAILABLE,
@@ -190,14 +328,9 @@ def identified(scope: Scope, config: AuthConfig, view: ClusterView, clock: Clock
             f"this replica can't tell who you are now: {view.unready_reason}",
             headers={"Retry-After": _RETRY_AFTER_S},
         )
-    token = view.token(digest)
-    if token is None:
-        raise _unknown("the token is unknown")
-    if token.has_expired(clock.wall_ms()):
-        raise _unknown("the token has expired")
-    return Caller(token.role, token.tenant, token.name, token.id, token.expires_at_ms)
 
 
-def _unknown(detail: str, error: str | None = "invalid_token") -> ProblemError:
+def _unknown(detail: str, error: str | None = "invalid_token", *, retry_after_s: str | None = None) -> ProblemError:
     challenge = _REALM if error is None else f'{_REALM}, error="{error}"'
-    return ProblemError(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers={"WWW-Authenticate": challenge})
+    headers = {"WWW-Authenticate": challenge} | ({} if retry_after_s is None else {"Retry-After": retry_after_s})
+    return ProblemError(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers=headers)

@@ -11,15 +11,21 @@ a ``Host`` that is not ours         no token is required   a name that was made 
                                                            to this replica (DNS rebinding)
 a change requested by another site  everywhere             forged requests
 anything requested by another site  no token is required,  costly reads, waits that hold a
-                                    but for ``/docs``      place open
+                                    but for public pages   place open
+the same                            a session is shown     the same, in its name
+a change that does not say which    a session is shown     forged requests of what adds
+site requested it                                          neither header
 ==================================  =====================  ==============================
 
-Where tokens are required any ``Host`` is accepted: no page can add a token. Another port of the same host is another
-site. Programs send neither ``Origin`` nor ``Sec-Fetch-Site``, so nothing changes for them. No answer allows other sites
-to read it (there are no CORS headers), and ``nosniff`` keeps browsers from guessing another type than the stated one.
+Where tokens are required any ``Host`` is accepted: no page can add a token. A browser adds the cookie of a session by
+itself, so with one the first column is as strict as without tokens; public pages and the login look at no cookie.
+Another port of the same host is another site, though cookies do not tell the two apart. Programs send neither
+``Origin`` nor ``Sec-Fetch-Site``, so nothing changes for them. No answer allows other sites to read it (there are no
+CORS headers), and ``nosniff`` keeps browsers from guessing another type than the stated one.
 """
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import IPv4Address, ip_address
@@ -34,14 +40,17 @@ from hascheduler.model.repr_limits import quoted
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::([0-9]{1,5}))?", re.ASCII)
 _ORIGIN = re.compile(r"(https?)://(.{1,300})", re.ASCII)
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-_OWN_SITES = frozenset({"same-origin", "none"})
+_SAME_ORIGIN = "same-origin"
+_OWN_SITES = frozenset({_SAME_ORIGIN, "none"})
 """``none``: the user opened it, by typing the address or from a bookmark."""
 _PORTS = {"http": 80, "https": 443}
 
 
-def refusal_of(scope: Scope, config: AuthConfig, public_page: str) -> Response | None:
+def refusal_of(
+    scope: Scope, config: AuthConfig, public_pages: Collection[str], *, by_session: bool = False
+) -> Response | None:
     """None where the request may go on. It comes before `hascheduler.api.middleware.auth`, so that a refusal reveals
-    nothing about tokens."""
+    nothing about tokens. ``by_session``: a cookie is what it would be identified by."""
     hosts: list[str] = []
     origins: list[str] = []
     sites: list[str] = []
@@ -55,7 +64,8 @@ def refusal_of(scope: Scope, config: AuthConfig, public_page: str) -> Response |
     # No browser leaves Host out.
     if hosts and not config.required and not (len(hosts) == 1 and _is_ours(hosts[0], config)):
         return _misdirected(", ".join(hosts))
-    if scope["method"] in _READING and (config.required or scope["path"] == public_page):
+    reads = scope["method"] in _READING
+    if reads and not by_session and (config.required or scope["path"] in public_pages):
         return None
     for origin in origins:
         if not (len(hosts) == 1 and _is_same(origin, hosts[0], scope["scheme"])):
@@ -63,6 +73,8 @@ def refusal_of(scope: Scope, config: AuthConfig, public_page: str) -> Response |
     for site in sites:
         if site not in _OWN_SITES:
             return _foreign("Sec-Fetch-Site", site, "same-origin or none")
+    if by_session and not reads and not origins and _SAME_ORIGIN not in sites:
+        return _of_no_site()
     return None
 
 
@@ -110,5 +122,13 @@ def _foreign(header: str, value: str, expected: str) -> Response:
     detail = (
         f"the page of another site asks for this ({header} is {quoted(value)}); expected {expected}, or no such header,"
         " as programs send none"
+    )
+    return problem(HTTPStatus.FORBIDDEN, "foreign-origin", detail)
+
+
+def _of_no_site() -> Response:
+    detail = (
+        "a change in a session of the dashboard comes from its page; expected the header Origin, or Sec-Fetch-Site:"
+        " same-origin; programs show a token, in the header Authorization"
     )
     return problem(HTTPStatus.FORBIDDEN, "foreign-origin", detail)

@@ -7,6 +7,7 @@ pool                total  reserve  a unit is
 ``waits``           1,000        0  who waits for the end of a job; over the share they are answered at once
 ``fetches``           960        0  a worker's fetch that waits for work
 ``followers``         100       10  a stream of events
+``viewers``           200       20  a page of the dashboard that is kept up to date
 ``recordings``          4        0  a recording of the leader
 ``large_bodies``   32 MiB        0  a byte of a body that may be large, as declared
 ==================  =====  =======  ====================================================================
@@ -53,6 +54,8 @@ WAITS_MAX = 1_000
 FETCHES_MAX = 960
 FOLLOWERS_MAX = 100
 FOLLOWERS_RESERVE = 10
+VIEWERS_MAX = 200
+VIEWERS_RESERVE = 20
 RECORDINGS_MAX = 4
 LARGE_BODIES_BYTES_MAX = 32 * 1024 * 1024
 _SOON_S = 1
@@ -65,6 +68,7 @@ _WORDS = {
     "waits": "waits for a job",
     "fetches": "fetches that wait for work",
     "followers": "streams of events",
+    "viewers": "pages that are kept up to date",
     "recordings": "recordings",
     "large_bodies": "large bodies",
     "connections": "connections",
@@ -81,6 +85,7 @@ class Pools:
     followers: Pool = field(
         default_factory=lambda: Pool("followers", FOLLOWERS_MAX, FOLLOWERS_RESERVE, retry_after_s=_LATER_S)
     )
+    viewers: Pool = field(default_factory=lambda: Pool("viewers", VIEWERS_MAX, VIEWERS_RESERVE, retry_after_s=_LATER_S))
     recordings: Pool = field(default_factory=lambda: Pool("recordings", RECORDINGS_MAX, retry_after_s=_LATER_S))
     large_bodies: Pool = field(
         default_factory=lambda: Pool("large_bodies", LARGE_BODIES_BYTES_MAX, retry_after_s=_SOON_S)
@@ -94,7 +99,8 @@ def pool_request_of(scope: Scope) -> PoolRequest:
     address = address_party(client[0] if client else "")
     if not isinstance(caller, Caller) or caller.id is None:
         return PoolRequest((address,), privileged=caller is not None and scope["path"].startswith(_WORK))
-    parties: tuple[Party, ...] = (token_party(caller.id), address)
+    # The sessions of one token are that token: a login must not multiply its share.
+    parties: tuple[Party, ...] = (token_party(caller.session_of or caller.id), address)
     return PoolRequest(parties, privileged=caller.only is None and caller.role in _PRIVILEGED)
 
 

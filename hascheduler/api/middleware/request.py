@@ -25,7 +25,7 @@ from hascheduler.api.http.connection import connection_of
 from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.http.shares import PoolRefusal
 from hascheduler.api.middleware.audit import CUT_OFF, AuditNote, is_recorded, pattern_of, record, request_id_of
-from hascheduler.api.middleware.auth import identified
+from hascheduler.api.middleware.auth import AuthConfig, identified, is_page_path, shows_session
 from hascheduler.api.middleware.cross_site import refusal_of
 from hascheduler.api.middleware.pools import UNCOUNTED, admitted, answer_to, in_flight, overload_of
 from hascheduler.api.middleware.timeouts import time_limit_s
@@ -63,13 +63,20 @@ class _Answer:
 
 
 class RequestMiddleware:
-    """The outermost of the application. Requests to ``open_paths`` need no caller, and ``public_page`` is for pages of
-    other sites too."""
+    """The outermost of the application. Requests to ``open_paths`` need no caller, nor does ``login`` (a method and a
+    path); ``public_pages`` are for pages of other sites too."""
 
-    def __init__(self, app: ASGIApp, open_paths: Collection[str], public_page: str) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        open_paths: Collection[str],
+        public_pages: Collection[str],
+        login: tuple[str, str] | None = None,
+    ) -> None:
         self._app = app
         self._open_paths = open_paths
-        self._public_page = public_page
+        self._public_pages = public_pages
+        self._login = login
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -128,14 +135,21 @@ class RequestMiddleware:
 
     async def _judged(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         services = scope["app"].state.services
-        refused = refusal_of(scope, services.auth, self._public_page)
+        auth: AuthConfig = services.auth
+        path = scope["path"]
+        is_open = path in self._open_paths or (scope["method"], path) == self._login
+        by_session = not is_open and shows_session(scope, auth)
+        refused = refusal_of(scope, auth, self._public_pages, by_session=by_session)
+        if refused is None and not auth.pages.enabled and is_page_path(path):
+            refused = problem(
+                HTTPStatus.NOT_FOUND, "no-such-route", "this replica serves no dashboard (the setting UI)"
+            )
         if refused is not None:
             await refused(scope, receive, answer.send)
             return
-        path = scope["path"]
-        if path not in self._open_paths:
+        if not is_open:
             try:
-                caller = identified(scope, services.auth, services.view, services.clock)
+                caller = identified(scope, auth, services.view, services.clock)
             except ProblemError as error:
                 unknown = problem(error.status_code, error.kind, error.detail, headers=error.headers)
                 await unknown(scope, receive, answer.send)

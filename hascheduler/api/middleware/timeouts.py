@@ -15,6 +15,7 @@ _MARGIN_S = 30
 
 _LONG_S_MAX = {
     ("GET", "/v1/cluster/recording"): RECORDING_S_MAX + _MARGIN_S,
+    ("GET", "/v1/cluster/live"): EVENTS_S_MAX + _MARGIN_S,
     ("GET", "/v1/events"): EVENTS_S_MAX + _MARGIN_S,
     ("POST", "/v1/work/fetch"): WAIT_S_MAX + _MARGIN_S,
 }

@@ -12,6 +12,7 @@ from hascheduler.api.services import Services
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION, OLDEST_VERSION
+from hascheduler.ports import Cluster
 from hascheduler.wire.fields import instant_text
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
@@ -141,12 +142,16 @@ class ClusterResponse(BaseModel):
 @router.get("")
 async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
     """The leader, the replicas, the latest failover and what is wrong, as the replica that answers sees it now."""
-    cluster = services.view.cluster()
+    return show_cluster(services.view.cluster(), services.view.unready_reason, of_all=caller.only is None)
+
+
+def show_cluster(cluster: Cluster, unready_reason: str, *, of_all: bool) -> ClusterResponse:
+    """Documents that can't be read are shown to tokens ``of_all`` tenants alone."""
     return ClusterResponse(
         replica_id=cluster.replica_id,
         leading=cluster.leading,
         ready=cluster.ready,
-        unready_reason=services.view.unready_reason,
+        unready_reason=unready_reason,
         leader=_leader(cluster.lease),
         stream_lag_ms=cluster.stream_lag_ms,
         position=cluster.position,
@@ -161,7 +166,7 @@ async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
         mirrors_differ=list(cluster.differing),
         quarantine=[
             QuarantinedResponse(collection=collection, id=id, reason=reason)
-            for collection, id, reason in (cluster.quarantine if caller.only is None else ())
+            for collection, id, reason in (cluster.quarantine if of_all else ())
         ],
     )
 

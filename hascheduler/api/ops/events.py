@@ -18,13 +18,14 @@
     event: lagging                    the client reads too slowly; the stream ends, and may be resumed
     data: {"missed": 500}
 
-A stream ends after an hour, when the replica stops, and when its token is revoked; clients reconnect.
+A stream ends after an hour, when the replica stops, and when its token is revoked, or the session of its page
+ends; clients reconnect.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -33,13 +34,12 @@ from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.http.shares import Pool
-from hascheduler.api.middleware.auth import SETTINGS_TOKEN_ID, Caller, Viewer
+from hascheduler.api.middleware.auth import Viewer, still_identified
 from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
-from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.services import Services
 from hascheduler.model.event import POSITION_PATTERN, EventType, encode_event, is_position
 from hascheduler.model.repr_limits import quoted
-from hascheduler.model.token import digest_of
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, NewEvents
 from hascheduler.wire.fields import Name, StrictModel, TextOrEmpty, invalid_value
 
@@ -73,16 +73,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         slot = take(self._pool, scope)
         with held_open(slot, scope), self._feed.follow(self._after, self._which) as follower:
-            sending = asyncio.create_task(self._send_all(follower, send), name="event stream")
-            leaving = asyncio.create_task(_left(receive), name="event stream's client")
-            try:
-                await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in (sending, leaving):
-                    task.cancel()
-                await asyncio.wait({sending, leaving})
-            if not sending.cancelled():
-                sending.result()
+            await until_left(self._send_all(follower, send), receive)
 
     async def _send_all(self, follower: Follower, send: Send) -> None:
         loop = asyncio.get_running_loop()
@@ -91,14 +82,14 @@ class EventStream(Response):
         piece, is_last = f"retry: {_RETRY_MS}\n\n", False
         wait_ms = 0  # until it has caught up: the first comment says so at once, with the position
         while not is_last:
-            await _sent(send, piece)
+            await send_piece(send, piece)
             message = await follower.next(wait_ms)
             if isinstance(message, NewEvents) and not message.events:
                 wait_ms = _SILENCE_MS
             if loop.time() >= until or not self._is_authorized():
                 break
             piece, is_last = _text(message)
-        await _sent(send, piece if is_last else "", more=False)
+        await send_piece(send, piece if is_last else "", more=False)
 
 
 def _text(message: NewEvents | Missed | Lagging | Closing) -> tuple[str, bool]:
@@ -123,9 +114,25 @@ def _one(type: str, data: object, id: str = "") -> str:
     return f"{head}event: {type}\ndata: {orjson.dumps(data).decode()}\n\n"
 
 
-async def _sent(send: Send, piece: str, *, more: bool = True) -> None:
+async def until_left(stream: Coroutine[Any, Any, None], receive: Receive) -> None:
+    """Run ``stream`` to its end, or until the client has disconnected."""
+    sending = asyncio.create_task(stream, name="stream")
+    leaving = asyncio.create_task(_left(receive), name="the stream's client")
+    try:
+        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, leaving):
+            task.cancel()
+        await asyncio.wait({sending, leaving})
+    if not sending.cancelled():
+        sending.result()
+
+
+async def send_piece(send: Send, piece: str | bytes, *, more: bool = True) -> None:
+    """Of a stream; `TimeoutError` for a client that does not read."""
     async with asyncio.timeout(_WRITE_PATIENCE_S):
-        await send({"type": "http.response.body", "body": piece.encode(), "more_body": more})
+        body = piece.encode() if isinstance(piece, str) else piece
+        await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
 async def _left(receive: Receive) -> None:
@@ -190,14 +197,5 @@ async def follow_events(
         services.pools.followers,
         last_event_id or query.after,
         which,
-        lambda: _still_authorized(request, services, caller),
+        lambda: still_identified(request.scope, caller, services.auth, services.view, services.clock),
     )
-
-
-def _still_authorized(request: Request, services: ApiServices, caller: Caller) -> bool:
-    """Whether the token is still valid; a replica without a fresh mirror goes by what it knew last."""
-    if caller.id is None or caller.id == SETTINGS_TOKEN_ID or not services.view.ready:
-        return True
-    secret = request.headers.get("authorization", "").partition(" ")[2].strip()
-    token = services.view.token(digest_of(secret))
-    return token is not None and not token.has_expired(services.clock.wall_ms())

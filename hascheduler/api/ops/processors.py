@@ -20,6 +20,7 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput, NotFound
 from hascheduler.model.fields import NAME_CHARACTERS_MAX
 from hascheduler.model.pause import DRAIN_FORGOTTEN_AFTER_MS, DRAINS_MAX, StandingPause, drain_id
+from hascheduler.ports import Cluster
 from hascheduler.wire.fields import StrictModel, Text
 
 router = APIRouter(prefix="/processors", tags=["cluster"], route_class=JsonRoute)
@@ -76,7 +77,10 @@ class DrainResponse(BaseModel):
 @router.get("")
 async def list_processors(services: Services, caller: ViewerOfAll) -> ProcessorsResponse:
     """All processors that are registered, by id, and the drained names that none of them has."""
-    cluster = services.view.cluster()
+    return show_processors(services.view.cluster())
+
+
+def show_processors(cluster: Cluster) -> ProcessorsResponse:
     there = {processor.name for processor, _, _ in cluster.processors}
     return ProcessorsResponse(
         items=[

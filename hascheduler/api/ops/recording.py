@@ -47,6 +47,7 @@ async def record(
     query: Annotated[RecordingQuery, Query()], services: Services, caller: OperatorOfAll, request: Request
 ) -> StreamingResponse:
     """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
+    caller.require_payloads()  # limits per key have values of payloads
     slot = take(services.pools.recordings, request.scope)
     recording = services.view.record(query.for_)
     if recording is None:

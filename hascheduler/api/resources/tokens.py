@@ -4,7 +4,9 @@ No token can create one with more rights than its own: an admin of one tenant cr
 alone, and an admin whose own token expires creates none that is valid for longer, so a token can't renew itself. Every
 replica knows a new token, and no longer accepts a revoked one, as soon as the change stream has delivered the change.
 
-Revoking a token does not revoke those that it created: ``created_by`` names it, and each is revoked by its own id.
+Revoking a token does not revoke those that it created: ``created_by`` names it, and each is revoked by its own id. But
+it ends the sessions of the dashboard that began with it (`hascheduler.api.ui.sessions`); they are listed here too, and
+each may be ended by its own id. A session creates no token, which would outlive it.
 
 The first token is created with the one in the settings: replicas that were started with ``HASCHEDULER_ADMIN_TOKEN`` (or
 ``…_FILE``) accept it as an admin of all tenants, and it is stored nowhere::
@@ -86,6 +88,7 @@ _EXAMPLE: JsonDict = {
     "created_by": "HASCHEDULER_ADMIN_TOKEN",
     "expires_at": "2030-01-31T00:00:00.000Z",
     "expired": False,
+    "session": False,
 }
 
 
@@ -100,6 +103,7 @@ class TokenResponse(BaseModel):
     created_by: str = Field(description="The name of the token that made it")
     expires_at: str | None = Field(description="Null: never")
     expired: bool = Field(description="Whether it opens nothing any more, its time being over")
+    session: bool = Field(description="Whether it is a session of the dashboard, which opens nothing but there")
 
 
 class NewTokenResponse(TokenResponse):
@@ -120,6 +124,7 @@ def show_token(token: Token, now: WallMs) -> TokenResponse:
         created_by=token.created_by,
         expires_at=None if token.expires_at_ms is None else instant_text(token.expires_at_ms),
         expired=token.has_expired(now),
+        session=token.is_session,
     )
 
 
@@ -132,8 +137,10 @@ async def create_token(
 ) -> NewTokenResponse:
     """Make a token. The answer alone has the secret; a request that is repeated makes another one.
 
-    It is good for no longer than the token that makes it, and lives on when that one is revoked.
+    It is good for no longer than the token that makes it, and lives on when that one is revoked. A session of the
+    dashboard makes none.
     """
+    caller.require_token()
     role = Role(body.role)
     tenant = caller.tenant_of(body.tenant)
     if role.may(Power.WORK) and not role.may(Power.READ) and tenant != ALL_TENANTS:
@@ -170,7 +177,8 @@ def _expires_at_ms(body: CreateTokenBody, caller: Caller, now: WallMs) -> WallMs
 
 @router.get("", responses=problem_responses(422))
 async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Page[TokenResponse]:
-    """Tokens by id, a page at a time, without their secrets; also those that have expired."""
+    """Tokens by id, a page at a time, without their secrets; also those that have expired, and the sessions of the
+    dashboard."""
     documents = await services.tokens.list(caller.only, paging.after, paging.limit + 1)
     now = services.clock.wall_ms()
 
@@ -188,7 +196,8 @@ async def revoke_token(
     services: Services,
     caller: Admin,
 ) -> None:
-    """Revoke a token: it opens nothing any more. What it has done stays, tokens that it made among that."""
+    """Revoke a token, with its sessions, or end one session: it opens nothing any more. What it has done stays, tokens
+    that it made among that."""
     if not await services.tokens.revoke(id, caller.only):
         raise NotFound("token", id)
 
@@ -213,11 +222,6 @@ async def whoami(services: Services, caller: Authenticated) -> WhoamiResponse:
         token=caller.id,
         role=caller.role,
         tenant=caller.tenant,
-        may=[power for power in Power if _may(caller, power)],
+        may=[power for power in Power if caller.may(power)],
         tokens_demanded=services.auth.required,
     )
-
-
-def _may(caller: Caller, power: Power) -> bool:
-    # Workers serve all tenants.
-    return caller.role.may(power) and (power is not Power.WORK or caller.only is None)

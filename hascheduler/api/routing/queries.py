@@ -20,6 +20,7 @@ from hascheduler.wire.fields import LABELS_MAX, NAME, TEXT_LENGTH_MAX, Name, inv
 PAGE_SIZE_MAX = 200
 _PAGE_SIZE_DEFAULT = 100
 _CURSOR_LENGTH_MAX = 512
+_NAME_TEXT_LENGTH_MAX = 128
 
 Item = TypeVar("Item")
 
@@ -28,6 +29,17 @@ PathName = Annotated[str, _PATH_NAME]
 CheckedPathName = Annotated[Name, _PATH_NAME]
 """Of what may be about to be made."""
 JobId = Annotated[str, Path(description="The id of the job; its ':' may stand here as it is")]
+
+
+NameText = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=_NAME_TEXT_LENGTH_MAX,
+        description="A part of a name, taken as it is; upper and lower case do not differ",
+        examples=["nightly"],
+    ),
+]
 
 
 class PageQuery(BaseModel):
@@ -101,7 +113,9 @@ def _each_key_once(labels: list[str]) -> list[str]:
 Label = Annotated[str, AfterValidator(_label)]
 
 
-class LabelledQuery(PageQuery):
+class LabelsQuery(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
     label: Annotated[list[Label], AfterValidator(_each_key_once)] = Field(
         default=[],
         max_length=LABELS_MAX,
@@ -111,6 +125,10 @@ class LabelledQuery(PageQuery):
 
     def labels(self) -> dict[str, str]:
         return {key: value for key, _, value in (label.partition("=") for label in self.label)}
+
+
+class LabelledQuery(LabelsQuery, PageQuery):
+    pass
 
 
 class NewestFirstQuery(LabelledQuery):

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
-from hascheduler.api.routing.queries import NewestFirstQuery, place_text
+from hascheduler.api.routing.queries import NameText, NewestFirstQuery, place_text
 from hascheduler.api.services import Services
 from hascheduler.model.instants import WallMs
 from hascheduler.model.verdict import Verdict
@@ -22,14 +22,14 @@ router = APIRouter(prefix="/verdicts", tags=["schedules"])
 _NOT_FIRED = tuple(verdict for verdict in Verdict if verdict is not Verdict.FIRED)
 
 
-def _not_fired(verdict: Verdict) -> Verdict:
+def not_fired(verdict: Verdict) -> Verdict:
     if verdict is Verdict.FIRED:
         raise invalid_value("a time that fired has a job, and is in /v1/jobs", " or ".join(_NOT_FIRED))
     return verdict
 
 
 class AllVerdictsQuery(NewestFirstQuery):
-    verdict: list[Annotated[Verdict, AfterValidator(_not_fired)]] = Field(
+    verdict: list[Annotated[Verdict, AfterValidator(not_fired)]] = Field(
         default=[],
         max_length=len(_NOT_FIRED),
         description="Only these; default: all but `fired`, whose jobs are in /v1/jobs",
@@ -37,6 +37,7 @@ class AllVerdictsQuery(NewestFirstQuery):
     since: InstantMs | None = Field(default=None, description="Only what was decided at this instant or later")
     until: InstantMs | None = Field(default=None, description="Only what was decided before this instant")
     tenant: str | None = Field(default=None, max_length=256, description="Only of schedules of this tenant")
+    text: NameText | None = Field(default=None, description="Only of schedules whose name contains this text")
 
     def selection(self, tenant: str | None) -> VerdictSelection:
         return VerdictSelection(
@@ -45,6 +46,7 @@ class AllVerdictsQuery(NewestFirstQuery):
             before_ms=None if self.until is None else WallMs(self.until),
             tenant=tenant,
             labels=self.labels(),
+            text=self.text,
         )
 
 

@@ -39,6 +39,7 @@ from hascheduler.model.trigger import Trigger
 from hascheduler.ports import ClusterView, StoredDocument
 from hascheduler.triggers import missing_calendar
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody, ScheduleBody
+from hascheduler.wire.schedule_jobs import TemplateBody
 from hascheduler.wire.trigger import TriggerBody, spans_as_written, trigger_of
 
 SchedulePatch = Annotated[
@@ -52,6 +53,7 @@ SchedulePatch = Annotated[
 
 
 Made = TypeVar("Made")
+Job = TypeVar("Job", bound=TemplateBody)
 
 
 class UnseenCalendar(InvalidInput):
@@ -177,7 +179,32 @@ def replaced_fields(
     }
 
 
-def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument) -> ReplaceScheduleBody:
+def with_unseen_payloads(
+    name: str, body: ReplaceScheduleBody, stored: StoredDocument, caller: Caller
+) -> ReplaceScheduleBody:
+    """``body``, where the stored payloads take the place of null if the caller sees none: it sends back what it was
+    shown, and must not erase what it was not. The jobs of a graph are told apart by their refs."""
+    if caller.sees_payloads:
+        return body
+    if body.jobs is None:
+        assert body.job is not None
+        if body.job.payload is not None:
+            return body
+        filled = body.model_copy(update={"job": _filled(body.job, stored.get("payload"))})
+    else:
+        payloads = stored.get("payloads")
+        known = payloads if isinstance(payloads, Mapping) else {}
+        jobs = [job if job.payload is not None else _filled(job, known.get(job.ref)) for job in body.jobs]
+        filled = body.model_copy(update={"jobs": jobs})
+    filled.require_storable(name)
+    return filled
+
+
+def _filled(job: Job, payload: object) -> Job:
+    return job.model_copy(update={"payload": plain_json(payload)})
+
+
+def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument, caller: Caller) -> ReplaceScheduleBody:
     """The replacement that the merge patch amounts to; refused as that replacement would be."""
     try:
         read_schedule(stored)
@@ -188,7 +215,7 @@ def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument) ->
         form.pop("job", None)  # several take the place of one
     body = whole(ReplaceScheduleBody, merge_patch(_with_trigger_of_one_type(form, patch), patch))
     body.require_consistent(name)
-    return body
+    return with_unseen_payloads(name, body, stored, caller)
 
 
 def _with_trigger_of_one_type(form: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from pydantic import ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
-from hascheduler.api.middleware.auth import Operator
+from hascheduler.api.middleware.auth import Caller, Operator
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PathName
-from hascheduler.api.routing.revisions import TAGGED, IfMatch
+from hascheduler.api.routing.revisions import TAGGED, IfMatch, Precondition
 from hascheduler.api.schedules.edits import ScheduleEdit, edit_schedule
 from hascheduler.api.schedules.responses import ScheduleResponse
 from hascheduler.api.schedules.tenant_scope import readable_schedule, schedule_response
-from hascheduler.api.services import Services
+from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.edits import paused, resumed
 from hascheduler.model.documents.schedule import encode_schedule_edit
 from hascheduler.ports import StoredDocument
@@ -53,13 +53,8 @@ async def pause_schedule(
 ) -> ScheduleResponse:
     """The nominal times after this instant do not fire until it is resumed. Jobs that it made go on."""
     because = note.because = None if body is None else body.because
-
-    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
-        schedule = readable_schedule(stored)
-        reason = {} if schedule.paused_at_ms is not None and because is None else {"paused_because": because}
-        return {**encode_schedule_edit(paused(schedule, edit.now)), **reason}
-
-    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response, services.view)
+    document = await pause(name, caller, services, precondition, because)
+    return schedule_response(document, response, services.view, caller)
 
 
 @router.post("/{name}/resume", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
@@ -73,13 +68,34 @@ async def resume_schedule(
     body: ResumeBody | None = None,
 ) -> ScheduleResponse:
     """The nominal times after this instant fire again; with `catch_up`, so do those since the pause."""
-    from_now = body is None or not body.catch_up
+    catch_up = body is not None and body.catch_up
+    document = await resume(name, caller, services, precondition, catch_up=catch_up)
+    return schedule_response(document, response, services.view, caller)
+
+
+async def pause(
+    name: str, caller: Caller, services: ApiServices, precondition: Precondition, because: str | None
+) -> StoredDocument:
+    """The schedule as it is stored then; ``because`` None: as it was. The refusals are those of `edit_schedule`."""
+
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+        schedule = readable_schedule(stored)
+        reason = {} if schedule.paused_at_ms is not None and because is None else {"paused_because": because}
+        return {**encode_schedule_edit(paused(schedule, edit.now)), **reason}
+
+    return await edit_schedule(name, caller, services, precondition, change)
+
+
+async def resume(
+    name: str, caller: Caller, services: ApiServices, precondition: Precondition, *, catch_up: bool
+) -> StoredDocument:
+    """As `pause`."""
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         schedule = readable_schedule(stored)
         if schedule.paused_at_ms is None:
             return {}
-        edited = resumed(schedule, edit.now, from_now=from_now)
+        edited = resumed(schedule, edit.now, from_now=not catch_up)
         return {**encode_schedule_edit(edited), "paused_because": None, "failures": edited.failures}
 
-    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response, services.view)
+    return await edit_schedule(name, caller, services, precondition, change)

@@ -166,7 +166,7 @@ async def preview_edit(
     edit = edit_now(caller, services)
     stored = await stored_schedule(name, caller, services)
     schedule = with_calendars(readable_schedule(stored), edit.calendars)
-    whole = with_tenant(patched_body(name, body, stored), caller)
+    whole = with_tenant(patched_body(name, body, stored, caller), caller)
 
     def edited_trigger(edit: ScheduleEdit) -> Trigger:
         return on_calendars(decode_trigger(replaced_fields(name, whole, stored, edit)["trigger"]), edit.calendars)

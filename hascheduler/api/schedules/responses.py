@@ -116,11 +116,16 @@ class ScheduleResponse(ScheduleFields, Revisioned):
     warnings: list[str] = Field(description="Why it does not fire, and what of its cron expression may not be meant")
 
 
-def show_schedule(document: StoredDocument, calendars: Mapping[str, Calendar] = NO_CALENDARS) -> ScheduleResponse:
-    """Where it uses a calendar that is not among ``calendars``, it says so, and not when it fires.
+def show_schedule(
+    document: StoredDocument, calendars: Mapping[str, Calendar] = NO_CALENDARS, *, payloads: bool = True
+) -> ScheduleResponse:
+    """Where it uses a calendar that is not among ``calendars``, it says so, and not when it fires. Without ``payloads``
+    those of its jobs are null.
 
     `InvalidInput` when the stored document can't be read."""
     schedule = decode_schedule(document["_id"], document)
+    if not payloads:
+        document = {**document, "payload": None, "payloads": None}
     warnings = list(remarks(schedule.trigger))
     try:
         fire = next_fire(with_calendars(schedule, calendars))

@@ -11,7 +11,7 @@ from hascheduler.api.http.problems import NOT_MODIFIED, problem_responses
 from hascheduler.api.middleware.auth import Operator, Viewer
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.queries import CheckedPathName, LabelledQuery, Page, PathName, page
+from hascheduler.api.routing.queries import CheckedPathName, Page, PathName, page_of
 from hascheduler.api.routing.revisions import TAGGED, IfMatch, IfNoneMatch, etag, is_known
 from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.schedules.edits import (
@@ -23,8 +23,10 @@ from hascheduler.api.schedules.edits import (
     patched_body,
     replaced_fields,
     with_new_calendars,
+    with_unseen_payloads,
 )
 from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
+from hascheduler.api.schedules.selection import ScheduleQuery, page_of_schedules
 from hascheduler.api.schedules.tenant_scope import TenantSchedules, schedule_response, stored_schedule, with_tenant
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
@@ -52,17 +54,22 @@ async def create_schedule(
         raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
     response.headers["Location"] = f"/v1/schedules/{quote(body.name)}"
     _warn_of_lanes(response, [job for _, job in whole.made], services)
-    return schedule_response(document, response, services.view)
+    return schedule_response(document, response, services.view, caller)
 
 
-@router.get("", responses=problem_responses(422))
+@router.get("", responses=problem_responses(403, 422))
 async def list_schedules(
-    query: Annotated[LabelledQuery, Query()], services: Services, caller: Viewer
+    query: Annotated[ScheduleQuery, Query()], services: Services, caller: Viewer
 ) -> Page[ScheduleResponse]:
-    """Schedules by name, a page at a time; with `label`, only those that have all of these labels."""
-    documents = await services.schedules.list(query.after, query.limit + 1, query.labels(), tenant=caller.only)
+    """Schedules by name, a page at a time; with `label`, only those that have all of these labels.
+
+    With `text`, `state` or `verdict` it shows those that match as far as this replica has heard of them, a moment ago.
+    Where few of many match, a page may then hold less than `limit`, or nothing, and have a `next`: go on until that is
+    null.
+    """
+    documents, next = await page_of_schedules(query, caller, services)
     calendars = services.view.calendars()
-    return page(documents, query.limit, lambda document: show_schedule(document, calendars))
+    return page_of(documents, next, lambda document: show_schedule(document, calendars, payloads=caller.sees_payloads))
 
 
 @router.get(
@@ -75,7 +82,7 @@ async def get_schedule(
     document = await stored_schedule(name, caller, services)
     if is_known(known, document):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag(document)})
-    return schedule_response(document, response, services.view)
+    return schedule_response(document, response, services.view, caller)
 
 
 @router.put("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
@@ -88,7 +95,8 @@ async def replace_schedule(
     *,
     precondition: IfMatch,
 ) -> ScheduleResponse:
-    """Replace a schedule as a whole; 404 when there is none. It stays paused if it is.
+    """Replace a schedule as a whole; 404 when there is none. It stays paused if it is. For a caller who sees no
+    payloads, a payload of null is the stored one.
 
     An edit is not retroactive: the nominal times through now are those of the trigger before it, and those that were
     decided stay decided. An interval without an anchor keeps the stored one. What changes nothing is not written.
@@ -97,10 +105,12 @@ async def replace_schedule(
     whole = with_tenant(body, caller)
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
-        return replaced_fields(name, whole, stored, edit)
+        return replaced_fields(name, with_unseen_payloads(name, whole, stored, caller), stored, edit)
 
     _warn_of_lanes(response, [job for _, job in whole.made], services)
-    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response, services.view)
+    return schedule_response(
+        await edit_schedule(name, caller, services, precondition, change), response, services.view, caller
+    )
 
 
 @router.patch("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
@@ -116,10 +126,10 @@ async def patch_schedule(
     """Change parts of a schedule: a JSON merge patch on what GET shows, which is then checked and written like PUT."""
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
-        return replaced_fields(name, with_tenant(patched_body(name, body, stored), caller), stored, edit)
+        return replaced_fields(name, with_tenant(patched_body(name, body, stored, caller), caller), stored, edit)
 
     document = await edit_schedule(name, caller, services, precondition, change)
-    shown = schedule_response(document, response, services.view)
+    shown = schedule_response(document, response, services.view, caller)
     _warn_of_lanes(response, shown.jobs or [shown.job], services)
     return shown
 

@@ -90,10 +90,12 @@ def too_large_to_render(name: str) -> Conflict:
     )
 
 
-def schedule_response(document: StoredDocument, response: Response, view: ClusterView) -> ScheduleResponse:
-    """The answer with one schedule, and its tag."""
+def schedule_response(
+    document: StoredDocument, response: Response, view: ClusterView, caller: Caller
+) -> ScheduleResponse:
+    """The answer with one schedule, as the caller sees it, and its tag."""
     try:
-        shown = show_schedule(document, view.calendars())
+        shown = show_schedule(document, view.calendars(), payloads=caller.sees_payloads)
     except InvalidInput as error:
         raise UnreadableDocument("schedule", str(document["_id"]), error) from error
     response.headers["ETag"] = etag(document)

@@ -14,7 +14,7 @@ from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.keys import definitions_of, with_limit_keys
 from hascheduler.api.jobs.responses import JobResponse, show_job
 from hascheduler.api.jobs.submit_span import submit_span
-from hascheduler.api.middleware.auth import Submitter
+from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PAGE_SIZE_MAX, PathName
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
@@ -77,7 +77,26 @@ async def trigger_schedule(
 
     A schedule of several `jobs` makes all of them, and the answer is the last.
     """
-    body = body or TriggerNowBody()
+    submission = await trigger(name, caller, services, body or TriggerNowBody(), key=key, request=request)
+    document = submission.document
+    if submission.answer is SubmitAnswer.KNOWN:
+        response.status_code = HTTPStatus.OK
+        response.headers.update(idempotency.REPLAYED)
+    response.headers["Location"] = f"/v1/jobs/{document['_id']}"
+    return show_job(document, services.view.unschedulable(), caller)
+
+
+async def trigger(
+    name: str,
+    caller: Caller,
+    services: ApiServices,
+    body: TriggerNowBody,
+    *,
+    key: str | None,
+    request: Request | None,
+) -> Submission:
+    """The job that was made, or was under that key before; of several, the last. `Conflict` where the key was used for
+    something else, or the overlap policy forbids a job now."""
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     overlap = schedule.policy.overlap if body.overlap is None else Overlap(body.overlap)
@@ -98,15 +117,10 @@ async def trigger_schedule(
         replaced = await _left_over(submission, schedule.identity, overlap, services)
     if submission.answer is SubmitAnswer.OTHER:
         raise Conflict(idempotency.other_body(key or ""))
-    document = submission.document
-    if submission.answer is SubmitAnswer.KNOWN:
-        response.status_code = HTTPStatus.OK
-        response.headers.update(idempotency.REPLAYED)
     # Only now: the replaced jobs must not be cancelled before the new one is certain to run.
     for job_id in replaced:
         await services.jobs.cancel(job_id, services.clock.wall_ms())
-    response.headers["Location"] = f"/v1/jobs/{document['_id']}"
-    return show_job(document, services.view.unschedulable())
+    return submission
 
 
 async def _known(job: NewJob, services: ApiServices) -> Submission | None:
@@ -129,7 +143,7 @@ async def _left_over(known: Submission, schedule: ScheduleId, overlap: Overlap, 
 
 
 async def _made(
-    jobs: Sequence[NewJob], schedule: ScheduleRef, overlap: Overlap, request: Request, services: ApiServices
+    jobs: Sequence[NewJob], schedule: ScheduleRef, overlap: Overlap, request: Request | None, services: ApiServices
 ) -> tuple[Submission, list[str]]:
     """Of several, the last; with the jobs that it replaces."""
     job = jobs[-1]

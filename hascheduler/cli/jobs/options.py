@@ -52,7 +52,14 @@ WITHIN: Options = {
         str | None, typer.Option("--until", metavar="INSTANT|SPAN", help="Only those submitted before that.")
     ],
 }
+BEGINS: Options = {
+    "id": Annotated[
+        str | None,
+        typer.Option("--id", metavar="TEXT", help="Only those whose id begins so, such as fire:nightly: or job:0194."),
+    ],
+}
 LISTED: Options = {
+    **BEGINS,
     "state": Annotated[
         list[JobState] | None, typer.Option("--state", help="Only those in this state; again for more.")
     ],

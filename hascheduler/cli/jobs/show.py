@@ -29,6 +29,7 @@ _Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How man
 @example(
     "hascheduler job list --state pending --state running --watch",
     "hascheduler job list --definition resize --label team=a --since 1h",
+    "hascheduler job list --id fire:nightly:",
 )
 @with_options("given", LISTED)
 @with_columns

@@ -28,7 +28,7 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 @with_utc
 @with_columns
 def list_tokens(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """List the tokens, without their secrets."""
+    """List tokens and sessions, without their secrets. A session is a login to the dashboard."""
     with replica(url) as scheduler:
         found = list(scheduler.tokens.list())
     if as_json:
@@ -37,12 +37,13 @@ def list_tokens(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     if not found:
         console().print(Text("There are no tokens.", style="dim"))
         return
-    columns = ("id", "name", "role", "tenant", "made by", "expires")
-    table = FittedTable("", *columns, spare=("made by", "expires", "tenant", "role"))
+    columns = ("id", "kind", "name", "role", "tenant", "made by", "expires")
+    table = FittedTable("", *columns, spare=("made by", "expires", "tenant", "role", "kind"))
     for one in found:
         expires = Text("expired", style="red") if one["expired"] else Text(instant_text(one["expires_at"]))
-        texts = (Text(one[field]) for field in ("id", "name", "role", "tenant", "created_by"))
-        table.add_row(*texts, expires)
+        kind = Text("session" if one.get("session") else "token")  # replicas of 0.2.0 do not say
+        texts = (Text(one[field]) for field in ("name", "role", "tenant", "created_by"))
+        table.add_row(Text(one["id"]), kind, *texts, expires)
     console().print(table)
 
 

@@ -35,6 +35,10 @@ def verdicts(
     until: Annotated[
         str | None, typer.Option("--until", metavar="INSTANT|SPAN", help="Only what was decided before that.")
     ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="TEXT", help="Only of those whose name contains it, in any case."),
+    ] = None,
     labels: LabelFilter = None,
     tenant: Annotated[
         str | None,
@@ -56,7 +60,7 @@ def verdicts(
     filter: dict[str, Any] = {
         name: instant_or_ago(at, f"--{name}", now_ms) for name, at in given.items() if at is not None
     }
-    filter |= {name: value for name, value in (("tenant", tenant), ("labels", labels)) if value}
+    filter |= {name: value for name, value in (("text", text), ("tenant", tenant), ("labels", labels)) if value}
     with replica(url) as scheduler:
 
         def ask() -> list[Any]:

@@ -7,7 +7,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hascheduler.cli.completion import ScheduleName
+from hascheduler.cli.completion import ScheduleName, complete_tenant
 from hascheduler.cli.input.normal_forms import normal_schedule
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
@@ -19,21 +19,49 @@ from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.tables import VERDICT_STYLES, schedule_page, schedules_table
 from hascheduler.clock import SystemClock
+from hascheduler.model.schedule import ScheduleState
 from hascheduler.model.verdict import Verdict
 
 
-@example("hascheduler schedule list --label team=a --watch")
+@example(
+    "hascheduler schedule list --label team=a --watch",
+    "hascheduler schedule list --text nightly --state paused",
+)
 @with_utc
 @with_columns
 def list_schedules(
-    labels: LabelFilter = None, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False
+    *,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="Only those whose name contains it, in any case.")
+    ] = None,
+    states: Annotated[
+        list[ScheduleState] | None, typer.Option("--state", help="Only those in this state; again for more.")
+    ] = None,
+    last: Annotated[
+        list[Verdict] | None,
+        typer.Option("--verdict", help="Only those whose last decided time got this verdict; again for more."),
+    ] = None,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="NAME", help="Only its own.", autocompletion=complete_tenant)
+    ] = None,
+    labels: LabelFilter = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+    watch: Watch = False,
 ) -> None:
     """List schedules, and how they stand."""
     refuse_json_with_watch(as_json=as_json, watch=watch)
+    given: dict[str, Any] = {
+        "text": text,
+        "state": [state.value for state in states or ()],
+        "verdict": [verdict.value for verdict in last or ()],
+        "tenant": tenant,
+    }
+    filter = {name: value for name, value in given.items() if value}
     with replica(url) as scheduler:
 
         def ask() -> list[Any]:
-            return list(scheduler.schedules.list(labels))
+            return list(scheduler.schedules.list(labels, **filter))
 
         if as_json:
             print_json({"items": ask()})

@@ -1,7 +1,9 @@
 """``scheduler.cluster``: what the replicas see, and who changed what."""
 
-from collections.abc import AsyncIterator, Sequence
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from hascheduler.client.asynchronous.asking import Ask, Follow, each
 from hascheduler.client.bodies import encoded, plain, query_of
@@ -11,12 +13,16 @@ from hascheduler.client.wire import (
     ClusterResponse,
     DrainResponse,
     FailoverResponse,
+    ForecastResponse,
     PausedResponse,
     ProcessorResponse,
     ProcessorsResponse,
     WhoamiResponse,
 )
 from hascheduler.model.durations import parse_duration
+
+_SILENCE_MAX_S = 20.0
+"""A replica sends a picture every second."""
 
 
 class AsyncClusterApi:
@@ -27,6 +33,18 @@ class AsyncClusterApi:
     async def status(self) -> ClusterResponse:
         """The leader, the replicas and what is wrong, as the replica that answers sees it."""
         return await self._ask(Request("GET", "/v1/cluster", body_of))
+
+    async def live(self) -> AsyncIterator[Mapping[str, Any]]:
+        """The same once a second, with processors, alerts and numbers of jobs, over one connection and until that ends.
+        Each is whole, so a caller that comes back needs nothing of those before."""
+        request: Request[Any] = Request("GET", "/v1/cluster/live", body_of, more_s=_SILENCE_MAX_S)
+        event = ""
+        async for line in self._follow(request):
+            name, _, value = line.partition(": ")
+            if name == "event":
+                event = value
+            elif name == "data" and event == "picture":
+                yield json.loads(value)
 
     async def processors(self) -> Sequence[ProcessorResponse]:
         return await self._ask(Request("GET", "/v1/processors", items_of))
@@ -55,6 +73,19 @@ class AsyncClusterApi:
     async def failovers(self, limit: int | None = None) -> Sequence[FailoverResponse]:
         """The changes of leadership, the newest first."""
         return await self._ask(Request("GET", "/v1/cluster/failovers", items_of, query_of(limit=limit)))
+
+    async def forecast(
+        self,
+        *,
+        ahead: str | float | None = None,
+        bucket: str | float | None = None,
+        tenant: str | None = None,
+        lane: str | None = None,
+    ) -> ForecastResponse:
+        """How many jobs are going to start in each ``bucket`` of the time ``ahead``, and where they will have to wait;
+        with ``tenant`` or ``lane`` the other schedules are added up."""
+        query = query_of(ahead=ahead, bucket=bucket, tenant=tenant, lane=lane)
+        return await self._ask(Request("GET", "/v1/forecast", body_of, query))
 
     async def whoami(self) -> WhoamiResponse:
         """What the token of this scheduler may do."""

@@ -13,6 +13,7 @@ from hascheduler.client import flows, requests
 from hascheduler.client.asynchronous.asking import each
 from hascheduler.client.asynchronous.cluster import AsyncClusterApi
 from hascheduler.client.asynchronous.events import AsyncEventsApi
+from hascheduler.client.asynchronous.operations import AsyncOperationsApi
 from hascheduler.client.asynchronous.resources import (
     AsyncCalendarsApi,
     AsyncDefinitionsApi,
@@ -22,14 +23,29 @@ from hascheduler.client.asynchronous.resources import (
 )
 from hascheduler.client.asynchronous.schedules import AsyncSchedulesApi
 from hascheduler.client.asynchronous.work import AsyncWorkApi
-from hascheduler.client.bodies import BatchJob, JobFilter, JobListFilter, JobOptions, VerdictFilter, query_of
+from hascheduler.client.bodies import (
+    BatchJob,
+    JobErrorFilter,
+    JobFilter,
+    JobListFilter,
+    JobOptions,
+    VerdictFilter,
+    query_of,
+)
 from hascheduler.client.exchange import Exchange
 from hascheduler.client.failures import Retryable
 from hascheduler.client.flows import Flow, Pause
 from hascheduler.client.requests import Request
 from hascheduler.client.results import Changed, Job, ListPage, Revived, Submitted, read_job
 from hascheduler.client.retries import retry_policy
-from hascheduler.client.wire import BatchResponse, ScheduleVerdictResponse, Verdict, WhyResponse
+from hascheduler.client.wire import (
+    BatchResponse,
+    JobCountsResponse,
+    JobErrorsResponse,
+    ScheduleVerdictResponse,
+    Verdict,
+    WhyResponse,
+)
 
 T = TypeVar("T")
 Progressed = Callable[[Changed], None]
@@ -57,6 +73,7 @@ class AsyncScheduler:
         self._own = httpx.AsyncClient(verify=self._exchange.trust(ca_file, tls)) if http is None else None
         self._http = self._own or http
         self.schedules = AsyncSchedulesApi(self._ask)
+        self.operations = AsyncOperationsApi(self._ask)
         self.definitions = AsyncDefinitionsApi(self._ask)
         self.lanes = AsyncLanesApi(self._ask)
         self.calendars = AsyncCalendarsApi(self._ask)
@@ -139,6 +156,14 @@ class AsyncScheduler:
     ) -> ListPage[Job]:
         """So many of them at most, the newest by submission first, or those after the ``next`` of a page."""
         return await self._ask(requests.page("/v1/jobs", query_of(**filter), read_job, limit, after))
+
+    async def count(self, **filter: Unpack[JobListFilter]) -> JobCountsResponse:
+        """How many jobs match, by state."""
+        return await self._ask(Request("GET", "/v1/jobs:counts", requests.body_of, query_of(**filter)))
+
+    async def errors(self, **filter: Unpack[JobErrorFilter]) -> JobErrorsResponse:
+        """The newest failed jobs, grouped by definition and by what went wrong; the largest group first."""
+        return await self._ask(Request("GET", "/v1/jobs:errors", requests.body_of, query_of(**filter)))
 
     async def verdicts(
         self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictFilter]

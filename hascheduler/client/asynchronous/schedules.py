@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from hascheduler.client.asynchronous.asking import each
 from hascheduler.client.asynchronous.named import AsyncNamedApi
-from hascheduler.client.bodies import encoded, plain, query_of
+from hascheduler.client.bodies import ScheduleFilter, encoded, plain, query_of
 from hascheduler.client.flows import key_of
 from hascheduler.client.requests import Request, as_it_is, body_of, demand_key, matching, named, page, submitted
 from hascheduler.client.results import Job, ListPage
@@ -19,8 +19,10 @@ from hascheduler.client.wire import (
     MisfireBody,
     OnceBody,
     PreviewResponse,
+    ScheduleCountsResponse,
     ScheduleResponse,
     TemplateBody,
+    TimelineResponse,
     TimesBody,
     TriggerNowBody,
     Verdict,
@@ -71,15 +73,26 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         content = encoded(dict(document))
         return await self._ask(Request("POST", "/v1/schedules", body_of, content=content, is_repeatable=False))
 
-    async def list(self, labels: Labels | None = None) -> AsyncIterator[ScheduleResponse]:
-        """All, by name; with ``labels`` those that have all of these."""
-        async for schedule in each(self._ask, "/v1/schedules", query_of(labels=labels)):
+    async def list(
+        self, labels: Labels | None = None, **filter: Unpack[ScheduleFilter]
+    ) -> AsyncIterator[ScheduleResponse]:
+        """All, by name; with ``labels`` those that have all of these, and with a filter those that match."""
+        async for schedule in each(self._ask, "/v1/schedules", query_of(labels=labels, **filter)):
             yield schedule
 
     async def page(
-        self, labels: Labels | None = None, *, limit: int | None = None, after: str | None = None
+        self,
+        labels: Labels | None = None,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        **filter: Unpack[ScheduleFilter],
     ) -> ListPage[ScheduleResponse]:
-        return await self._ask(page("/v1/schedules", query_of(labels=labels), as_it_is, limit, after))
+        return await self._ask(page("/v1/schedules", query_of(labels=labels, **filter), as_it_is, limit, after))
+
+    async def count(self, labels: Labels | None = None, **filter: Unpack[ScheduleFilter]) -> ScheduleCountsResponse:
+        """How many match, by state."""
+        return await self._ask(Request("GET", "/v1/schedules:counts", body_of, query_of(labels=labels, **filter)))
 
     async def replace(
         self,
@@ -180,3 +193,18 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         """How often each verdict was given, how many times are undecided and why, and the newest ``limit`` verdicts."""
         path = named("schedules", name, "verdicts")
         return await self._ask(Request("GET", path, body_of, query_of(verdict=verdicts, limit=limit, after=after)))
+
+    async def timeline(
+        self,
+        *,
+        behind: str | float | None = None,
+        ahead: str | float | None = None,
+        text: str | None = None,
+        labels: Labels | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> TimelineResponse:
+        """A page of what became of the times of all schedules in the time ``behind``, and which come in the time
+        ``ahead``; of those whose name contains ``text`` and that have all ``labels``."""
+        query = query_of(behind=behind, ahead=ahead, text=text, labels=labels, limit=limit, after=after)
+        return await self._ask(Request("GET", "/v1/timeline", body_of, query))

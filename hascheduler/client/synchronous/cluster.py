@@ -1,8 +1,10 @@
 # Written by scripts/generate-client from hascheduler/client/asynchronous/cluster.py: change that one.
 """``scheduler.cluster``: what the replicas see, and who changed what."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from hascheduler.client.bodies import encoded, plain, query_of
 from hascheduler.client.requests import Request, body_of, items_of, named
@@ -12,12 +14,16 @@ from hascheduler.client.wire import (
     ClusterResponse,
     DrainResponse,
     FailoverResponse,
+    ForecastResponse,
     PausedResponse,
     ProcessorResponse,
     ProcessorsResponse,
     WhoamiResponse,
 )
 from hascheduler.model.durations import parse_duration
+
+_SILENCE_MAX_S = 20.0
+"""A replica sends a picture every second."""
 
 
 class ClusterApi:
@@ -28,6 +34,18 @@ class ClusterApi:
     def status(self) -> ClusterResponse:
         """The leader, the replicas and what is wrong, as the replica that answers sees it."""
         return self._ask(Request("GET", "/v1/cluster", body_of))
+
+    def live(self) -> Iterator[Mapping[str, Any]]:
+        """The same once a second, with processors, alerts and numbers of jobs, over one connection and until that ends.
+        Each is whole, so a caller that comes back needs nothing of those before."""
+        request: Request[Any] = Request("GET", "/v1/cluster/live", body_of, more_s=_SILENCE_MAX_S)
+        event = ""
+        for line in self._follow(request):
+            name, _, value = line.partition(": ")
+            if name == "event":
+                event = value
+            elif name == "data" and event == "picture":
+                yield json.loads(value)
 
     def processors(self) -> Sequence[ProcessorResponse]:
         return self._ask(Request("GET", "/v1/processors", items_of))
@@ -56,6 +74,19 @@ class ClusterApi:
     def failovers(self, limit: int | None = None) -> Sequence[FailoverResponse]:
         """The changes of leadership, the newest first."""
         return self._ask(Request("GET", "/v1/cluster/failovers", items_of, query_of(limit=limit)))
+
+    def forecast(
+        self,
+        *,
+        ahead: str | float | None = None,
+        bucket: str | float | None = None,
+        tenant: str | None = None,
+        lane: str | None = None,
+    ) -> ForecastResponse:
+        """How many jobs are going to start in each ``bucket`` of the time ``ahead``, and where they will have to wait;
+        with ``tenant`` or ``lane`` the other schedules are added up."""
+        query = query_of(ahead=ahead, bucket=bucket, tenant=tenant, lane=lane)
+        return self._ask(Request("GET", "/v1/forecast", body_of, query))
 
     def whoami(self) -> WhoamiResponse:
         """What the token of this scheduler may do."""

@@ -11,7 +11,15 @@ import httpx
 from tenacity import Retrying
 
 from hascheduler.client import flows, requests
-from hascheduler.client.bodies import BatchJob, JobFilter, JobListFilter, JobOptions, VerdictFilter, query_of
+from hascheduler.client.bodies import (
+    BatchJob,
+    JobErrorFilter,
+    JobFilter,
+    JobListFilter,
+    JobOptions,
+    VerdictFilter,
+    query_of,
+)
 from hascheduler.client.exchange import Exchange
 from hascheduler.client.failures import Retryable
 from hascheduler.client.flows import Flow, Pause
@@ -21,6 +29,7 @@ from hascheduler.client.retries import retry_policy
 from hascheduler.client.synchronous.asking import each
 from hascheduler.client.synchronous.cluster import ClusterApi
 from hascheduler.client.synchronous.events import EventsApi
+from hascheduler.client.synchronous.operations import OperationsApi
 from hascheduler.client.synchronous.resources import (
     CalendarsApi,
     DefinitionsApi,
@@ -30,7 +39,14 @@ from hascheduler.client.synchronous.resources import (
 )
 from hascheduler.client.synchronous.schedules import SchedulesApi
 from hascheduler.client.synchronous.work import WorkApi
-from hascheduler.client.wire import BatchResponse, ScheduleVerdictResponse, Verdict, WhyResponse
+from hascheduler.client.wire import (
+    BatchResponse,
+    JobCountsResponse,
+    JobErrorsResponse,
+    ScheduleVerdictResponse,
+    Verdict,
+    WhyResponse,
+)
 
 T = TypeVar("T")
 Progressed = Callable[[Changed], None]
@@ -58,6 +74,7 @@ class Scheduler:
         self._own = httpx.Client(verify=self._exchange.trust(ca_file, tls)) if http is None else None
         self._http = self._own or http
         self.schedules = SchedulesApi(self._ask)
+        self.operations = OperationsApi(self._ask)
         self.definitions = DefinitionsApi(self._ask)
         self.lanes = LanesApi(self._ask)
         self.calendars = CalendarsApi(self._ask)
@@ -140,6 +157,14 @@ class Scheduler:
     ) -> ListPage[Job]:
         """So many of them at most, the newest by submission first, or those after the ``next`` of a page."""
         return self._ask(requests.page("/v1/jobs", query_of(**filter), read_job, limit, after))
+
+    def count(self, **filter: Unpack[JobListFilter]) -> JobCountsResponse:
+        """How many jobs match, by state."""
+        return self._ask(Request("GET", "/v1/jobs:counts", requests.body_of, query_of(**filter)))
+
+    def errors(self, **filter: Unpack[JobErrorFilter]) -> JobErrorsResponse:
+        """The newest failed jobs, grouped by definition and by what went wrong; the largest group first."""
+        return self._ask(Request("GET", "/v1/jobs:errors", requests.body_of, query_of(**filter)))
 
     def verdicts(
         self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictFilter]

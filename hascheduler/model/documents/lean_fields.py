@@ -16,7 +16,8 @@ from hascheduler.model.documents.token import TOKEN_FIELDS
 from hascheduler.model.schema_version import SCHEMA_FIELDS
 
 _UNMIRRORED = (
-    Collection.VERDICTS, Collection.ACCOUNTS, Collection.AUDIT, Collection.BUCKETS, Collection.FAILOVERS
+    Collection.VERDICTS, Collection.ACCOUNTS, Collection.AUDIT, Collection.BUCKETS, Collection.FAILOVERS,
+    Collection.OPERATIONS,
 )  # fmt: skip
 MIRRORED = tuple(collection for collection in Collection if collection not in _UNMIRRORED)
 LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {

@@ -4,12 +4,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import identifier, instant_or_none, integer, text, wrong
+from hascheduler.model.fields import identifier, instant_or_none, integer, text, text_or_none, wrong
 from hascheduler.model.instants import WallMs
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 from hascheduler.model.token import Role, Token
 
-TOKEN_FIELDS = ("v", "rev", "id", "name", "role", "tenant", "created_at_ms", "created_by", "expires_at_ms")
+TOKEN_FIELDS = (
+    "v",
+    "rev",
+    "id",
+    "name",
+    "role",
+    "tenant",
+    "created_at_ms",
+    "created_by",
+    "expires_at_ms",
+    "session_of",
+)
 
 
 def encode_token(token: Token) -> dict[str, Any]:
@@ -24,6 +35,8 @@ def encode_token(token: Token) -> dict[str, Any]:
         "created_at_ms": token.created_at_ms,
         "created_by": token.created_by,
         "expires_at_ms": token.expires_at_ms,
+        # 0.2.0 does not know this field, and takes a session for a token of the same powers, which ends as soon.
+        "session_of": token.session_of,
     }
 
 
@@ -39,6 +52,7 @@ def decode_token(id: object, fields: Mapping[str, Any]) -> Token:
         created_at_ms=WallMs(integer(fields, "created_at_ms")),
         created_by=text(fields, "created_by"),
         expires_at_ms=instant_or_none(fields, "expires_at_ms"),
+        session_of=text_or_none(fields, "session_of"),
     )
 
 

@@ -1,7 +1,9 @@
 """Jobs as the API reads and changes them."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from hascheduler.model.collection import Collection
@@ -11,9 +13,12 @@ from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, replaced_error
 from hascheduler.ports import (
+    ERROR_BEGINNING_MAX,
     CancelAnswer,
     CancelledSome,
     Dependent,
+    FailedJobs,
+    JobCounts,
     JobPage,
     JobSelection,
     KeyedRetry,
@@ -26,6 +31,7 @@ from hascheduler.ports import (
     Submission,
     SubmitAnswer,
     dependent_of,
+    failed_job_of,
     revived_states,
 )
 from hascheduler.ports.jobs import keyed_retry, stored_retry_key
@@ -89,6 +95,21 @@ class MemoryJobStore:
     async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int:
         async with self._connection.exchange("jobs.count") as database:
             return len(_some(database, which, lambda job: job.get("state") in states, limit))
+
+    async def counts(self, which: JobSelection, limit: int) -> JobCounts:
+        async with self._connection.exchange("jobs.counts") as database:
+            found = Counter(job.get("state") for job in database.documents(Collection.JOBS) if _matches(which, job))
+            counted = {state: found[state.value] for state in which.states or JobState}
+            at_least = frozenset(state for state, count in counted.items() if count > limit)
+            return JobCounts({state: min(count, limit) for state, count in counted.items()}, at_least)
+
+    async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
+        which = replace(which, states=(JobState.FAILED,))
+        async with self._connection.exchange("jobs.failed") as database:
+            jobs = [job for job in database.documents(Collection.JOBS) if _matches(which, job)]
+            jobs.sort(key=_place, reverse=True)
+            shown = [failed_job_of(job, _error_beginning(job)) for job in jobs[:limit]]
+            return FailedJobs(shown, complete=len(jobs) <= limit)
 
     async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
         async with self._connection.exchange("jobs.cancel") as database:
@@ -247,6 +268,11 @@ def _place(job: Document) -> tuple[int, str]:
     return submitted_at_ms if is_integer(submitted_at_ms) else -1, str(job["_id"])
 
 
+def _error_beginning(job: Document) -> str:
+    error = job.get("error")
+    return error[:ERROR_BEGINNING_MAX] if isinstance(error, str) else ""
+
+
 def _is_after(position: ListPosition, job: Document) -> bool:
     if position.id is None:
         return _place(job)[0] <= position.at_ms
@@ -257,6 +283,8 @@ def _matches(which: JobSelection, job: Document) -> bool:
     if which.states and job.get("state") not in which.states:
         return False
     if which.ids is not None and job["_id"] not in which.ids:
+        return False
+    if which.id_prefix is not None and not str(job["_id"]).startswith(which.id_prefix):
         return False
     submitted_at_ms, _ = _place(job)
     if which.since_ms is not None and submitted_at_ms < which.since_ms:

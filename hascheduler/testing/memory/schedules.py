@@ -35,15 +35,26 @@ class MemoryScheduleStore:
     async def list(
         self, after: str | None, limit: int, labels: Mapping[str, str] | None = None, *, tenant: str | None = None
     ) -> Sequence[StoredDocument]:
-        wanted = (labels or {}).items()
-
         def matches(schedule: StoredDocument) -> bool:
-            if tenant is not None and schedule["job"]["tenant"] != tenant:
-                return False
-            return bool(wanted <= schedule["labels"].items())
+            return _matches(schedule, labels or {}, tenant)
 
         async with self._connection.exchange("schedules.list") as database:
             return deepcopy(database.page(Collection.SCHEDULES, after, limit, which=matches))
+
+    async def among(
+        self, names: Sequence[str], labels: Mapping[str, str], limit: int, *, tenant: str | None = None
+    ) -> Sequence[StoredDocument]:
+        async with self._connection.exchange("schedules.among") as database:
+            found = (database.find(Collection.SCHEDULES, name) for name in sorted(set(names)))
+            matching = [one for one in found if one is not None and _matches(one, labels, tenant)]
+            return deepcopy(matching[:limit])
+
+    async def names_among(
+        self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None
+    ) -> Sequence[str]:
+        async with self._connection.exchange("schedules.names_among") as database:
+            found = (database.find(Collection.SCHEDULES, name) for name in set(names))
+            return [str(one["_id"]) for one in found if one is not None and _matches(one, labels, tenant)]
 
     async def count(self, tenant: str, limit: int) -> int:
         async with self._connection.exchange("schedules.count") as database:
@@ -56,3 +67,9 @@ class MemoryScheduleStore:
             if stored is None or rev not in (None, stored.get("rev")):
                 return False
             return database.delete(Collection.SCHEDULES, name)
+
+
+def _matches(schedule: StoredDocument, labels: Mapping[str, str], tenant: str | None) -> bool:
+    if tenant is not None and schedule["job"]["tenant"] != tenant:
+        return False
+    return bool(labels.items() <= schedule["labels"].items())

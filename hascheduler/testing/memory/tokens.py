@@ -6,8 +6,9 @@ from copy import deepcopy
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.token import encode_token
-from hascheduler.model.token import Token
-from hascheduler.ports import StoredDocument
+from hascheduler.model.instants import WallMs
+from hascheduler.model.token import Token, sessions_of
+from hascheduler.ports import StoredDocument, ended_sessions
 from hascheduler.testing.memory.connection import MemoryConnection
 
 
@@ -25,6 +26,18 @@ class MemoryTokenStore:
             if database.find(Collection.TOKENS, token.digest) != document:
                 raise InvariantBroken("two tokens have one digest")
 
+    async def begin_session(self, session: Token, living_max: int, now: WallMs) -> None:
+        await self.create(session)
+        async with self._connection.exchange("tokens.end_sessions") as database:
+            alike = sessions_of(session.id)
+            found = [
+                each
+                for each in database.documents(Collection.TOKENS)
+                if each["id"].startswith(alike) and each.get("session_of") is not None
+            ]
+            for digest in ended_sessions(found, session.session_of, living_max, now):
+                database.delete(Collection.TOKENS, digest)
+
     async def list(self, tenant: str | None, after: str | None, limit: int) -> Sequence[StoredDocument]:
         async with self._connection.exchange("tokens.list") as database:
             found = [
@@ -36,7 +49,11 @@ class MemoryTokenStore:
 
     async def revoke(self, id: str, tenant: str | None) -> bool:
         async with self._connection.exchange("tokens.revoke") as database:
-            for document in database.documents(Collection.TOKENS):
+            documents = list(database.documents(Collection.TOKENS))
+            for document in documents:
                 if document["id"] == id and tenant in (None, document["tenant"]):
+                    for session in documents:
+                        if session.get("session_of") == document["_id"]:
+                            database.delete(Collection.TOKENS, session["_id"])
                     return database.delete(Collection.TOKENS, document["_id"])
             return False

@@ -51,6 +51,7 @@ def _decided(database: MemoryDatabase, which: VerdictSelection) -> Iterator[tupl
                 verdict.run.verdict in which.verdicts
                 and (since_ms is None or verdict.decided_at_ms >= since_ms)
                 and (before_ms is None or verdict.decided_at_ms < before_ms)
+                and (which.text or "").lower() in verdict.run.schedule.lower()
                 and which.takes(document, database.find(Collection.SCHEDULES, verdict.run.schedule))
                 and not _has_fired(database, document, verdict)
             ):
@@ -90,5 +91,7 @@ def _fired(database: MemoryDatabase, schedule: ScheduleId) -> Iterator[VerdictRe
         if maker is not None and maker.is_same(schedule):
             nominal_ms = job["nominal_ms"]
             yield VerdictRecord(
-                VerdictRun(schedule.name, Verdict.FIRED, nominal_ms, nominal_ms, 1), JobState(job["state"])
+                VerdictRun(schedule.name, Verdict.FIRED, nominal_ms, nominal_ms, 1),
+                JobState(job["state"]),
+                job.get("first_started_at_ms"),
             )

@@ -45,6 +45,7 @@ VERDICTS_ASKED: Mapping[str, Mapping[str, Any]] = {
     "until": {"before_ms": WallMs(1_900)},
     "tenant": {"tenant": "t1"},
     "label": {"labels": {"team": "a"}},
+    "text": {"text": "x"},
 }
 COMBINATIONS = [
     names
@@ -163,6 +164,43 @@ async def test_verdicts_of_all_schedules_are_read_along_an_index_with_bounded_wo
                     stages = set(_stages(plan["queryPlanner"]["winningPlan"]))
                     assert not stages & {"COLLSCAN", "SORT"}, (names, command)
                     assert plan["executionStats"]["totalDocsExamined"] <= SCANNED_MAX + 2 * len(NOT_FIRED), names
+
+
+@pytest.mark.parametrize("few", [True, False])
+async def test_ids_that_begin_so_are_read_with_bounded_work(
+    database: Database, lists: JobLists, finds: Finds, few: bool
+) -> None:
+    """Where many begin so, a page is read as if nothing was said of ids."""
+    await database.jobs.insert_many(_jobs(random.Random(1), 1_000))
+    which = JobSelection(id_prefix="j001" if few else "j00")
+    for after in PLACES:
+        finds.sent.clear()
+        await lists.page(which, after, 10)
+        assert finds.sent[-1]["hint"] == ("_id_" if few else "submitted")
+        for command in finds.sent:
+            plan = await database.command({"explain": command, "verbosity": "executionStats"})
+            did = plan["executionStats"]
+            assert "COLLSCAN" not in _stages(plan["queryPlanner"]["winningPlan"])
+            assert did["totalKeysExamined"] <= SCANNED_MAX + 4
+            assert did["totalDocsExamined"] <= SCANNED_MAX + 2
+
+
+@pytest.mark.parametrize("id_prefix", ["j0", "j00", "j001", "fire:s1:", "fire:s1:1", "fire:s1:100", "none"])
+@pytest.mark.parametrize("limit", [1, 3, 20])
+async def test_pages_of_ids_that_begin_so_hold_each_once_in_order(
+    database: Database, lists: JobLists, id_prefix: str, limit: int
+) -> None:
+    documents = _jobs(random.Random(2), 150)
+    documents += [
+        {**document, "_id": f"fire:s{1 + number % 2}:{1_000 + number}", "schedule": f"s{1 + number % 2}"}
+        for number, document in enumerate(_jobs(random.Random(3), 150))
+    ]
+    await database.jobs.insert_many(documents)
+    for others in ({}, {"definition": "d1"}, {"states": (JobState.FAILED,)}, {"labels": {"team": "a"}}):
+        which = replace(JobSelection(id_prefix=id_prefix), **others)
+        among = [document for document in _in_order(documents) if str(document["_id"]).startswith(id_prefix)]
+        expected = [document["_id"] for document in among if _matches(which, document)]
+        assert await _all(lists, which, limit) == expected
 
 
 async def test_where_few_match_a_page_ends_early_and_names_no_job(database: Database, lists: JobLists) -> None:

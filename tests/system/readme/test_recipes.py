@@ -13,7 +13,7 @@ from tests.unit.api.doubles import NOW, World
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 240
-IN_ORDER = ("schedules.md", "limits.md", "jobs.md", "ready-made.md")
+IN_ORDER = ("schedules.md", "limits.md", "jobs.md", "ready-made.md", "dashboard.md")
 """The how-to guides whose `sh` blocks are recipes; later ones use definitions of earlier ones."""
 
 HAS_HANDLERS = """
@@ -30,6 +30,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 @pytest.mark.timeout(900)  # dozens of commands
+@pytest.mark.usefixtures("runner")
 async def test_each_recipe_works_as_it_stands(url: str, tmp_path: Path) -> None:
     found = [recipe for page in IN_ORDER for recipe in blocks(f"docs/how-to/{page}", "sh")]
     assert len(found) > 30

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from hascheduler.model.documents.token import encode_token
+from hascheduler.model.token import digest_of, session_id
+from tests.factories import NOW, make_token
 from tests.system.processes import eventually
 from tests.system.upgrade.fleet import SCHEDULES, Fleet
 from tests.system.upgrade.releases import Release
@@ -68,6 +71,9 @@ async def test_both_releases_have_equal_mirrors_and_show_each_others_writes(
     assert (await fleet.migrated())["schema_version"]["after"] == 1
     # As a replica of this release leaves a job that was submitted with a trace.
     await fleet.database.jobs.update_many({}, {"$set": {"trace": f"00-{'a' * 32}-{'b' * 16}-01"}})
+    # As a login at a replica of this release leaves it.
+    session = make_token(session_id("token-1", "5b1e"), session_of=digest_of("token-1"), expires_at_ms=NOW)
+    await fleet.database.tokens.insert_one(encode_token(session))
 
     async def equal() -> bool:
         old, new = await fleet.cluster("old"), await fleet.cluster("new")

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from fastapi import FastAPI
 
 from hascheduler.api.admission.control import AdmissionControl
+from hascheduler.api.admission.operation_queue import OperationQueue
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import create_app
 from hascheduler.api.middleware.audit_writer import AuditWriter
@@ -21,6 +22,7 @@ from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
 from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, RecordVerdict, Settlement
 from hascheduler.dispatch.explanation import Explanation
+from hascheduler.dispatch.forecast.inputs import ForecastInputs, OpenSlots, RunningJob
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
@@ -43,6 +45,7 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import EVERYTHING, StandingPause, drains
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import LastCheck, ReplicaStatus
+from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.model.verdict import Verdict, VerdictRun
@@ -56,6 +59,8 @@ from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.failovers import MemoryFailoverStore
 from hascheduler.testing.memory.jobs import MemoryJobStore
+from hascheduler.testing.memory.matches import MemoryMatchStore
+from hascheduler.testing.memory.operations import MemoryOperationStore
 from hascheduler.testing.memory.resources import MemoryResourceStore
 from hascheduler.testing.memory.schedules import MemoryScheduleStore
 from hascheduler.testing.memory.tokens import MemoryTokenStore
@@ -145,12 +150,22 @@ class StandingView:
     pauses: Callable[[], Mapping[str, StandingPause]] = dict
     definitions: Callable[[], Mapping[str, Definition]] = dict
     calendars: Callable[[], Mapping[str, Calendar]] = dict
+    schedules: Callable[[], Mapping[str, ScheduleRef]] = dict
     schedules_on: Callable[[str], list[str]] = lambda _: []
+    live: dict[tuple[str | None, str | None], Mapping[str, int]] = field(default_factory=dict)
+    """By definition and tenant, live jobs by state: what a test has put there."""
     waiting: Counter[str] = field(default_factory=Counter)
     dispatched_attempts: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
     failover: Failover | None = None
     silent: Sequence[str] = ()
+    slots: Sequence[OpenSlots] = (OpenSlots(frozenset({"*"}), 4),)
+    running: Sequence[RunningJob] = ()
+    queued: Mapping[str, int] = field(default_factory=dict)
+    learned: dict[tuple[str, str], int] = field(default_factory=dict)
+    """What jobs of a definition took on a target."""
+    forecasts: int = 0
+    """How often somebody asked for the inputs of one."""
     waiters: Waiters = field(default_factory=Waiters)
     """For ends and dispatches, by the id of the job or the processor; a test notifies them."""
 
@@ -171,11 +186,33 @@ class StandingView:
         """What a test has put there."""
         return self.waiting.total() if tenant is None else self.waiting[tenant]
 
+    def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
+        return self.live.get((definition, tenant), {})
+
     def explain(self, job_id: str, only: str | None = None) -> Explanation | None:
         return self.explanations.get(job_id)
 
     def unschedulable(self) -> set[str]:
         return self.never_to_run
+
+    def learned_cost_ms(self, definition: str, target: str) -> int | None:
+        return self.learned.get((definition, target))
+
+    def forecast_inputs(self) -> ForecastInputs:
+        self.forecasts += 1
+        pause = self.pauses().get(EVERYTHING)
+        return ForecastInputs(
+            now=NOW,
+            schedules=list(self.schedules().values()),
+            definitions=self.definitions(),
+            calendars=self.calendars(),
+            slots=self.slots,
+            running=self.running,
+            waiting=self.queued,
+            learned=self.learned_cost_ms,
+            schedules_paused=pause is not None,
+            dispatch_paused=pause is not None and not pause.schedules_only,
+        )
 
     def record(self, for_ms: int) -> Recording | None:
         """What a test has put there; nothing happens here by itself."""
@@ -273,6 +310,7 @@ class World:
             pauses=self._pauses,
             definitions=self._definitions,
             calendars=self._calendars,
+            schedules=self._schedules,
             schedules_on=self._schedules_on,
             processors=self._processors,
         )
@@ -286,6 +324,8 @@ class World:
         self.work = MemoryWorkStore(self.connection, RETENTION_MS)
         self.audit_writer = AuditWriter(self.audit, self.clock)
         self.failovers = MemoryFailoverStore(self.connection)
+        self.operations = MemoryOperationStore(self.connection)
+        self.operation_queue = OperationQueue()
         self.pools = Pools()
         self._job_count = 0
 
@@ -312,6 +352,9 @@ class World:
             work_terms=WorkTerms("default", 1_000, 4_000),
             registrations=WorkerRegistrations(self.view, self.clock),
             failovers=self.failovers,
+            operations=self.operations,
+            matches=MemoryMatchStore(self.connection),
+            operation_queue=self.operation_queue,
             metrics=self.metrics,
             pools=self.pools,
         )
@@ -416,6 +459,13 @@ class World:
             str(document["_id"]): decode_calendar(document["_id"], document)
             for document in self.database.documents(Collection.CALENDARS)
         }
+
+    def _schedules(self) -> Mapping[str, ScheduleRef]:
+        found: dict[str, ScheduleRef] = {}
+        for document in self.database.documents(Collection.SCHEDULES):
+            with suppress(InvalidInput):  # what can't be read is set aside
+                found[document["_id"]] = decode_schedule(document["_id"], document)
+        return found
 
     def _schedules_on(self, calendar: str) -> list[str]:
         schedules = [decode_schedule(each["_id"], each) for each in self.database.documents(Collection.SCHEDULES)]

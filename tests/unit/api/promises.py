@@ -16,7 +16,7 @@ from hascheduler.wire.fields import NAME
 
 SECRET = "the-token-that-the-settings-hold"
 HEADERS = {"Authorization": f"Bearer {SECRET}"}
-STREAMS = ["follow_events", "record"]
+STREAMS = ["follow_events", "follow_cluster", "record"]
 """Operations whose answers last for up to an hour."""
 _THERE = {"definitions": "log", "lanes": "default", "calendars": "business-days", "tenants": "acme", "jobs": "job:1"}
 

@@ -69,6 +69,8 @@ async def test_each_says_of_which_schedule_it_is_what_it_was_and_when_it_was_dec
         ("label=team=x", ["a missed"]),
         ("label=team=z", []),
         ("tenant=beta", ["b missed", "b skipped"]),
+        ("text=B", ["b missed", "b skipped"]),
+        ("text=(", []),
         ("since=2030-01-01T00:00:20Z", ["b missed", "b skipped"]),
         ("until=2030-01-01T00:00:20Z", ["a missed"]),
         ("verdict=missed&since=2030-01-01T00:00:15Z&label=team=y", ["b missed"]),

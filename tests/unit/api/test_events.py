@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -12,9 +13,10 @@ import pytest
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops import events
 from hascheduler.daemon.outbound.event_log import FOLLOWERS_MAX, EventLog
+from hascheduler.model.collection import Collection
 from hascheduler.model.event import EventType, position
-from hascheduler.model.token import Role
-from tests.unit.api.doubles import World
+from hascheduler.model.token import Role, digest_of
+from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem
 from tests.unit.api.test_server import plain_client, serving
 from tests.unit.daemon.happenings import ALL, happened, log_of
@@ -301,6 +303,42 @@ async def test_a_token_that_is_revoked_ends_its_streams(
         async with following(server, headers=header) as sent:
             await sent.next()
             assert (await client.delete(f"/v1/tokens/{id}")).status_code == 204
+            assert all(set(said) == {"", "id"} for said in await sent.to_the_end())
+
+
+@pytest.mark.parametrize("how", ["logged out", "session ended", "token revoked", "token expired", "settings changed"])
+async def test_a_session_that_ends_ends_its_streams(
+    world: World, log: EventLog, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(events, "_SILENCE_MS", 20)
+    world.auth = replace(world.auth, required=True, admin_digest=digest_of("the settings' own"))
+    boss = {"Authorization": "Bearer the settings' own"}
+    async with serving(world) as server, plain_client(server.port) as client:
+        client.headers.update(boss)
+        id, header = await token(client, "*")
+        secret = "the settings' own" if how == "settings changed" else header["Authorization"].partition(" ")[2]
+        answer = await client.post("/ui/session", json={"token": secret})
+        client.cookies.clear()
+        cookie = {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+        async with following(server, headers=cookie) as sent:
+            await sent.next()
+            log.append([happened(13, "job:1")], position(13, 1))
+            assert (await sent.data())["job"] == "job:1"
+            match how:
+                case "logged out":
+                    del client.headers["Authorization"]
+                    page = {**cookie, "Sec-Fetch-Site": "same-origin"}
+                    assert (await client.delete("/ui/session", headers=page)).status_code == 204
+                case "session ended":
+                    assert (await client.delete(f"/v1/tokens/{answer.json()['token']}")).status_code == 204
+                case "token revoked":
+                    assert (await client.delete(f"/v1/tokens/{id}")).status_code == 204
+                case "token expired":
+                    world.rewrite(Collection.TOKENS, digest_of(secret), expires_at_ms=NOW)
+                case _:
+                    world.rewrite(
+                        Collection.TOKENS, digest_of(cookie["Cookie"].partition("=")[2]), session_of=digest_of("before")
+                    )
             assert all(set(said) == {"", "id"} for said in await sent.to_the_end())
 
 

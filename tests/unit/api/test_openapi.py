@@ -31,7 +31,8 @@ DOCUMENT: dict[str, Any] = orjson.loads(orjson.dumps(the_app().openapi()))  # as
 JSON, MERGE_PATCH, PROBLEM = "application/json", "application/merge-patch+json", "application/problem+json"
 
 OPERATIONS = {
-    "list_schedules": ("GET", "/v1/schedules", {"200", "422"}),
+    "list_schedules": ("GET", "/v1/schedules", {"200", "403", "422"}),
+    "count_schedules": ("GET", "/v1/schedules:counts", {"200", "403", "422"}),
     "create_schedule": ("POST", "/v1/schedules", {"201", "409", "413", "422"}),
     "get_schedule": ("GET", "/v1/schedules/{name}", {"200", "304", "404", "422"}),
     "replace_schedule": ("PUT", "/v1/schedules/{name}", {"200", "404", "409", "412", "413", "422"}),
@@ -46,6 +47,7 @@ OPERATIONS = {
     "preview_trigger": ("POST", "/v1/schedules/preview", {"200", "413", "422"}),
     "list_verdicts": ("GET", "/v1/schedules/{name}/verdicts", {"200", "404", "422"}),
     "list_all_verdicts": ("GET", "/v1/verdicts", {"200", "403", "422"}),
+    "get_timeline": ("GET", "/v1/timeline", {"200", "422"}),
     "list_definitions": ("GET", "/v1/definitions", {"200", "422"}),
     "get_definition": ("GET", "/v1/definitions/{name}", {"200", "304", "404", "422"}),
     "put_definition": ("PUT", "/v1/definitions/{name}", {"200", "201", "409", "412", "413", "422"}),
@@ -72,11 +74,17 @@ OPERATIONS = {
     "reprioritize_jobs": ("POST", "/v1/jobs:reprioritize", {"200", "413", "422"}),
     "retry_jobs": ("POST", "/v1/jobs:retry", {"200", "413", "422"}),
     "list_jobs": ("GET", "/v1/jobs", {"200", "422"}),
+    "count_jobs": ("GET", "/v1/jobs:counts", {"200", "403", "422"}),
+    "list_job_errors": ("GET", "/v1/jobs:errors", {"200", "403", "422"}),
     "get_job": ("GET", "/v1/jobs/{id}", {"200", "404", "422"}),
     "explain_job": ("GET", "/v1/jobs/{id}/why", {"200", "404"}),
     "cancel_job": ("POST", "/v1/jobs/{id}/cancel", {"200", "404"}),
     "reprioritize_job": ("POST", "/v1/jobs/{id}/reprioritize", {"200", "404", "413", "422"}),
     "retry_job": ("POST", "/v1/jobs/{id}/retry", {"200", "404", "409", "413", "422"}),
+    "start_operation": ("POST", "/v1/operations", {"200", "202", "403", "409", "413", "422", "429"}),
+    "list_operations": ("GET", "/v1/operations", {"200", "422"}),
+    "get_operation": ("GET", "/v1/operations/{id}", {"200", "404"}),
+    "stop_operation": ("POST", "/v1/operations/{id}/stop", {"200", "403", "404"}),
 }
 SCHEMAS = """
 AnyBody AnyResponse AttemptName AttemptResponse AuditPage AuditResponse BackfillBody BackfillResponse BatchBody
@@ -84,20 +92,24 @@ BatchJob BatchResponse BatchResult BlockResponse CalendarBody CalendarPage Calen
 CalendarUseResponse CancelAnswer CancelResponse CatchUp Cause ChangeBody ChangedResponse ClockChangeResponse
 ClusterResponse ConflictScope CountsResponse CreateScheduleBody CreateTokenBody Criterion CriterionResponse CronBody
 CronPart CronPartResponse CronResponse DefinitionBody DefinitionPage DefinitionResponse DependentAnswer
-DependentResponse DrainBody DrainResponse DrainedNameResponse DrainedResponse EditPreviewResponse Ending EventType
-FailoverResponse FailoversResponse FetchBody FetchResponse FieldProblem FilterBody FindingsResponse FinishAnswer
-FinishBody FinishResponse FireResponse GraphJobBody GraphJobResponse HeartbeatBody HeldAttemptsResponse IntervalBody
-IntervalPart IntervalPartResponse IntervalResponse JobPage JobResponse JobRetryBody JobRetryResponse JobState
-JobSummary JsonValue KeyLimitBody KeyLimitResponse LaneBody LanePage LaneResponse LeaderResponse LeadingResponse
-LiveResponse MisfireBody MisfireResponse NewTokenResponse OnceBody OncePart OncePartResponse OnceResponse Overlap
-PauseAllBody PauseBody PauseResponse PausedResponse Power PreviewBody PreviewResponse Problem ProcessorResponse
-ProcessorsResponse ProgressResponse QuarantinedResponse QueuePositionResponse RateLimitBody RateLimitResponse
-ReadyResponse RegisterBody RegisteredResponse ReplaceScheduleBody ReplicaResponse Report ReprioritizeAnswer
-ReprioritizeBody ReprioritizeResponse ReprioritizeSomeBody ResumeBody RetryAnswer RetryBody RetryResponse Role Rule
-SchedulePage ScheduleResponse ScheduleVerdictPage ScheduleVerdictResponse SchemaResponse StartBody StartedResponse
-SubmitJobBody TemplateBody TemplateResponse TenantBody TenantPage TenantResponse TimesBody TimesPart TimesPartResponse
-TimesResponse TokenPage TokenResponse TriggerNowBody UndecidedResponse UniqueBody UniqueResponse Unlisted Verdict
-VerdictResponse VerdictsResponse WhoamiResponse WhyResponse WindowBody WindowResponse
+DependentResponse DrainBody DrainResponse DrainedNameResponse DrainedResponse EditPreviewResponse Ending
+ErrorGroupFilter ErrorGroupResponse EventType FailoverResponse FailoversResponse FetchBody FetchResponse FieldProblem
+FilterBody FindingsResponse FinishAnswer FinishBody FinishResponse FireResponse ForecastBucket ForecastPeak
+ForecastResponse ForecastSchedule GraphJobBody GraphJobResponse HeartbeatBody HeldAttemptsResponse IntervalBody
+IntervalPart IntervalPartResponse IntervalResponse JobCountsResponse JobErrorsResponse JobPage JobResponse
+JobRetryBody JobRetryResponse JobState JobSummary JsonValue KeyLimitBody KeyLimitResponse LaneBody LanePage
+LaneResponse LeaderResponse LeadingResponse LimitedBy LiveResponse MatchedResponse MisfireBody MisfireResponse
+NewTokenResponse OnceBody OncePart OncePartResponse OnceResponse OperationAction OperationFilterBody OperationPage
+OperationResponse OperationState OtherErrorsResponse Overlap PassedOver PauseAllBody PauseBody PauseResponse
+PausedResponse Power PreviewBody PreviewResponse Problem ProcessorResponse ProcessorsResponse ProgressResponse
+QuarantinedResponse QueuePositionResponse RateLimitBody RateLimitResponse ReadyResponse RegisterBody
+RegisteredResponse ReplaceScheduleBody ReplicaResponse Report ReprioritizeAnswer ReprioritizeBody ReprioritizeResponse
+ReprioritizeSomeBody ResumeBody RetryAnswer RetryBody RetryResponse Role Rule ScheduleCountsResponse SchedulePage
+ScheduleResponse ScheduleState ScheduleTimeline ScheduleVerdictPage ScheduleVerdictResponse SchemaResponse StartBody
+StartOperationBody StartedResponse SubmitJobBody TemplateBody TemplateResponse TenantBody TenantPage TenantResponse
+TimelineResponse TimesBody TimesPart TimesPartResponse TimesResponse TokenPage TokenResponse TriggerNowBody
+UndecidedResponse UniqueBody UniqueResponse Unlisted Verdict VerdictResponse VerdictsResponse WhoamiResponse
+WhyResponse WindowBody WindowResponse
 """
 """The names of the published models: generated clients have classes by them."""
 
@@ -112,7 +124,7 @@ def test_the_operations_are_these() -> None:
     found = {
         operation["operationId"]: (method, path, set(operation["responses"]) - {"4XX", "5XX"})
         for method, path, operation in operations()
-        if {"schedules", "definitions", "lanes", "calendars", "tenants", "jobs"} & set(operation["tags"])
+        if {"schedules", "definitions", "lanes", "calendars", "tenants", "jobs", "operations"} & set(operation["tags"])
     }
     assert found == OPERATIONS
 

@@ -18,7 +18,7 @@ from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.ports import LeaderLag
-from tests.factories import NOW, make_job, make_lease, make_processor, make_replica
+from tests.factories import NOW, make_job, make_lease, make_processor, make_replica, make_schedule
 from tests.unit.api.doubles import StandingClock
 
 LEASE = make_lease("other")
@@ -162,3 +162,21 @@ def test_the_least_lag_is_that_of_the_last_minutes() -> None:
     clock.mono += 60_000
     view.observe_leader()
     assert view.leader_lag == LeaderLag(900, 900)
+
+
+def test_live_jobs_and_schedules_are_those_of_the_mirror() -> None:
+    mirror = Mirror()
+    jobs = [
+        make_job("a", tenant="acme"),
+        make_job("b", tenant="acme", definition="sleep"),
+        make_job("c", tenant="other", definition="sleep"),
+    ]
+    changes = [Change(Collection.JOBS, Operation.PUT, job.id, new_job_document(job)) for job in jobs]
+    mirror.fold([*changes, Change(Collection.SCHEDULES, Operation.PUT, "tick", make_schedule())])
+    view = view_of(Dispatcher(), KnownLeader(LEASE))
+    view._feeder = cast(Any, SimpleNamespace(mirror=mirror))
+    assert view.live_jobs() == {"pending": 3}
+    assert view.live_jobs(tenant="acme") == {"pending": 2}
+    assert view.live_jobs(definition="sleep") == {"pending": 2}
+    assert view.live_jobs(tenant="nobody") == {}
+    assert list(view.schedules()) == ["tick"]

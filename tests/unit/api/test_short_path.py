@@ -18,8 +18,10 @@ from starlette.types import Message, Scope
 from hascheduler.api.app import create_app
 from hascheduler.api.jobs import batch
 from hascheduler.api.middleware.audit import PATTERN
+from hascheduler.api.middleware.auth import PageTerms
 from hascheduler.api.routing.short_path import BODY_BYTES_MAX, ShortRoute
 from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token, digest_of
 from tests.factories import make_processor
@@ -30,7 +32,11 @@ JOB = {"definition": "log", "payload": {"text": "é\n", "n": [1, 2.5, 1e300, Non
 PROCESSOR = "http:far.00000001"
 NAMED = {"processor": PROCESSOR, "job": "job:0001", "attempt": 1}
 SECRETS = {role: f"hsk_{number:043d}" for number, role in enumerate(Role)}
+SESSION = f"hsk_{'s' * 43}"
+COOKIE = (("Cookie", f"a=b; hascheduler_session={SESSION}"),)
+ORIGIN = (("Origin", "http://api"),)
 SHORT_PATHS = ("/v1/jobs", "/v1/work/start", "/v1/work/heartbeat", "/v1/work/finish")
+PAGES = PageTerms()
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -166,6 +172,18 @@ ALONE = [
     Asked("GET", "/v1/jobs/job:0001", {}, is_short=False),
     Asked("GET", "/v1/jobs/job:0001", role=None, is_short=False),
     Asked("GET", "/v1/jobs/job:0001", role=Role.WORKER, is_short=False),
+    # In a session of the dashboard
+    submit(role=None, headers=(*COOKIE, *ORIGIN)),
+    submit(role=None, headers=(*COOKIE, ("Sec-Fetch-Site", "same-origin"))),
+    submit(role=None, headers=COOKIE, is_short=False),
+    submit(role=None, headers=(*COOKIE, ("Origin", "http://evil")), is_short=False),
+    submit(role=None, headers=(*COOKIE, *COOKIE, *ORIGIN), is_short=False),
+    submit(headers=COOKIE),
+    Asked("GET", "/v1/jobs/job:0001", role=None, headers=COOKIE),
+    Asked("GET", "/v1/jobs/job:0001", role=None, headers=(*COOKIE, ("Sec-Fetch-Site", "same-site")), is_short=False),
+    Asked(
+        "POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=None, headers=(*COOKIE, *ORIGIN), is_short=False
+    ),
     # Work
     Asked("POST", "/v1/work/start", {**NAMED, "attempt": 2}, role=Role.WORKER),
     Asked("POST", "/v1/work/start", {**NAMED, "processor": "http:nobody.0"}, role=Role.WORKER),
@@ -224,13 +242,16 @@ class BrokenJobs:
         raise RuntimeError(name)
 
 
-async def prepared(app: FastAPI) -> World:
+async def prepared(app: FastAPI, pages: PageTerms = PAGES) -> World:
     """A world that requires tokens, where job:0001 is dispatched, job:0002 is acme's, and job:0003 can't be read."""
     world = World()
-    app.state.services = replace(world.services(), auth=replace(world.auth, required=True))
+    app.state.services = replace(world.services(), auth=replace(world.auth, required=True, pages=pages))
     for role, secret in SECRETS.items():
         tenant = "acme" if role in (Role.SUBMITTER, Role.VIEWER) else "*"
         await world.tokens.create(Token(digest_of(secret), role.value, role.value, role, tenant, NOW, "test"))
+    parent = digest_of(SECRETS[Role.ADMIN])
+    session = Token(digest_of(SESSION), "session-1", "admin", Role.ADMIN, "*", NOW, "test", WallMs(NOW + 1))
+    await world.tokens.create(replace(session, session_of=parent))
     await world.tenants.put(Tenant("full", max_pending=0))
     await world.work.register(make_processor(id=PROCESSOR, slots=2))
     for asked in (
@@ -278,6 +299,22 @@ async def same_outcome(all_asked: Sequence[Asked]) -> None:
 @pytest.mark.parametrize("asked", ALONE, ids=str)
 async def test_both_paths_answer_record_count_and_store_alike(asked: Asked) -> None:
     await same_outcome([asked])
+
+
+@pytest.mark.parametrize("terms", [PageTerms(shows_payloads=False), PageTerms(read_only=True)], ids=str)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_both_paths_keep_alike_from_a_page_what_the_settings_keep_from_it(terms: PageTerms, method: str) -> None:
+    path, body = ("/v1/jobs", JOB) if method == "POST" else ("/v1/jobs/job:0001", None)
+    is_short = method == "GET" or not terms.read_only
+    asked = Asked(method, path, body, headers=(*COOKIE, *ORIGIN), role=None, is_short=is_short)
+    found = []
+    for app, has_short_path in ((the_app(), True), (without_short_path(), False)):
+        world = await prepared(app, terms)
+        found.append(await outcome(app, [asked], world=world, has_short_path=has_short_path))
+    assert found[0] == found[1]
+    status, _, answer = found[0][0]
+    assert status == (403 if not is_short else 201 if method == "POST" else 200)
+    assert (orjson.loads(answer).get("payload") == JOB["payload"]) == (terms.shows_payloads and is_short)
 
 
 @pytest.mark.parametrize("all_asked", TOGETHER)

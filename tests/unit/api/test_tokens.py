@@ -31,6 +31,7 @@ async def test_the_settings_token_makes_the_first_one_which_then_opens(guarded: 
     assert made == {
         "id": made["id"], "name": "ci", "role": "submitter", "tenant": "acme", "created_at": NOW_TEXT,
         "created_by": "HASCHEDULER_ADMIN_TOKEN", "expires_at": "2030-01-02T00:00:00.000Z", "expired": False,
+        "session": False,
     }  # fmt: skip
     async with guarded.showing(secret) as client:
         shown = (await client.get("/v1/whoami")).json()

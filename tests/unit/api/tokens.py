@@ -10,6 +10,13 @@ from hascheduler.model.token import Role, Token, digest_of
 from tests.unit.api.doubles import NOW, World
 
 ADMIN_TOKEN = "an-admin-token-of-the-settings"
+OF_PAGE = {"Origin": "http://api", "Sec-Fetch-Site": "same-origin"}
+"""What a browser adds to the requests of the replica's own page."""
+
+
+def cookie_in(answer: httpx.Response) -> str:
+    """The cookie that the answer sets, as a browser sends it."""
+    return answer.headers["set-cookie"].partition(";")[0]
 
 
 class Guarded:
@@ -35,6 +42,19 @@ class Guarded:
     def showing(self, secret: str | None) -> httpx.AsyncClient:
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         return httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://api", headers=headers)
+
+    async def page(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> httpx.AsyncClient:
+        """A page of the dashboard, with a session of a new token."""
+        return await self.page_of(await self.token(role, tenant, **only_what_matters))
+
+    async def page_of(self, secret: str) -> httpx.AsyncClient:
+        """A page of the dashboard that logs in with that token."""
+        async with self.showing(None) as login:
+            answer = await login.post("/ui/session", json={"token": secret}, headers=OF_PAGE)
+        assert answer.status_code == 200, answer.text
+        page = self.showing(None)
+        page.headers.update({**OF_PAGE, "Cookie": cookie_in(answer)})
+        return page
 
     async def client(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> httpx.AsyncClient:
         return self.showing(await self.token(role, tenant, **only_what_matters))

@@ -222,3 +222,42 @@ async def test_how_often_attempts_were_lost_is_a_column(replica: Replica, world:
     world.rewrite(Collection.JOBS, ID, losses=4)
     assert "losses" in (await replica.done("job", "list", "--wide")).out
     assert (await replica.done("job", "list", "--columns", "job,losses")).out.split()[-1] == "4"
+
+
+async def test_a_list_is_of_ids_that_begin_so(replica: Replica) -> None:
+    for _ in range(2):
+        await replica.done("job", "submit", "log")
+    listed: Any = (await replica.done("job", "list", "--id", "job:0002", "--json")).json
+    assert [job["id"] for job in listed["items"]] == ["job:0002"]
+
+
+async def test_jobs_are_counted_by_state(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log", "--target", "site")
+    world.rewrite(Collection.JOBS, ID, state="failed")
+    rows = [line.split() for line in (await replica.done("job", "counts", "--target", "site")).out.splitlines()]
+    assert ["failed", "1"] in rows
+    assert ["all", "1"] in rows
+    answer: Any = (await replica.done("job", "counts", "--state", "failed", "--json")).json
+    assert (answer["failed"], answer["exact"]) == (1, True)
+
+
+async def test_a_count_says_where_there_may_be_more(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.api.jobs.counts.COUNTED_MAX", 0)
+    await replica.done("job", "submit", "log")
+    world.rewrite(Collection.JOBS, ID, state="failed")
+    assert "0 or more" in (await replica.done("job", "counts")).out
+
+
+async def test_errors_are_grouped(replica: Replica, world: World) -> None:
+    assert (await replica.done("job", "errors")).out == "No job has failed.\n"
+    for number in (1, 2):
+        await replica.done("job", "submit", "log")
+        world.rewrite(Collection.JOBS, f"job:000{number}", state="failed", error=f"no answer in {number} s")
+    shown = (await replica.done("job", "errors", COLUMNS="140")).out
+    assert "no answer in <n> s" in shown
+    answer: Any = (await replica.done("job", "errors", "--id", "job:", "--json")).json
+    assert [(group["count"], group["job"]) for group in answer["groups"]] == [(2, ID)] or answer["groups"][0][
+        "count"
+    ] == 2

@@ -8,7 +8,7 @@ import pytest
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.verdict import Verdict
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica
 from tests.unit.cli.terminal import Terminal
 
@@ -213,3 +213,19 @@ async def test_an_edit_says_what_it_changed(replica: Replica) -> None:
     assert "  labels.team: none → a\n" in shown
     assert (await replica.done(*edit)).out.startswith("schedule tick: unchanged\n")
     assert (await replica.done(*edit, "--json")).json["changes"] == []
+
+
+async def test_a_list_is_of_those_that_match(replica: Replica, world: World) -> None:
+    for name in ("nightly", "hourly"):
+        await replica.done("schedule", "add", name, "--every", "1s", "--definition", "log")
+    await replica.done("schedule", "pause", "hourly")
+    await world.pass_over(Verdict.MISSED, NOW + 1_000, name="nightly")
+    for options, expected in (
+        (["--text", "NIGHT"], ["nightly"]),
+        (["--state", "paused"], ["hourly"]),
+        (["--state", "paused", "--state", "active"], ["hourly", "nightly"]),
+        (["--verdict", "missed"], ["nightly"]),
+        (["--tenant", "acme"], []),
+    ):
+        listed: Any = (await replica.done("schedule", "list", *options, "--json")).json
+        assert [schedule["name"] for schedule in listed["items"]] == expected

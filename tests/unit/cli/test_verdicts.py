@@ -32,6 +32,7 @@ async def test_times_of_all_schedules_that_did_not_fire_are_shown(replica: Repli
     assert await listed("--verdict", "missed", "--verdict", "skipped") == ["b", "a"]
     assert await listed("--verdict", "missed") == ["a"]
     assert await listed("--since", "1h") == ["b"]
+    assert await listed("--text", "A") == ["a"]
     assert await listed("--label", "team=a", "--until", "1h") == ["a"]
     refused = await replica.run("verdicts", "--verdict", "fired")
     assert (refused.status, "is in /v1/jobs" in refused.err) == (2, True)

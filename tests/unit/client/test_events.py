@@ -80,6 +80,16 @@ async def test_one_connection_says_when_there_is_no_more_and_is_not_tried_again(
     assert [url.params.multi_items() for url in asked] == [[("type", "submitted"), ("after", "1.0")]]
 
 
+async def test_pictures_of_the_cluster_come_over_one_connection_and_half_a_one_is_none() -> None:
+    history = 'event: history\ndata: {"series": {}}\n\n'
+    whole = ['event: picture\ndata: {"numbers": {"pending": 1}}\n\n', 'event: picture\ndata: {"numbers": {}}\n\n']
+    answer, asked = answering(["retry: 1000\n\n" + history + "".join(whole) + "event: picture\n"])
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
+        pictures = [picture async for picture in AsyncScheduler("http://a", http=http).cluster.live()]
+    assert pictures == [{"numbers": {"pending": 1}}, {"numbers": {}}]
+    assert [url.path for url in asked] == ["/v1/cluster/live"]
+
+
 async def test_the_filter_is_sent_each_time() -> None:
     _, asked, _ = await followed([ONE], types=["failed", "cancelled"], definition="log", after="1.0")
     assert [url.params.multi_items() for url in asked[:2]] == [

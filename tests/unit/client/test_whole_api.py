@@ -67,7 +67,7 @@ async def test_every_route_of_the_api_is_reached(scheduler: AsyncScheduler, reco
         if not any(one == method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), sent) for one, sent in met)
     }
     # These are answered without an end, which `httpx.ASGITransport` can't carry.
-    assert missing == {("GET", "/v1/events")}
+    assert missing == {("GET", "/v1/events"), ("GET", "/v1/cluster/live")}
 
 
 def recorder_app(recorder: Recorder) -> Any:
@@ -83,6 +83,11 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     assert schedule["rev"] == (await scheduler.schedules.get("nightly"))["rev"]
     assert [one["name"] for one in await listed(scheduler.schedules.list({"team": "a"}))] == ["nightly"]
     assert await listed(scheduler.schedules.list({"team": "b"})) == []
+    assert [one["name"] for one in await listed(scheduler.schedules.list(text="NIGHT", state=["active"]))] == [
+        "nightly"
+    ]
+    assert (await scheduler.schedules.page(verdict="missed", tenant="default")).items == ()
+    assert (await scheduler.schedules.count({"team": "a"}, state="active"))["matched"] == 1
     replaced = await scheduler.schedules.replace("nightly", CRON, TEMPLATE, overlap="skip", if_match=schedule["rev"])
     assert replaced["overlap"] == "skip"
     patched = await scheduler.schedules.patch("nightly", {"labels": {"team": "b"}})
@@ -99,6 +104,8 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     filled = await scheduler.schedules.backfill("nightly", "2029-12-01T00:00:00Z", "2029-12-03T00:00:00Z", dry_run=True)
     assert (filled["count"], filled["created"]) == (2, 2)
     assert await listed(scheduler.schedules.verdicts("nightly", ["missed"])) == []
+    timeline = await scheduler.schedules.timeline(behind="1h", ahead="1h", text="night", labels={"team": "b"}, limit=1)
+    assert [row["name"] for row in timeline["items"]] == ["nightly"]
     assert await listed(scheduler.verdicts(["missed"], since="2030-01-01T00:00:00Z", labels={"team": "a"})) == []
     assert (await scheduler.schedules.counts("nightly"))["counts"]["fired"] == 0
     await go_through_jobs(scheduler)
@@ -114,6 +121,7 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     assert (await scheduler.cluster.processor_list())["items"][0]["drained"] == drained
     assert (await scheduler.cluster.undrain("p-1"))["drained"] is None
     assert await scheduler.cluster.failovers(limit=1) == []
+    assert (await scheduler.cluster.forecast(ahead="1h", bucket="5m", tenant="default", lane="default"))["peaks"] == []
     assert (await scheduler.cluster.whoami())["role"] == "admin"
     assert isinstance(await listed(scheduler.cluster.audit(path="/v1/schedules")), list)
     with pytest.raises(Refused, match="lead"):
@@ -170,6 +178,9 @@ async def go_through_jobs(scheduler: AsyncScheduler) -> None:
         await scheduler.submit_many([{"definition": "log"}, {"definition": "log", "priority": 11}], atomic=True)
     assert [one.path for one in refused.value.problem.errors] == ["jobs.1.priority"]
     assert await listed(scheduler.list(definition="log"))
+    assert [one.id for one in await listed(scheduler.list(id=job.id))] == [job.id]
+    assert (await scheduler.count(state="succeeded", id="job:"))["exact"]
+    assert (await scheduler.errors(definition="log", since="2030-01-01T00:00:00Z"))["groups"] == []
     await scheduler.get(job.id)
     await scheduler.reprioritize(job.id, 7)
     await scheduler.cancel(job.id)
@@ -178,6 +189,16 @@ async def go_through_jobs(scheduler: AsyncScheduler) -> None:
     await scheduler.cancel_where(definition="log", dry_run=True)
     await scheduler.reprioritize_where(3, definition="log", dry_run=True)
     await scheduler.retry_where(definition="log", dry_run=True)
+    counted = await scheduler.operations.count("cancel_jobs", definition="log", state="pending")
+    operation = await scheduler.operations.start(
+        "cancel_jobs", definition="log", reason="a mistake", expected=counted["matched"], idempotency_key="once"
+    )
+    assert (operation["state"], operation["matched"]) == ("running", counted["matched"])
+    assert (await scheduler.operations.get(operation["id"]))["reason"] == "a mistake"
+    assert (await scheduler.operations.wait(operation["id"], timeout=0))["changed"] == 0
+    assert (await scheduler.operations.stop(operation["id"]))["stop_requested_by"] == "anonymous"
+    assert [one["id"] for one in await listed(scheduler.operations.list())] == [operation["id"]]
+    assert (await scheduler.operations.page(limit=1)).next is None
 
 
 async def go_through_work(scheduler: AsyncScheduler, world: World) -> None:

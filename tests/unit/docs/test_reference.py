@@ -20,7 +20,7 @@ def test_a_page_that_was_edited_by_hand_is_stale(monkeypatch: pytest.MonkeyPatch
     as_it_is = "reference/problems.md"
     pages = {"reference/events.md": lambda: "something else\n", as_it_is: PAGES[as_it_is]}
     monkeypatch.setattr("docs.generate.outputs.PAGES", pages)
-    assert stale() == ["reference/events.md"]
+    assert stale() == ["docs/reference/events.md"]
 
 
 def test_each_generated_page_says_so() -> None:

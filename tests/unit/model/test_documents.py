@@ -137,7 +137,9 @@ TENANTS = st.builds(
     st.none() | NAME,
 )  # fmt: skip
 PAUSES = st.builds(StandingPause, NAME, INTEGER, COUNT.map(WallMs), NAME, st.none() | NAME, st.booleans())
-TOKENS = st.builds(Token, NAME, NAME, NAME, st.sampled_from(Role), NAME, WALL, NAME, st.none() | WALL, INTEGER)
+TOKENS = st.builds(
+    Token, NAME, NAME, NAME, st.sampled_from(Role), NAME, WALL, NAME, st.none() | WALL, INTEGER, st.none() | NAME
+)
 PROCESSORS = st.builds(
     ProcessorRef, NAME, NAME, NAME, st.frozensets(TEXT), INTEGER, INTEGER, st.booleans(), INTEGER, RESOURCES,
     st.none() | NAME, st.just("") | NAME,

@@ -73,7 +73,7 @@ async def test_a_client_that_disconnects_leaves_no_traceback(
 async def test_half_an_answer_that_can_not_go_on_ends_the_connection_and_leaves_no_traceback(
     app: FastAPI, world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound = events._sent
+    sound = events.send_piece
     count = 0
 
     async def stuck(*args: Any, **options: Any) -> None:
@@ -83,13 +83,13 @@ async def test_half_an_answer_that_can_not_go_on_ends_the_connection_and_leaves_
             raise TimeoutError
         await sound(*args, **options)
 
-    monkeypatch.setattr(events, "_sent", stuck)
+    monkeypatch.setattr(events, "send_piece", stuck)
     async with crowded(app, world) as crowd:
         reader = await (await crowd.caller("viewer")).begin("GET", "/v1/events")
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             # The end of the chunks, by which a client knows that it has all.
             await reader.readuntil(b"\r\n0\r\n\r\n")
-        monkeypatch.setattr(events, "_sent", sound)
+        monkeypatch.setattr(events, "send_piece", sound)
         await crowd.others_get_in()
     assert [record for record in caplog.records if record.exc_info] == []
 

@@ -29,6 +29,10 @@ TOO_LONG_S = 0.05
 
 # The pattern: how it is used, and how long its texts may be; None is as long as a body, a log line or a file.
 NAMED: dict[str, tuple[str, int | None]] = {
+    "hascheduler/api/jobs/error_pattern.py:_ESCAPE_SEQUENCE": ("search", 512),
+    "hascheduler/api/jobs/error_pattern.py:_HEX_ID": ("search", 512),
+    "hascheduler/api/jobs/error_pattern.py:_NUMBER": ("search", 512),
+    "hascheduler/api/jobs/error_pattern.py:_QUOTED": ("search", 512),
     "hascheduler/api/middleware/audit.py:_REQUEST_ID": ("fullmatch", 16_384),
     "hascheduler/api/middleware/cross_site.py:_HOST": ("fullmatch", 16_384),
     "hascheduler/api/middleware/cross_site.py:_ORIGIN": ("fullmatch", 16_384),
@@ -90,6 +94,7 @@ INLINE: dict[str, tuple[re.Pattern[Any], str]] = {
 OF_SETTINGS = {
     r"^[A-Za-z0-9_-]{1,38}$",
     r"^[A-Za-z0-9._:-]{0,127}$",
+    r"^[A-Za-z0-9 ._-]{0,32}$",
     r"^[a-z0-9-]{1,32}$",
     r"^[A-Za-z0-9._-]{1,128}$",
     r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$",

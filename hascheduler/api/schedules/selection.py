@@ -1,0 +1,177 @@
+"""Which schedules a list shows and a count counts, and the pages of the list.
+
+Names, pauses, tenants and triggers are in the replica's mirror, labels in the database. So with ``text``, ``state`` or
+``verdict`` the mirror says which schedules match, in slices of some milliseconds, and the database is asked for those
+names alone. Which verdict was the last, no document says: that of a schedule is among the newest decisions of all
+schedules, where its cursor is.
+"""
+
+from collections.abc import Collection, Generator, Sequence
+from heapq import nsmallest
+from itertools import chain
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from hascheduler.api.middleware.auth import Caller
+from hascheduler.api.routing.queries import LabelledQuery, LabelsQuery, NameText
+from hascheduler.api.routing.time_slicing import run_in_slices
+from hascheduler.api.schedules.all_verdicts import not_fired
+from hascheduler.api.services import ApiServices
+from hascheduler.dispatch.schedules.previews import next_fire
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.model.schedule import ScheduleRef, ScheduleState
+from hascheduler.model.trigger import Once, Times, Trigger
+from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
+from hascheduler.ports import StoredDocument, VerdictSelection
+from hascheduler.triggers import without_calendars
+
+LABELS_LOOKED_AT_MAX = 2_000
+"""Schedules whose labels are looked at for one page."""
+DECISIONS_MAX = 5_000
+_DECISIONS_AT_ONCE = 1_000
+_SLICE = 5_000
+_TRIGGERS_SLICE = 100
+"""Those whose next time is to be computed are this many in one turn of the event loop."""
+
+
+class ScheduleFilterQuery(LabelsQuery):
+    text: NameText | None = Field(default=None, description="Only those whose name contains this text")
+    state: list[ScheduleState] = Field(
+        default=[],
+        max_length=len(ScheduleState),
+        description="Only those in this state; again for more. `active`: times are to come; `paused`; `ended`: its "
+        "trigger names no more times",
+    )
+    verdict: list[Annotated[Verdict, AfterValidator(not_fired)]] = Field(
+        default=[],
+        max_length=len(Verdict),
+        description="Only those whose last decided time got this verdict; again for more. It is looked for among the "
+        f"newest {DECISIONS_MAX} decisions with these verdicts",
+    )
+    tenant: str | None = Field(default=None, max_length=256, description="Only schedules of this tenant")
+
+    @property
+    def needs_the_mirror(self) -> bool:
+        return self.text is not None or bool(self.state or self.verdict)
+
+
+class ScheduleQuery(ScheduleFilterQuery, LabelledQuery):
+    pass
+
+
+async def page_of_schedules(
+    query: ScheduleQuery, caller: Caller, services: ApiServices
+) -> tuple[Sequence[StoredDocument], str | None]:
+    """The documents of one page by name, and where to go on."""
+    tenant, labels, limit = caller.filter_of(query.tenant), query.labels(), query.limit
+    if not query.needs_the_mirror:
+        documents = await services.schedules.list(query.after, limit + 1, labels, tenant=tenant)
+        return documents[:limit], str(documents[limit - 1]["_id"]) if len(documents) > limit else None
+    looked_at = LABELS_LOOKED_AT_MAX if labels else limit
+    last, _ = await last_verdicts(query.verdict, services)
+    steps = _first_names(query, tenant, last, services, looked_at + 1)
+    names = await run_in_slices(steps)
+    documents = await services.schedules.among(names[:looked_at], labels, limit + 1, tenant=tenant)
+    if len(documents) > limit:
+        return documents[:limit], str(documents[limit - 1]["_id"])
+    return documents, names[looked_at - 1] if len(names) > looked_at else None
+
+
+async def last_verdicts(verdicts: Sequence[Verdict], services: ApiServices) -> tuple[Collection[tuple[str, int]], bool]:
+    """By name and last time: the newest decisions with one of these verdicts; and whether these are all."""
+    found: set[tuple[str, int]] = set()
+    if not verdicts:
+        return found, True
+    which, after = VerdictSelection(tuple(dict.fromkeys(verdicts))), None
+    for _ in range(DECISIONS_MAX // _DECISIONS_AT_ONCE):
+        page = await services.verdicts.of_all(which, after, _DECISIONS_AT_ONCE)
+        found |= {(each.run.schedule, each.run.last_ms) for each in page.verdicts}
+        after = page.next
+        if after is None:
+            return found, True
+    return found, False
+
+
+def matching(
+    query: ScheduleFilterQuery,
+    tenant: str | None,
+    last: Collection[tuple[str, int]],
+    services: ApiServices,
+    *,
+    after: str | None = None,
+    with_states: bool = False,
+) -> Generator[None, None, dict[ScheduleState, list[str]]]:
+    """By state, the names of all schedules that match but for their labels, in no order. `StoreUnavailable` where
+    this replica does not know all schedules yet.
+
+    Only ``with_states``, or where it matters, is an active one told from one that has ended: that is computed.
+    """
+    if not services.view.ready:
+        raise StoreUnavailable(f"this replica can't tell now which schedules match: {services.view.unready_reason}")
+    text, wanted = (query.text or "").lower(), frozenset(query.state or ScheduleState)
+    active, ended, paused = ScheduleState.ACTIVE, ScheduleState.ENDED, ScheduleState.PAUSED
+    may_be_active = active in wanted or ended in wanted
+    tells_ended = with_states or (active in wanted) != (ended in wanted)
+    found: dict[ScheduleState, list[str]] = {state: [] for state in ScheduleState}
+    computed = 0
+    # A list of its own: the mirror changes meanwhile.
+    schedules = [*services.view.schedules().values()]
+    for begin in range(0, len(schedules), _SLICE):
+        for schedule in schedules[begin : begin + _SLICE]:
+            name = schedule.name
+            if (
+                (after is not None and name <= after)
+                or (text and text not in name.lower())
+                or (tenant is not None and schedule.template.tenant != tenant)
+                or (query.verdict and not _was_last(schedule, last))
+            ):
+                continue
+            if schedule.paused_at_ms is not None:
+                if paused in wanted:
+                    found[paused].append(name)
+            elif not may_be_active:
+                continue
+            elif tells_ended and _may_end(schedule.trigger):
+                state = ended if _has_ended(schedule) else active
+                if state in wanted:
+                    found[state].append(name)
+                computed += 1
+                if computed % _TRIGGERS_SLICE == 0:
+                    yield
+            elif active in wanted:
+                found[active].append(name)
+        yield
+    return found
+
+
+def _first_names(
+    query: ScheduleQuery,
+    tenant: str | None,
+    last: Collection[tuple[str, int]],
+    services: ApiServices,
+    count: int,
+) -> Generator[None, None, list[str]]:
+    """By name, those after the position of ``query``."""
+    found = yield from matching(query, tenant, last, services, after=query.after)
+    return nsmallest(count, chain.from_iterable(found.values()))
+
+
+def _has_ended(schedule: ScheduleRef) -> bool:
+    try:
+        return next_fire(without_calendars(schedule)) is None
+    except InvalidInput:  # written by hand: it never fires, and it is no end that its trigger names
+        return False
+
+
+def _may_end(trigger: Trigger) -> bool:
+    return (
+        trigger.end_at_ms is not None
+        or trigger.max_fires is not None
+        or all(isinstance(part, Once | Times) for part in trigger.parts)
+    )
+
+
+def _was_last(schedule: ScheduleRef, last: Collection[tuple[str, int]]) -> bool:
+    """Whether one of the ``last`` decisions is the schedule's newest, and not that of an earlier one by its name."""
+    return schedule.tally != NOTHING_DECIDED and (schedule.name, schedule.cursor_ms) in last

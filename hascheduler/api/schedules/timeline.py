@@ -1,0 +1,347 @@
+"""``/v1/timeline``: a row for each schedule, with what became of its times lately and which are to come.
+
+What was, comes from jobs and verdicts, by schedule along their ids, the newest `_RECORDS_MAX` of a page at most. What
+is to come, is computed; where it is more than `TIMES_MAX`, it is counted.
+"""
+
+import asyncio
+import heapq
+from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.middleware.auth import Caller, Viewer
+from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelledQuery
+from hascheduler.api.routing.time_slicing import run_in_slices
+from hascheduler.api.schedules.tenant_scope import tenant_of
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.errors import InvalidInput
+from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT
+from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.instants import LATEST_MS, WallMs
+from hascheduler.model.job import LIVE
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.verdict import FireCounts, Verdict
+from hascheduler.ports import VerdictRecord
+from hascheduler.triggers import count_firing, due_ms, next_firing, with_calendars
+from hascheduler.wire.fields import QueryDurationMs, between, instant_text
+
+router = APIRouter(prefix="/timeline", tags=["schedules"])
+
+TIMES_MAX = 50
+"""Times ahead that are listed one by one."""
+BUCKETS = 96
+_DAY_MS = 86_400_000
+_PAGE_DEFAULT = 50
+_RECORDS_MAX = 20_000
+_RECORDS_OF_ONE_MAX = 1_000
+_READERS = 4
+_SLICE = 1_000
+_ROWS_SLICE = 4
+_STORED_PAGES_MAX = 5
+_FIRED = frozenset({Verdict.FIRED, Verdict.UNSTORABLE})
+_NOT_FIRED = frozenset(Verdict) - _FIRED
+_EXAMPLE: JsonDict = {
+    "items": [
+        {
+            "name": "backup",
+            "paused": False,
+            "expected_ms": 900_000,
+            "fired": [[32, 1, 0], [80, 1, 1]],
+            "passed_over": [
+                {"verdict": "missed", "from_ms": 1_893_420_000_000, "to_ms": 1_893_423_600_000, "count": 2}
+            ],
+            "known_since_ms": 1_893_369_600_000,
+            "ahead_ms": [1_893_466_800_000],
+            "ahead_count": 1,
+            "note": None,
+        }
+    ],
+    "now": "2030-01-01T00:00:00.000Z",
+    "from_ms": 1_893_369_600_000,
+    "to_ms": 1_893_542_400_000,
+    "bucket_ms": 900_000,
+    "next": None,
+}
+
+Found = TypeVar("Found")
+
+
+class TimelineQuery(LabelledQuery):
+    limit: int = Field(default=_PAGE_DEFAULT, ge=1, le=PAGE_SIZE_MAX, description="How many rows at most")
+    behind: Annotated[QueryDurationMs, between(0, 7 * _DAY_MS)] = Field(
+        default="24h", validate_default=True, description="How far back to look, at most `7d`", examples=["24h"]
+    )
+    ahead: Annotated[QueryDurationMs, between(0, 7 * _DAY_MS)] = Field(
+        default="24h", validate_default=True, description="How far ahead to look, at most `7d`", examples=["24h"]
+    )
+    text: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=128,
+        description="Only those whose name contains it; upper and lower case are one",
+    )
+
+
+class PassedOver(BaseModel):
+    """Nominal times that follow each other, and did not fire."""
+
+    verdict: Verdict = Field(description="What became of them")
+    from_ms: int = Field(description="The first of them")
+    to_ms: int = Field(description="The last of them")
+    count: int = Field(description="How many")
+
+
+class ScheduleTimeline(BaseModel):
+    """One schedule. Instants are in milliseconds since 1970."""
+
+    name: str = Field(description="The schedule")
+    paused: bool = Field(description="It does not fire until it is resumed")
+    expected_ms: int = Field(description="How long the job of a fire is expected to run; of several, the last of them")
+    fired: list[list[int]] = Field(
+        description="[bucket, fired, late]: how many times of the bucket fired, and how many of these began, or had not"
+        " yet begun, later than the misfire grace"
+    )
+    passed_over: list[PassedOver] = Field(description="The newest first")
+    known_since_ms: int = Field(description="What was before this is not shown: there is too much of it")
+    ahead_ms: list[int] = Field(
+        description=f"When it is due, with jitter; empty where that is more than {TIMES_MAX} times"
+    )
+    ahead_count: int = Field(description="How many times it is going to fire")
+    note: str | None = Field(description="Why nothing is known of its times ahead")
+
+
+class TimelineResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    items: list[ScheduleTimeline] = Field(description="By name")
+    now: str = Field(description="The instant between what was and what is to come")
+    from_ms: int = Field(description="The beginning of the first bucket")
+    to_ms: int = Field(description="How far ahead it looks")
+    bucket_ms: int = Field(description=f"The span of a bucket: there are {BUCKETS} from `from_ms` to now")
+    next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
+
+
+@router.get("", responses=problem_responses(422))
+async def get_timeline(
+    query: Annotated[TimelineQuery, Query()], services: Services, caller: Viewer
+) -> TimelineResponse:
+    """All schedules on one axis of time: what fired, was late or was passed over, and what is to come.
+
+    A page may hold less than `limit` rows and have a `next`: go on until that is null.
+    """
+    now = services.clock.wall_ms()
+    schedules, next = await _page(query, caller, services)
+    from_ms = max(now - query.behind, 0)
+    bucket_ms = max(-(-(now - from_ms) // BUCKETS), 1)
+    records = await _records(schedules, from_ms, now, services)
+    to_ms = min(now + query.ahead, LATEST_MS - 1)
+    known = [_Known(schedule, records[schedule.name], from_ms, bucket_ms) for schedule in schedules]
+    return TimelineResponse(
+        items=await run_in_slices(_rows(known, now, to_ms, services)),
+        now=instant_text(now),
+        from_ms=from_ms,
+        to_ms=to_ms,
+        bucket_ms=bucket_ms,
+        next=next,
+    )
+
+
+# Which
+
+
+async def _page(query: TimelineQuery, caller: Caller, services: ApiServices) -> tuple[list[ScheduleRef], str | None]:
+    """The schedules of the page, and where the next one begins."""
+    text = None if query.text is None else query.text.lower()
+    labels = query.labels()
+    if not labels:
+        schedules = list(services.view.schedules().values())
+        found = await run_in_slices(_first_named(schedules, query.after, text, caller, query.limit + 1))
+        return found[: query.limit], found[query.limit - 1].name if len(found) > query.limit else None
+    # Labels are in the database alone.
+    after, kept = query.after, list[ScheduleRef]()
+    for _ in range(_STORED_PAGES_MAX):
+        documents = await services.schedules.list(after, PAGE_SIZE_MAX, labels, tenant=caller.only)
+        for document in documents:
+            after = str(document["_id"])
+            if not caller.sees(tenant_of(document)) or (text is not None and text not in after.lower()):
+                continue
+            try:
+                kept.append(decode_schedule(document["_id"], document))
+            except InvalidInput:
+                continue  # what can't be read never fires; the list of schedules names it
+            if len(kept) == query.limit:
+                return kept, after
+        if len(documents) < PAGE_SIZE_MAX:
+            return kept, None
+    return kept, after
+
+
+def _first_named(
+    schedules: Sequence[ScheduleRef], after: str | None, text: str | None, caller: Caller, limit: int
+) -> Generator[None, None, list[ScheduleRef]]:
+    """The first ``limit`` by name of those that the caller sees and the text is in the name of."""
+    found: list[ScheduleRef] = []
+    lowest, bound, only = after or "", "\U0010ffff", caller.only
+    for first in range(0, len(schedules), _SLICE):
+        yield
+        more = [
+            schedule
+            for schedule in schedules[first : first + _SLICE]
+            if lowest < schedule.name <= bound
+            and (only is None or schedule.template.tenant == only)
+            and (text is None or text in schedule.name.lower())
+        ]
+        if more:
+            found = heapq.nsmallest(limit, [*found, *more], key=lambda schedule: schedule.name)
+            bound = found[-1].name if len(found) == limit else bound
+    return found
+
+
+# What was
+
+
+async def _records(
+    schedules: Sequence[ScheduleRef], from_ms: int, now: WallMs, services: ApiServices
+) -> dict[str, Sequence[VerdictRecord]]:
+    """The newest of each, by name; a few at a time, so that a page holds few connections."""
+    most = min(_RECORDS_OF_ONE_MAX, max(_RECORDS_MAX // max(len(schedules), 1), 1))
+    found: dict[str, Sequence[VerdictRecord]] = {}
+
+    async def read(left: Iterable[ScheduleRef]) -> None:
+        for schedule in left:
+            after_ms = WallMs(max(from_ms - 1, schedule.created_at_ms))
+            decided = _decided(schedule) if schedule.cursor_ms > after_ms else frozenset[Verdict]()
+            found[schedule.name] = (
+                await services.verdicts.list(schedule.identity, decided, after_ms, WallMs(now + 1), most)
+                if decided
+                else []
+            )
+
+    left = iter(schedules)
+    async with asyncio.TaskGroup() as readers:
+        for _ in range(_READERS):
+            readers.create_task(read(left))
+    return {name: records if len(records) < most else _Cut(records) for name, records in found.items()}
+
+
+def _decided(schedule: ScheduleRef) -> frozenset[Verdict]:
+    """The verdicts that times of it may have: each of the two kinds of records is read only where there are some."""
+    tally = schedule.tally
+    fired = _FIRED if tally.fired else frozenset[Verdict]()
+    return fired | _NOT_FIRED if tally != FireCounts(fired=tally.fired) else fired
+
+
+class _Cut(list[VerdictRecord]):
+    """There are older ones, which were not read."""
+
+
+# Rows
+
+
+class _Known:
+    """What is known of the past of a schedule."""
+
+    def __init__(self, schedule: ScheduleRef, records: Sequence[VerdictRecord], from_ms: int, bucket_ms: int) -> None:
+        self.schedule = schedule
+        self.records = records
+        self.from_ms = from_ms
+        self.bucket_ms = bucket_ms
+
+    @property
+    def since_ms(self) -> int:
+        return self.records[-1].run.first_ms if isinstance(self.records, _Cut) else self.from_ms
+
+    def fired(self, now: int) -> list[list[int]]:
+        fired: Counter[int] = Counter()
+        late: Counter[int] = Counter()
+        for record in self.records:
+            if record.run.verdict is Verdict.FIRED:
+                nominal_ms = record.run.first_ms
+                bucket = min((nominal_ms - self.from_ms) // self.bucket_ms, BUCKETS - 1)
+                fired[bucket] += 1
+                late[bucket] += self._is_late(record, now)
+        return [[bucket, fired[bucket], late[bucket]] for bucket in sorted(fired)]
+
+    def _is_late(self, record: VerdictRecord, now: int) -> bool:
+        began_ms = record.began_at_ms
+        if began_ms is None:
+            if record.job_state not in LIVE:  # it never began
+                return False
+            began_ms = WallMs(now)
+        allowed_ms = self.schedule.policy.grace_ms + self.schedule.trigger.jitter_ms
+        return began_ms - record.run.first_ms > allowed_ms
+
+    def passed_over(self) -> list[PassedOver]:
+        return [
+            PassedOver(
+                verdict=record.run.verdict,
+                from_ms=record.run.first_ms,
+                to_ms=record.run.last_ms,
+                count=record.run.count,
+            )
+            for record in self.records
+            if record.run.verdict is not Verdict.FIRED
+        ]
+
+
+def _rows(
+    known: Sequence[_Known], now: WallMs, to_ms: int, services: ApiServices
+) -> Generator[None, None, list[ScheduleTimeline]]:
+    rows: list[ScheduleTimeline] = []
+    for number, each in enumerate(known):
+        if number % _ROWS_SLICE == 0:
+            yield
+        schedule = each.schedule
+        note, ahead, count = None, list[int](), 0
+        try:
+            ahead, count = _ahead(with_calendars(schedule, services.view.calendars()), now, to_ms)
+        except InvalidInput as error:
+            note = f"it does not fire: {error.problem}"
+        rows.append(
+            ScheduleTimeline(
+                name=schedule.name,
+                paused=schedule.paused_at_ms is not None,
+                expected_ms=_expected_ms(schedule, services),
+                fired=each.fired(now),
+                passed_over=each.passed_over(),
+                known_since_ms=each.since_ms,
+                ahead_ms=ahead,
+                ahead_count=count,
+                note=note,
+            )
+        )
+    return rows
+
+
+def _ahead(schedule: ScheduleRef, now: int, to_ms: int) -> tuple[list[int], int]:
+    """When it is due through ``to_ms``, unless that is too often, and how often that is."""
+    trigger = schedule.trigger
+    left = None if trigger.max_fires is None else max(trigger.max_fires - schedule.tally.fired, 0)
+    if schedule.paused_at_ms is not None:
+        return [], 0
+    after_ms = max(now, schedule.cursor_ms, schedule.since_ms)
+    count = count_firing(trigger, after_ms + 1, to_ms)
+    if left is not None:
+        count = min(count, left)
+    found: list[int] = []
+    nominal_ms: int | None = after_ms
+    while count <= TIMES_MAX and len(found) < count and nominal_ms is not None:
+        nominal_ms = next_firing(trigger, nominal_ms)
+        if nominal_ms is not None:
+            found.append(due_ms(schedule.name, trigger, nominal_ms))
+    return found, count
+
+
+def _expected_ms(schedule: ScheduleRef, services: ApiServices) -> int:
+    template = schedule.template
+    learned = services.view.learned_cost_ms(template.definition, template.target_of(schedule.name))
+    if learned is not None:
+        return learned
+    definition = services.view.definitions().get(template.definition)
+    return DEFAULT_COST_MS_DEFAULT if definition is None else definition.default_cost_ms

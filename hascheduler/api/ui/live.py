@@ -1,0 +1,221 @@
+"""``/v1/cluster/live``: the whole as this replica sees it, once a second, as server-sent events.
+
+::
+
+    event: picture
+    data: {"at": …, "cluster": {as /v1/cluster}, "processors": {as /v1/processors}, "alerts": […], "rates": {…}}
+
+    event: history        once, at the beginning: the same numbers of the last minutes, where pages were open
+    data: {"every_ms": 1000, "until": …, "series": {"pending": […], …}}
+
+Each picture is whole, so a client that comes back, to this replica or to another, needs nothing of those before. The
+picture is made from the mirror, once a second for all who follow it (once for each tenant whose tokens do); its numbers
+of events come from the replica's own events, and are counted only while it is followed. Nobody's page costs a cursor.
+
+A stream ends after an hour, when the replica stops, and when its token is revoked; clients reconnect.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request, Response
+from starlette.types import Receive, Scope, Send
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.http.shares import Pool
+from hascheduler.api.middleware.auth import Caller, Viewer, still_identified
+from hascheduler.api.middleware.pools import held_open, take
+from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
+from hascheduler.api.ops.cluster import show_cluster
+from hascheduler.api.ops.events import MEDIA_TYPE, send_piece, until_left
+from hascheduler.api.ops.processors import show_processors
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.ui.alerts import alerts
+from hascheduler.errors import Overloaded
+from hascheduler.model.event import EventType
+from hascheduler.model.instants import MonoMs
+from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, NewEvents
+from hascheduler.wire.fields import instant_text
+
+EVERY_MS = 1_000
+HISTORY_MAX = 300
+"""Five minutes."""
+_RETRY_MS = 1_000
+_COUNTED = (
+    EventType.SUBMITTED,
+    EventType.STARTED,
+    EventType.SUCCEEDED,
+    EventType.FAILED,
+    EventType.CANCELLED,
+    EventType.RETURNED,
+)
+_LIVE = ("pending", "dispatched", "running")
+
+
+@dataclass(slots=True)
+class _Sight:
+    """What the tokens of one tenant, or those for all tenants (None), get to see; the owner of its history."""
+
+    tenant: str | None
+    events: Follower | None = None
+    counting: ExitStack = field(default_factory=ExitStack)
+    followed_by: int = 0
+    made_at_ms: MonoMs | None = None
+    picture: bytes = b""
+    history: deque[tuple[int, ...]] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
+    making: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class LivePictures:
+    """Owner of the pictures of one replica."""
+
+    def __init__(self) -> None:
+        self._sights: dict[str | None, _Sight] = {}
+
+    @contextmanager
+    def followed(self, tenant: str | None) -> Iterator[_Sight]:
+        """Counts events from the first follower on, until the last one has left."""
+        sight = self._sights.get(tenant)
+        if sight is None:
+            sight = self._sights[tenant] = _Sight(tenant)
+        sight.followed_by += 1
+        try:
+            yield sight
+        finally:
+            sight.followed_by -= 1
+            if not sight.followed_by:
+                _stop_counting(sight)
+                self._sights.pop(tenant, None)
+
+    async def picture(self, sight: _Sight, services: ApiServices) -> bytes:
+        """The newest, at most a second old."""
+        async with sight.making:
+            now = services.clock.mono_ms()
+            if sight.made_at_ms is None or now - sight.made_at_ms >= EVERY_MS:
+                counted = await _counted(sight, services.events)
+                elapsed_ms = EVERY_MS if sight.made_at_ms is None else now - sight.made_at_ms
+                sight.made_at_ms = now
+                sight.picture = _picture(sight, services, counted, elapsed_ms)
+        return sight.picture
+
+
+async def _counted(sight: _Sight, feed: EventFeed) -> Counter[str]:
+    """The events since the last look, by type. What was missed is not counted: the next second is whole again."""
+    counted: Counter[str] = Counter()
+    if sight.events is None:
+        try:
+            which = EventFilter(frozenset(_COUNTED), tenant=sight.tenant)
+            sight.events = sight.counting.enter_context(feed.follow(None, which))
+        except Overloaded:  # as many as may follow already, or the replica ends: the picture has no numbers of events
+            return counted
+    while True:
+        match await sight.events.next(0):
+            case NewEvents(events) if events:
+                counted.update(event.type.value for event in events)
+            case Lagging() | Closing():
+                _stop_counting(sight)
+                return counted
+            case _:
+                return counted
+
+
+def _stop_counting(sight: _Sight) -> None:
+    sight.events = None
+    sight.counting.close()
+
+
+def _picture(sight: _Sight, services: ApiServices, counted: Counter[str], elapsed_ms: int) -> bytes:
+    cluster, gauges = services.view.cluster(), services.view.gauges()
+    live = gauges.jobs if sight.tenant is None else gauges.jobs_of_tenant.get(sight.tenant, {})
+    numbers = {state: live.get(state, 0) for state in _LIVE}
+    numbers |= {type.value: round(counted[type.value] * 1_000 / elapsed_ms) for type in _COUNTED}
+    sight.history.append(tuple(numbers.values()))
+    shown = {
+        "at": instant_text(services.clock.wall_ms()),
+        "cluster": show_cluster(cluster, services.view.unready_reason, of_all=sight.tenant is None).model_dump(
+            mode="json", by_alias=True
+        ),
+        "processors": None if sight.tenant is not None else show_processors(cluster).model_dump(mode="json"),
+        "slots": dict(gauges.slots),
+        "alerts": [alert.shown() for alert in alerts(cluster, gauges, services.view.unready_reason)],
+        "numbers": numbers,
+    }
+    return b"event: picture\ndata: " + orjson.dumps(shown) + b"\n\n"
+
+
+def _history(sight: _Sight, services: ApiServices) -> bytes:
+    names = (*_LIVE, *(type.value for type in _COUNTED))
+    columns = list(zip(*sight.history, strict=True)) or [() for _ in names]
+    shown: dict[str, Any] = {
+        "every_ms": EVERY_MS,
+        "until": instant_text(services.clock.wall_ms()),
+        "series": dict(zip(names, columns, strict=True)),
+    }
+    return b"event: history\ndata: " + orjson.dumps(shown) + b"\n\n"
+
+
+class LiveStream(Response):
+    """Sends a picture a second for as long as the client is connected and ``is_authorized`` holds, in a slot of
+    ``pool``; 429 or 503 where there is none."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, pictures: LivePictures, caller: Caller, pool: Pool, is_authorized: Callable[[], bool]) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._pictures = pictures
+        self._caller = caller
+        self._pool = pool
+        self._is_authorized = is_authorized
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        services: ApiServices = scope["app"].state.services
+        slot = take(self._pool, scope)
+        with held_open(slot, scope), self._pictures.followed(self._caller.only) as sight:
+            await until_left(self._send_all(sight, services, send), receive)
+
+    async def _send_all(self, sight: _Sight, services: ApiServices, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + EVENTS_S_MAX
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        piece = f"retry: {_RETRY_MS}\n\n".encode() + _history(sight, services)
+        while loop.time() < until and self._is_authorized() and not services.view.stopping:
+            piece += await self._pictures.picture(sight, services)
+            await send_piece(send, piece)
+            piece = b""
+            await asyncio.sleep(EVERY_MS / 1_000)
+        await send_piece(send, b"", more=False)
+
+
+router = APIRouter(prefix="/cluster", tags=["cluster"])
+
+
+@router.get(
+    "/live",
+    status_code=HTTPStatus.OK,
+    response_class=LiveStream,
+    responses={
+        200: {"content": {LiveStream.media_type: {}}, "description": "Server-sent events"},
+        **problem_responses(429),
+    },
+)
+async def follow_cluster(request: Request, services: Services, caller: Viewer) -> LiveStream:
+    """The whole as this replica sees it, once a second: what `/v1/cluster` and, for tokens for all tenants,
+    `/v1/processors` answer, what is wrong (`alerts`, each with its runbook), and how many jobs wait, run, and were
+    submitted, started and ended in the second before (`numbers`; of the token's tenant).
+
+    Each `picture` is whole: a client that comes back needs nothing of those before. A stream ends after an hour at
+    most.
+    """
+    return LiveStream(
+        request.app.state.live,
+        caller,
+        services.pools.viewers,
+        lambda: still_identified(request.scope, caller, services.auth, services.view, services.clock),
+    )

@@ -1,0 +1,151 @@
+"""``/ui``: the dashboard's page and its assets; every file comes from the package, and ``/`` leads browsers there.
+
+The page is one document, whichever view its address names; what it shows it asks of the API. Assets have the digest of
+all of them in their path, so that browsers keep them for good and never mix those of two releases. Both are the same
+for everybody and hold nothing of any tenant, so they need no token.
+
+What must hold: the page loads nothing from other hosts and runs no script or style that stands in it (its
+Content-Security-Policy says so to the browser), and no text becomes markup (Trusted Types).
+"""
+
+import gzip
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from fastapi import Response
+from starlette.requests import Request
+from starlette.routing import Route
+
+from hascheduler.api.http.problems import problem
+
+ROOT = "/"
+PAGE = "/ui"
+VIEWS = (
+    "schedules",
+    "schedule",
+    "timeline",
+    "verdicts",
+    "jobs",
+    "job",
+    "lanes",
+    "operations",
+)
+"""What of the page has an address of its own, ``/ui/<view>``; which of them is the query's affair."""
+PAGES = frozenset({ROOT, PAGE, *(f"{PAGE}/{view}" for view in VIEWS)})
+"""A link of another site may lead to these."""
+_MEDIA_TYPES = {
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+    "json": "application/json",
+}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types"
+)
+_SAFE = {
+    "Content-Security-Policy": _POLICY,
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_FOR_GOOD = "public, max-age=31536000, immutable"
+_DIGEST_CHARACTERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """``packed`` is ``body`` in gzip."""
+
+    body: bytes
+    packed: bytes
+    media_type: str
+
+
+@cache
+def assets() -> Mapping[str, Asset]:
+    """By path below ``static/``."""
+    return dict(_read(files("hascheduler.api.ui") / "static", ""))
+
+
+def _read(folder: Traversable, prefix: str) -> Iterator[tuple[str, Asset]]:
+    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
+        ending = entry.name.rpartition(".")[2]
+        if entry.is_dir():
+            yield from _read(entry, f"{prefix}{entry.name}/")
+        elif ending in _MEDIA_TYPES:
+            body = entry.read_bytes()
+            yield f"{prefix}{entry.name}", Asset(body, gzip.compress(body, mtime=0), _MEDIA_TYPES[ending])
+
+
+@cache
+def _digest() -> str:
+    whole = hashlib.sha256()
+    for name, asset in assets().items():
+        whole.update(f"{name}\0{len(asset.body)}\0".encode())
+        whole.update(asset.body)
+    return whole.hexdigest()[:_DIGEST_CHARACTERS]
+
+
+def asset_path(name: str) -> str:
+    return f"{PAGE}/{_digest()}/{name}"
+
+
+@cache
+def open_paths() -> frozenset[str]:
+    """All paths that are answered here."""
+    return PAGES | {asset_path(name) for name in assets()}
+
+
+@cache
+def _page() -> Asset:
+    text = (files("hascheduler.api.ui") / "static" / "page.html").read_text(encoding="utf-8")
+    # All modules at once: a browser would find them one after the other.
+    preloads = "\n".join(
+        f'<link rel="modulepreload" href="{asset_path(name)}">'
+        for name in assets()
+        if name.endswith(".js") and name != "vendor/uplot.js"
+    )
+    body = text.replace("{assets}", f"{PAGE}/{_digest()}").replace("{preloads}", preloads).encode()
+    return Asset(body, gzip.compress(body, mtime=0), "text/html; charset=utf-8")
+
+
+async def _root(request: Request) -> Response:
+    """Programs get what any path without a route gives them, and so does everybody where there is no dashboard."""
+    shows = request.app.state.services.auth.pages.enabled
+    if not shows or "text/html" not in request.headers.get("accept", ""):
+        return problem(HTTPStatus.NOT_FOUND, "not-found", "there is nothing at /; expected /v1/…, /ui or /docs")
+    return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": PAGE, "Cache-Control": "no-store"})
+
+
+async def _show_page(request: Request) -> Response:
+    return _answer(request, _page(), "no-cache")
+
+
+async def _show_asset(request: Request) -> Response:
+    name = request.url.path.removeprefix(f"{PAGE}/{_digest()}/")
+    return _answer(request, assets()[name], _FOR_GOOD)
+
+
+def _answer(request: Request, asset: Asset, cache_control: str) -> Response:
+    headers = {**_SAFE, "Cache-Control": cache_control, "Vary": "Accept-Encoding"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(asset.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=asset.media_type)
+    return Response(asset.body, headers=headers, media_type=asset.media_type)
+
+
+def routes() -> list[Route]:
+    """Plain routes: a view's query is the page's own affair, and no part of the API's description."""
+    return [
+        Route(ROOT, _root, methods=["GET"]),
+        *(Route(path, _show_page, methods=["GET"]) for path in sorted(PAGES - {ROOT})),
+        *(Route(asset_path(name), _show_asset, methods=["GET"]) for name in assets()),
+    ]

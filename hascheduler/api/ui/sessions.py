@@ -1,0 +1,196 @@
+"""``/ui/session``: log in to the dashboard with a token, ask who one is, log out.
+
+::
+
+    token ─► POST ─► is it good? ─► a session, stored as a token that ends ─► this mirror knows it ─► cookie
+                        401                  │
+                                             └─► the change stream ─► the mirrors of all replicas
+
+So any replica honours a session, and none does any more once it is ended, or its parent is revoked: the rules are in
+`hascheduler.api.middleware.auth`. The answer to a login waits until this replica knows the session; another one may
+learn of it a moment later, and until then answers 401 with ``Retry-After``, which other 401s do not have.
+
+A login looks at no cookie that comes with it: the secret of a session is always a new one, made here. A token has at
+most `SESSIONS_MAX` sessions that live; one more ends the oldest. Sessions make no sessions, and no tokens.
+"""
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from secrets import token_hex, token_urlsafe
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
+
+from hascheduler import __version__
+from hascheduler.api.admission.logins import SESSIONS_MAX
+from hascheduler.api.http.problems import ProblemError
+from hascheduler.api.middleware.audit import SESSION_PATH, Noted
+from hascheduler.api.middleware.auth import Authenticated, Caller, PageTerms, holder_of, require_ready
+from hascheduler.api.middleware.session_cookie import clear_cookie, session_secrets, set_cookie
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.errors import Conflict
+from hascheduler.model.instants import LATEST_MS, WallMs
+from hascheduler.model.token import SECRET_BYTES, SECRET_PREFIX, Power, Role, Token, digest_of, session_id
+from hascheduler.wire.fields import StrictModel, instant_text, invalid_value
+
+LOGIN = ("POST", SESSION_PATH)
+"""The request that needs no caller: it shows its token in the body."""
+_BODY_BYTES_MAX = 4 * 1024
+_TOKEN_LENGTH_MAX = 1_024
+_LOOKS_MAX = 250
+_LOOK_AGAIN_S = 0.02
+
+
+class _SmallJsonRoute(JsonRoute):
+    bytes_max = _BODY_BYTES_MAX
+
+
+def _token(value: object) -> object:
+    # Never quoted: it may be a secret, in a form that no redaction knows.
+    if not isinstance(value, str) or not 0 < len(value) <= _TOKEN_LENGTH_MAX:
+        raise invalid_value("not the text of a token", f"a text of 1 to {_TOKEN_LENGTH_MAX} characters")
+    return value
+
+
+class LoginBody(StrictModel):
+    token: Annotated[str, BeforeValidator(_token)] = Field(description="The secret of a token", repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _an_object(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            raise invalid_value("not an object", "an object with a token")
+        return given
+
+
+class SessionResponse(BaseModel):
+    """Who the caller is to this replica, and on which terms the page shows things."""
+
+    name: str = Field(description="Of the token; `anonymous` without one")
+    token: str | None = Field(description="The public id of the session, or of the token")
+    role: Role = Field(description="What it may do")
+    tenant: str = Field(description="`*`: all tenants")
+    may: list[Power] = Field(description="What the role may do here")
+    session: bool = Field(description="Whether the caller shows a session")
+    expires_at: str | None = Field(description="When the session, or the token, ends; null: never")
+    tokens_demanded: bool = Field(description="Whether this replica lets in nobody without a token")
+    read_only: bool = Field(description="Whether the page changes nothing, whatever the token's role")
+    payloads: Literal["on_request", "never"] = Field(description="Whether the page shows payloads and results")
+    environment: str = Field(description="What people call this deployment; may be empty")
+    version: str = Field(description="The release of this replica")
+    replica: str = Field(description="The id of this replica")
+
+
+router = APIRouter(include_in_schema=False, route_class=_SmallJsonRoute)
+
+
+@router.post(SESSION_PATH)
+async def log_in(
+    body: LoginBody, services: Services, request: Request, response: Response, note: Noted
+) -> SessionResponse:
+    """Begin a session; its cookie is in the answer."""
+    config = services.auth
+    if not config.required:
+        note.unaudited = True
+        raise Conflict("this replica demands no tokens: there is nothing to log in to")
+    require_ready(services.view)  # it could not learn of the session either
+    parent = holder_of(body.token, config, services.view, services.clock)
+    request.state.caller = parent  # for the audit log
+    assert parent.id is not None
+    if not parent.may(Power.READ):
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN,
+            "forbidden",
+            f"a token with the role {parent.role} may not read; expected viewer or more",
+        )
+    services.logins.take(parent.id, services.clock.mono_ms())
+    secret = f"{SECRET_PREFIX}{token_urlsafe(SECRET_BYTES)}"
+    now = services.clock.wall_ms()
+    session = _session(secret, digest_of(body.token), parent, config.pages, now)
+    note.target = session.id
+    await services.tokens.begin_session(session, SESSIONS_MAX, now)
+    if not await _comes_true(lambda: services.view.token(session.digest) is not None):
+        await services.tokens.revoke(session.id, None)
+        raise ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "unavailable",
+            "this replica did not learn of the session in time; log in again",
+            headers={"Retry-After": "2"},
+        )
+    assert session.expires_at_ms is not None
+    response.headers["Set-Cookie"] = set_cookie(secret, (session.expires_at_ms - now) // 1_000, request.scope)
+    response.headers["Cache-Control"] = "no-store"
+    caller = Caller(parent.role, parent.tenant, parent.name, session.id, session.expires_at_ms, parent.id)
+    return _described(config.pages.limited(caller), services)
+
+
+@router.get(SESSION_PATH)
+async def describe_session(services: Services, caller: Authenticated, response: Response) -> SessionResponse:
+    """Who the caller is: in a session, with a token, or without one where none is demanded."""
+    response.headers["Cache-Control"] = "no-store"
+    return _described(caller, services)
+
+
+@router.delete(SESSION_PATH, status_code=HTTPStatus.NO_CONTENT)
+async def log_out(services: Services, caller: Authenticated, request: Request, response: Response, note: Noted) -> None:
+    """End the session, and make the browser forget it; who shows none changes nothing."""
+    response.headers["Set-Cookie"] = clear_cookie(request.scope)
+    if not caller.is_session:
+        note.unaudited = True
+        return
+    assert caller.id is not None
+    note.target = caller.id
+    await services.tokens.revoke(caller.id, None)
+    [secret] = session_secrets(request.scope)
+    digest = digest_of(secret)
+    # Where the stream is slow the answer waits no longer: what is deleted is forgotten in any case.
+    await _comes_true(lambda: services.view.token(digest) is None)
+
+
+def _session(secret: str, parent_digest: str, parent: Caller, pages: PageTerms, now: WallMs) -> Token:
+    assert parent.id is not None
+    ends_at_ms = min(now + pages.session_life_ms, LATEST_MS)
+    if parent.expires_at_ms is not None:
+        ends_at_ms = min(ends_at_ms, parent.expires_at_ms)
+    return Token(
+        digest=digest_of(secret),
+        id=session_id(parent.id, token_hex(6)),
+        name=parent.name,
+        role=parent.role,
+        tenant=parent.tenant,
+        created_at_ms=now,
+        created_by=parent.name,
+        expires_at_ms=WallMs(ends_at_ms),
+        session_of=parent_digest,
+    )
+
+
+async def _comes_true(is_so: Callable[[], bool]) -> bool:
+    """Whether ``is_so`` holds within some five seconds; a login is rare enough to look again and again."""
+    for _ in range(_LOOKS_MAX):
+        if is_so():
+            return True
+        await asyncio.sleep(_LOOK_AGAIN_S)
+    return False
+
+
+def _described(caller: Caller, services: ApiServices) -> SessionResponse:
+    pages = services.auth.pages
+    return SessionResponse(
+        name=caller.name,
+        token=caller.id,
+        role=caller.role,
+        tenant=caller.tenant,
+        may=[power for power in Power if caller.may(power)],
+        session=caller.is_session,
+        expires_at=None if caller.expires_at_ms is None else instant_text(caller.expires_at_ms),
+        tokens_demanded=services.auth.required,
+        read_only=pages.read_only,
+        payloads="on_request" if pages.shows_payloads else "never",
+        environment=pages.environment,
+        version=__version__,
+        replica=services.view.cluster().replica_id,
+    )

@@ -1,0 +1,112 @@
+// Asks the API that everybody asks: `/v1/…`, with the cookie of the session. Integers stay exact.
+import { signal } from "./vendor/signals.js";
+
+/** What was refused, in the API's own words. */
+export class Problem extends Error {
+  /** @param {number} status @param {{type?: string, title?: string, detail?: string, errors?: {path: string, problem: string, expected: string}[]}} body */
+  constructor(status, body) {
+    super(body.detail || body.title || `the replica answered ${status}`);
+    this.status = status;
+    this.type = (body.type || "").replace("urn:hascheduler:problem:", "");
+    this.errors = body.errors || [];
+  }
+}
+
+/** Set when a request was answered 401: the session has ended. */
+export const sessionEnded = signal(false);
+
+const ANSWER_MS_MAX = 30_000;
+const SOON_MS = 400;
+const UNHEARD_OF_TRIES = 4;
+
+/** JSON with integers beyond 2^53 as BigInt, where the browser tells the text of a number.
+ * @param {string} text @returns {any} */
+export function parse(text) {
+  // @ts-ignore  the third argument is newer than the types
+  return JSON.parse(text, (_key, value, context) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && context && /^-?\d+$/.test(context.source)
+      ? BigInt(context.source)
+      : value,
+  );
+}
+
+/** The reverse of `parse`.
+ * @param {unknown} value @param {number} [indent] @returns {string} */
+export function stringify(value, indent) {
+  return JSON.stringify(
+    value,
+    // @ts-ignore  rawJSON is newer than the types
+    (_key, each) => (typeof each === "bigint" ? JSON.rawJSON(String(each)) : each),
+    indent,
+  );
+}
+
+/** The text of a query; lists are repeated, and what is empty is left out.
+ * @param {Record<string, any>} [query] */
+export function queryText(query) {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query || {})) {
+    for (const each of Array.isArray(value) ? value : [value]) {
+      if (each !== undefined && each !== null && each !== "" && each !== false) search.append(name, String(each));
+    }
+  }
+  const text = search.toString();
+  return text ? `?${text}` : "";
+}
+
+/** A segment of a path. @param {string} name */
+export const segment = (name) => encodeURIComponent(name).replaceAll("%3A", ":");
+
+/**
+ * One request. A read that meets a replica which is about to end, or none at all, is tried once more; one that meets a
+ * replica which has not heard of the session yet (401 with Retry-After), a few times.
+ * @param {string} method @param {string} path
+ * @param {{query?: Record<string, any>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal}} [options]
+ * @returns {Promise<{data: any, etag: string | null, location: string | null, status: number}>}
+ */
+export async function request(method, path, options = {}) {
+  const init = {
+    method,
+    headers: /** @type {Record<string, string>} */ ({ accept: "application/json", ...(options.headers || {}) }),
+    credentials: /** @type {RequestCredentials} */ ("same-origin"),
+    cache: /** @type {RequestCache} */ ("no-store"),
+    redirect: /** @type {RequestRedirect} */ ("error"),
+    signal: AbortSignal.any([AbortSignal.timeout(ANSWER_MS_MAX), ...(options.signal ? [options.signal] : [])]),
+  };
+  if (options.body !== undefined) {
+    Object.assign(init, { body: stringify(options.body) });
+    if (!init.headers["content-type"]) init.headers["content-type"] = "application/json";
+  }
+  const url = path + queryText(options.query);
+  let answer;
+  for (let tries = 1; ; tries += 1) {
+    const isLast = method !== "GET" || tries === 2;
+    try {
+      answer = await fetch(url, init);
+      const isUnheardOf = answer.status === 401 && answer.headers.has("retry-after") && tries < UNHEARD_OF_TRIES;
+      if (!isUnheardOf && (answer.status !== 503 || isLast)) break;
+    } catch (error) {
+      if (isLast || init.signal.aborted) throw unreachable(error, options.signal);
+    }
+    await new Promise((done) => setTimeout(done, SOON_MS));
+  }
+  const text = await answer.text();
+  const data = text && /json/.test(answer.headers.get("content-type") || "") ? parse(text) : null;
+  if (answer.ok) {
+    return { data, etag: answer.headers.get("etag"), location: answer.headers.get("location"), status: answer.status };
+  }
+  if (answer.status === 401 && path !== "/ui/session") sessionEnded.value = true;
+  throw new Problem(answer.status, data || { title: text.slice(0, 200) });
+}
+
+/** @param {unknown} error @param {AbortSignal} [wanted] */
+function unreachable(error, wanted) {
+  if (wanted && wanted.aborted) return error;
+  return new Problem(0, { detail: "No replica answers at this address. The page goes on trying." });
+}
+
+/** @param {string} path @param {Record<string, any>} [query] @param {AbortSignal} [signal] @returns {Promise<any>} */
+export const get = async (path, query, signal) => (await request("GET", path, { query, signal })).data;
+
+/** @param {string} path @param {unknown} [body] @param {Record<string, string>} [headers] @returns {Promise<any>} */
+export const post = async (path, body, headers) => (await request("POST", path, { body, headers })).data;

@@ -1,0 +1,98 @@
+// The picture of the whole, once a second. One tab of a browser holds the stream and hands its pictures to the others:
+// a browser opens few connections to one host. Where it can't, each tab has a stream of its own.
+import { computed, signal } from "./vendor/signals.js";
+import { get, parse, sessionEnded } from "./api.js";
+
+const STREAM = "/v1/cluster/live";
+const CHANNEL = "hascheduler-live";
+const LOCK = "hascheduler-live-stream";
+const STALE_AFTER_MS = 4_000;
+const HISTORY_MAX = 300;
+const AGAIN_MS_MAX = 5_000;
+
+/** @typedef {{at: string, cluster: import("./wire.js").ClusterResponse, processors: import("./wire.js").ProcessorsResponse | null, slots: Record<string, number>, alerts: {severity: string, runbook: string, text: string}[], numbers: Record<string, number>}} Picture */
+
+/** @type {import("./vendor/signals.js").Signal<Picture | null>} */
+export const picture = signal(null);
+/** When it came, by this browser's clock. */
+export const cameAt = signal(0);
+/** @type {import("./vendor/signals.js").Signal<Record<string, number[]>>} */
+export const history = signal({});
+/** While it is paused the page stays as it is. */
+export const paused = signal(false);
+/** This browser's clock, moved on once a second. */
+export const now = signal(Date.now());
+setInterval(() => (now.value = Date.now()), 1_000);
+
+/** Since when what is shown is old, or 0. */
+export const staleSince = computed(() =>
+  cameAt.value && now.value - cameAt.value > STALE_AFTER_MS ? cameAt.value : 0,
+);
+/** How far this browser's clock is ahead of the replica's. */
+export const clockAheadMs = computed(() => (picture.value ? cameAt.value - Date.parse(picture.value.at) : 0));
+
+const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel(CHANNEL) : null;
+
+/** @param {string} kind @param {any} data */
+function take(kind, data) {
+  if (kind === "history") {
+    history.value = data.series;
+    return;
+  }
+  if (paused.value) return;
+  const series = { ...history.value };
+  for (const [name, value] of Object.entries(data.numbers)) series[name] = [...(series[name] || []), value].slice(-HISTORY_MAX);
+  history.value = series;
+  cameAt.value = now.value = Date.now();
+  picture.value = data;
+}
+
+/** @param {string} kind @param {string} text */
+function tell(kind, text) {
+  const data = parse(text);
+  take(kind, data);
+  channel?.postMessage({ kind, text });
+}
+
+/** Hold the stream until the page goes. The replica that answered may be gone: whichever answers next does as well. */
+async function stream() {
+  for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, AGAIN_MS_MAX)) {
+    await new Promise((ended) => {
+      const source = new EventSource(STREAM);
+      let silent = setTimeout(end, 3 * STALE_AFTER_MS);
+      function end() {
+        clearTimeout(silent);
+        source.close();
+        ended(null);
+      }
+      for (const kind of ["history", "picture"]) {
+        source.addEventListener(kind, (event) => {
+          waitMs = 250;
+          clearTimeout(silent);
+          silent = setTimeout(end, 3 * STALE_AFTER_MS);
+          tell(kind, event.data);
+        });
+      }
+      source.onerror = end;
+    });
+    // EventSource does not say what was answered: a request does.
+    await get("/v1/whoami").catch(() => null);
+    if (sessionEnded.value) return;
+    await new Promise((done) => setTimeout(done, waitMs * (0.5 + Math.random())));
+  }
+}
+
+let isFollowing = false;
+
+/** Begin to follow; once it is known that the caller may. */
+export function follow() {
+  if (isFollowing) return;
+  isFollowing = true;
+  const whole = () => stream().finally(() => (isFollowing = false));
+  if (channel && navigator.locks) {
+    channel.onmessage = (event) => take(event.data.kind, parse(event.data.text));
+    navigator.locks.request(LOCK, whole);
+  } else {
+    whole();
+  }
+}

@@ -1,0 +1,59 @@
+// What changes something: asked for twice where it can't be undone, refused in the API's own words.
+import { html, useEffect, useRef, useState } from "../html.js";
+import { Failure } from "./basic.js";
+
+/**
+ * A button that says what it will do before it does it.
+ * @param {{label: string, question?: any, confirm?: string, danger?: boolean, disabled?: boolean, act: (form: FormData) => Promise<any>, done?: (answer: any) => void, children?: any, onOpen?: () => void}} props
+ *   `question`: what is about to happen, in words; without it the button acts at once. `children`: fields to fill in.
+ */
+export function Action({ label, question, confirm, danger, disabled, act, done, children, onOpen }) {
+  const [open, setOpen] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  useEffect(() => {
+    if (open && dialog.current && !dialog.current.open) dialog.current.showModal();
+  }, [open]);
+  const run = async (/** @type {FormData} */ form) => {
+    setBusy(true);
+    setError(null);
+    try {
+      const answer = await act(form);
+      setOpen(false);
+      done?.(answer);
+    } catch (failed) {
+      setError(failed);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const begin = () => {
+    setError(null);
+    if (!question) return run(new FormData());
+    onOpen?.();
+    setOpen(true);
+  };
+  const leave = () => {
+    setOpen(false);
+    setError(null);
+  };
+  const submit = (/** @type {any} */ event) => {
+    event.preventDefault();
+    run(new FormData(event.target));
+  };
+  return html`<button type="button" class=${danger ? "danger" : ""} disabled=${disabled || busy} onClick=${begin}>${label}</button>
+    ${!open && error && html`<${Failure} error=${error} />`}
+    ${open && html`<dialog ref=${dialog} aria-label=${label} onClose=${leave}>
+      <form onSubmit=${submit}>
+        <h2>${label}</h2>
+        <div class="question">${question}</div>
+        ${children}
+        <${Failure} error=${error} />
+        <div class="buttons">
+          <button type="button" onClick=${() => dialog.current?.close()}>Leave it</button>
+          <button type="submit" class=${danger ? "danger" : "primary"} disabled=${busy}>${busy ? "Doing it…" : confirm || label}</button>
+        </div>
+      </form>
+    </dialog>`}`;
+}

@@ -1,0 +1,114 @@
+// What differs between two texts, line by line, and what becomes of two edits of one document.
+import { html } from "../html.js";
+import { counted, number, plain } from "../format.js";
+
+const COMPARED_MAX = 4_000_000;
+const CONTEXT = 3;
+const SHOWN_MAX = 2_000;
+const MARKS = { "+": "+", "-": "−", " ": " " };
+
+/** @typedef {{sign: " " | "+" | "-", text: string}} Line */
+
+/**
+ * The lines of both texts in their order; what is in both is there once. Where the two are too long to be compared line
+ * by line, what stands between their common ends counts as changed.
+ * @param {string} before @param {string} after @returns {Line[]}
+ */
+export function difference(before, after) {
+  const [old, young] = [before.split("\n"), after.split("\n")];
+  let first = 0;
+  while (first < old.length && first < young.length && old[first] === young[first]) first += 1;
+  let last = 0;
+  while (last < old.length - first && last < young.length - first && old[old.length - 1 - last] === young[young.length - 1 - last]) last += 1;
+  const same = (/** @type {string} */ text) => /** @type {Line} */ ({ sign: " ", text });
+  const [gone, come] = [old.slice(first, old.length - last), young.slice(first, young.length - last)];
+  return [...old.slice(0, first).map(same), ...middle(gone, come), ...old.slice(old.length - last).map(same)];
+}
+
+/** @param {string[]} gone @param {string[]} come @returns {Line[]} */
+function middle(gone, come) {
+  /** @type {Line[]} */
+  const lines = [];
+  let [row, column] = [0, 0];
+  if (gone.length * come.length <= COMPARED_MAX) {
+    // The longest common subsequence, from the end.
+    const width = come.length + 1;
+    const longest = new Uint32Array((gone.length + 1) * width);
+    for (let at = gone.length - 1; at >= 0; at -= 1) {
+      for (let by = come.length - 1; by >= 0; by -= 1) {
+        const here = at * width + by;
+        longest[here] = gone[at] === come[by] ? longest[here + width + 1] + 1 : Math.max(longest[here + width], longest[here + 1]);
+      }
+    }
+    while (row < gone.length && column < come.length) {
+      if (gone[row] === come[column]) {
+        lines.push({ sign: " ", text: gone[row] });
+        row += 1;
+        column += 1;
+      } else if (longest[(row + 1) * width + column] >= longest[row * width + column + 1]) {
+        lines.push({ sign: "-", text: gone[row] });
+        row += 1;
+      } else {
+        lines.push({ sign: "+", text: come[column] });
+        column += 1;
+      }
+    }
+  }
+  for (; row < gone.length; row += 1) lines.push({ sign: "-", text: gone[row] });
+  for (; column < come.length; column += 1) lines.push({ sign: "+", text: come[column] });
+  return lines;
+}
+
+/** Changed lines with a few around them. @param {{before: string, after: string, label: string, none?: string}} props */
+export function Difference({ before, after, label, none = "Nothing differs." }) {
+  const lines = difference(before, after);
+  const near = new Set(lines.flatMap((line, place) => (line.sign === " " ? [] : Array.from({ length: 2 * CONTEXT + 1 }, (_, step) => place + step - CONTEXT))));
+  if (!near.size) return html`<p class="dim">${none}</p>`;
+  const shown = lines.map((line, place) => ({ ...line, place })).filter(({ place }) => near.has(place));
+  const added = lines.filter(({ sign }) => sign === "+").length;
+  const removed = lines.filter(({ sign }) => sign === "-").length;
+  return html`<p class="dim">${label}: ${counted(removed, "line")} removed, ${number(added)} added.</p>
+    <div class="scroll difference" tabindex="0" role="region" aria-label=${label}>${shown.slice(0, SHOWN_MAX).map((line, row) => html`
+      ${row > 0 && shown[row - 1].place !== line.place - 1 && html`<div class="dim" aria-hidden="true">…</div>`}
+      <div class=${line.sign === "+" ? "good" : line.sign === "-" ? "bad" : ""}><span aria-hidden="true">${MARKS[line.sign]} </span>${line.sign !== " " && html`<span class="hidden">${line.sign === "+" ? "comes" : "goes"}: </span>`}<bdi>${plain(line.text, 1_000)}</bdi></div>`)}
+    ${shown.length > SHOWN_MAX && html`<div class="dim">and ${number(shown.length - SHOWN_MAX)} more</div>`}</div>`;
+}
+
+/** @param {any} value */
+export const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Whether two values are the same JSON. @param {any} one @param {any} other @returns {boolean} */
+export function same(one, other) {
+  if (Array.isArray(one)) return Array.isArray(other) && one.length === other.length && one.every((each, place) => same(each, other[place]));
+  if (!isObject(one) || !isObject(other)) return one === other;
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return [...names].every((name) => Object.hasOwn(one, name) && Object.hasOwn(other, name) && same(one[name], other[name]));
+}
+
+/**
+ * What the edit that made `mine` of `base` makes of `theirs`: fields that it left alone are theirs. Lists are one value.
+ * @param {any} base @param {any} mine @param {any} theirs @returns {any}
+ */
+export function merged(base, mine, theirs) {
+  if (same(base, mine)) return theirs;
+  if (![base, mine, theirs].every(isObject) || base.type !== mine.type) return mine;
+  /** @type {Record<string, any>} */
+  const whole = {};
+  for (const name of new Set([...Object.keys(theirs), ...Object.keys(mine)])) {
+    const value = merged(base[name], mine[name], theirs[name]);
+    if (value !== undefined) whole[name] = value;
+  }
+  return whole;
+}
+
+/** The JSON merge patch that makes `mine` of `base`. @param {any} base @param {any} mine @returns {any} */
+export function patchOf(base, mine) {
+  if (!isObject(base) || !isObject(mine) || base.type !== mine.type) return mine;
+  /** @type {Record<string, any>} */
+  const patch = {};
+  for (const name of new Set([...Object.keys(base), ...Object.keys(mine)])) {
+    if (!Object.hasOwn(mine, name)) patch[name] = null;
+    else if (!same(base[name], mine[name])) patch[name] = patchOf(base[name], mine[name]);
+  }
+  return patch;
+}

@@ -1,0 +1,168 @@
+// Edit a stored document as JSON: the difference before it is sent, and a way on where it was changed meanwhile.
+import { html, useEffect, useRef, useState } from "../html.js";
+import { Problem, parse, request, stringify } from "../api.js";
+import { plain } from "../format.js";
+import { Failure } from "./basic.js";
+import { Difference, merged, same } from "./difference.js";
+
+const INDENT = 2;
+const ROWS_MIN = 8;
+const ROWS_MAX = 24;
+
+/** @typedef {{etag: string, base: any, text: string}} Draft */
+
+/** What is not sent yet, by path: it outlives a closed dialog, another view and an ended session, not the tab.
+ * @type {Map<string, Draft>} */
+const drafts = new Map();
+
+/** @param {any} value */
+const written = (value) => stringify(value, INDENT);
+
+/** The JSON of a text; an error that says where it is none. @param {string} text */
+export function readJson(text) {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new Error(`This is no JSON: ${/** @type {Error} */ (error).message}`);
+  }
+}
+
+/** A text area for JSON. @param {{label: string, name?: string, value?: string, first?: string, onType?: (text: string) => void}} props
+ *   `value`: of a field that its view owns; `first`: of one that the form reads. */
+export function JsonField({ label, name, value, first, onType }) {
+  const lines = (value ?? first ?? "").split("\n").length + 1;
+  return html`<label class="field json"><span>${label}</span>
+    <textarea name=${name} rows=${Math.max(ROWS_MIN, Math.min(ROWS_MAX, lines))} spellcheck=${false} autocomplete="off" autocapitalize="off" wrap="soft"
+      ...${value === undefined ? { defaultValue: first } : { value }} onInput=${(/** @type {any} */ event) => onType?.(event.target.value)}></textarea></label>`;
+}
+
+/**
+ * A button that opens the stored document at `path` as JSON and replaces it with what is made of it.
+ * @param {{label: string, what: string, path: string, form: (stored: any) => any, done: () => void, hint?: any, Preview?: any}} props
+ *   `what`: its noun and name. `form`: the part of an answer that may be sent again. `Preview` gets `path`, `base` and `mine`, and shows
+ *   what the edit would do.
+ */
+export function Edit(props) {
+  const { label, what, path } = props;
+  const [open, setOpen] = useState(false);
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  useEffect(() => {
+    if (open && dialog.current && !dialog.current.open) dialog.current.showModal();
+  }, [open]);
+  return html`<button type="button" onClick=${() => setOpen(true)}>${label}${drafts.has(path) ? " (not sent yet)" : ""}</button>
+    ${open && html`<dialog class="editor" ref=${dialog} aria-label=${`Edit ${what}`} onClose=${() => setOpen(false)}>
+      <h2>Edit ${plain(what, 200)}</h2><${Editor} ...${props} close=${() => dialog.current?.close()} />
+    </dialog>`}`;
+}
+
+/** @param {any} props */
+function Editor({ what, path, form, done, close, hint, Preview }) {
+  const [draft, setDraft] = useState(/** @type {Draft | null} */ (drafts.get(path) || null));
+  const [tried, setTried] = useState(/** @type {any} */ (null));
+  const [theirs, setTheirs] = useState(/** @type {{etag: string, form: any} | null} */ (null));
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const [busy, setBusy] = useState(false);
+  const ask = async () => {
+    const answer = await request("GET", path);
+    return { etag: answer.etag || "", form: form(answer.data) };
+  };
+  const keep = (/** @type {Draft} */ next) => {
+    if (next.text === written(next.base)) drafts.delete(path);
+    else drafts.set(path, next);
+    setDraft(next);
+  };
+  const forget = () => {
+    drafts.delete(path);
+    setDraft(null);
+  };
+  /** @param {() => Promise<any>} act */
+  const safely = async (act) => {
+    setBusy(true);
+    setError(null);
+    try {
+      await act();
+    } catch (failed) {
+      setError(failed);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const begin = () => safely(async () => {
+    const now = await ask();
+    setTheirs(null);
+    setTried(null);
+    keep({ etag: now.etag, base: now.form, text: written(now.form) });
+  });
+  useEffect(() => {
+    if (!draft) begin();
+  }, []);
+  /** @param {any} mine @param {string} etag */
+  const send = (mine, etag) => safely(async () => {
+    try {
+      await request("PUT", path, { body: mine, headers: { "if-match": etag } });
+    } catch (failed) {
+      if (!(failed instanceof Problem) || failed.status !== 412) throw failed;
+      setTheirs(await ask());
+      return;
+    }
+    forget();
+    done();
+    close();
+  });
+  const look = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    safely(async () => setTried(readJson(/** @type {Draft} */ (draft).text)));
+  };
+  if (!draft) return html`<${Failure} error=${error} />${!error && html`<p class="empty" role="status">Loading…</p>`}<div class="buttons"><button type="button" onClick=${close}>Close</button></div>`;
+
+  if (theirs) {
+    const mine = readJson(draft.text);
+    const onTop = merged(draft.base, mine, theirs.form);
+    return html`<div class="banner wait" role="alert"><strong>The ${plain(what, 200)} was changed meanwhile.</strong> You began with revision ${draft.etag.replaceAll('"', "")}, and revision ${theirs.etag.replaceAll('"', "")} is stored now.</div>
+      <h3>What changed there meanwhile</h3>
+      <${Difference} before=${written(draft.base)} after=${written(theirs.form)} label="From what you saw to what is stored now" none="Nothing that you can edit." />
+      <h3>What you want</h3>
+      <${Difference} before=${written(draft.base)} after=${written(mine)} label="From what you saw to what you want" />
+      <h3>What it would be with your changes on top</h3>
+      <${Difference} before=${written(theirs.form)} after=${written(onTop)} label="From what is stored now to both" none="Nothing differs: your changes are there already." />
+      <${Failure} error=${error} />
+      <div class="buttons">
+        <button type="button" onClick=${close}>Close, keep mine for later</button>
+        <button type="button" disabled=${busy} onClick=${begin}>Take theirs</button>
+        <button type="button" disabled=${busy} onClick=${() => {
+          keep({ etag: theirs.etag, base: theirs.form, text: written(onTop) });
+          setTheirs(null);
+          setTried(null);
+        }}>Edit both further</button>
+        <button type="button" class="primary" disabled=${busy} onClick=${() => send(onTop, theirs.etag)}>Send mine on top</button>
+      </div>`;
+  }
+
+  if (tried !== null) {
+    const isSame = same(draft.base, tried);
+    return html`<${Difference} before=${written(draft.base)} after=${written(tried)} label="Difference to what is stored" none="Nothing differs from what is stored." />
+      ${Preview && !isSame && html`<${Preview} path=${path} base=${draft.base} mine=${tried} />`}
+      <${Failure} error=${error} />
+      <div class="buttons">
+        <button type="button" onClick=${() => {
+          setTried(null);
+          setError(null);
+        }}>Back to the text</button>
+        <button type="button" class="primary" disabled=${busy || isSame} onClick=${() => send(tried, draft.etag)}>${busy ? "Doing it…" : "Send it"}</button>
+      </div>`;
+  }
+
+  return html`<form onSubmit=${look}>
+    ${hint && html`<div class="dim">${hint}</div>`}
+    <${JsonField} label="As JSON" value=${draft.text} onType=${(/** @type {string} */ text) => keep({ ...draft, text })} />
+    <${Failure} error=${error} />
+    <div class="buttons">
+      <button type="button" onClick=${() => {
+        forget();
+        close();
+      }}>Throw my changes away</button>
+      <button type="button" onClick=${close}>Close</button>
+      <button type="submit" class="primary" disabled=${busy}>Show the difference</button>
+    </div>
+  </form>`;
+}

@@ -1,0 +1,216 @@
+// Triggers in words: "every day at 02:30 in Europe/Paris". What is too odd for a sentence is shown as it is written.
+import { html } from "../html.js";
+import { counted, number, plain, time } from "../format.js";
+
+const ALIASES = {
+  "@yearly": "0 0 1 1 *",
+  "@annually": "0 0 1 1 *",
+  "@monthly": "0 0 1 * *",
+  "@weekly": "0 0 * * 0",
+  "@daily": "0 0 * * *",
+  "@midnight": "0 0 * * *",
+  "@hourly": "0 * * * *",
+};
+const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+const DAY_NAMES = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTH_NAMES = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+const PLACES = ["", "first", "second", "third", "fourth", "fifth"];
+const UNITS = { w: "weeks", d: "d", h: "h", m: "min", s: "s", ms: "ms" };
+const SINGLE = { "1d": "day", "1h": "hour", "1m": "minute", "1s": "second" };
+const CLOCK_TIMES_MAX = 6;
+const SPAN = /(\d+(?:\.\d+)?)(ms|w|d|h|m|s)/g;
+
+/** "1m30s" as "1 min 30 s". @param {string} text */
+export const spanWords = (text) => String(text).replace(SPAN, (_, count, unit) => `${count} ${/** @type {any} */ (UNITS)[unit]} `).trim();
+
+/** @param {string[]} words @param {string} [last] */
+const listed = (words, last = "and") => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} ${last} ${words[words.length - 1]}`);
+const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
+
+/** @param {number} value */
+function ordinal(value) {
+  const ending = value % 100 >= 11 && value % 100 <= 13 ? "th" : ["th", "st", "nd", "rd"][value % 10] || "th";
+  return `${value}${ending}`;
+}
+
+/** Where a field can't be said in words. */
+class Odd extends Error {}
+
+/** A field of whole numbers: all of them, each n-th, a span, or a list.
+ * @typedef {{kind: "all"} | {kind: "step", step: number} | {kind: "span", low: number, high: number} | {kind: "list", values: number[]}} Field
+ * @param {string} text @param {number} low @param {number} high @param {string[]} [words] @returns {Field} */
+function field(text, low, high, words = []) {
+  const value = (/** @type {string} */ each) => {
+    const found = words.includes(each) ? words.indexOf(each) + low : /^\d{1,2}$/.test(each) ? Number(each) : NaN;
+    if (!(found >= low && found <= high)) throw new Odd(text);
+    return found;
+  };
+  if (text === "*" || text === "?") return { kind: "all" };
+  const step = /^\*\/(\d{1,2})$/.exec(text);
+  if (step) return Number(step[1]) === 1 ? { kind: "all" } : { kind: "step", step: Number(step[1]) };
+  if (!text.includes(",") && text.includes("-")) {
+    const [first, last] = text.split("-").map(value);
+    if (last <= first) throw new Odd(text);
+    return { kind: "span", low: first, high: last };
+  }
+  return { kind: "list", values: [...new Set(text.split(",").map(value))].sort((one, other) => one - other) };
+}
+
+/** The time of day, and whether it is a few times on the clock. @param {Field} minute @param {Field} hour @param {Field} second */
+function clock(minute, hour, second) {
+  const at = second.kind === "list" && second.values.length === 1 ? second.values[0] : null;
+  if (at === null) {
+    if (minute.kind !== "all" || hour.kind !== "all") throw new Odd();
+    if (second.kind === "all") return { words: "every second", few: false };
+    if (second.kind === "step" && 60 % second.step === 0) return { words: `every ${second.step} seconds`, few: false };
+    throw new Odd();
+  }
+  const seconds = at ? `:${two(at)}` : "";
+  const past = at ? `, ${at} s past the minute` : "";
+  if (minute.kind === "all" || (minute.kind === "step" && 60 % minute.step === 0)) {
+    const every = (minute.kind === "all" ? "every minute" : `every ${minute.step} minutes`) + past;
+    if (hour.kind === "all") return { words: every, few: false };
+    if (hour.kind === "span") return { words: `${every} from ${two(hour.low)}:00 to ${two(hour.high)}:59`, few: false };
+    if (hour.kind === "list" && hour.values.length === 1) return { words: `${every} from ${two(hour.values[0])}:00 to ${two(hour.values[0])}:59`, few: false };
+    throw new Odd();
+  }
+  if (minute.kind !== "list") throw new Odd();
+  const minutes = minute.values.map((each) => `${two(each)}${seconds}`);
+  if (hour.kind === "all" || hour.kind === "step") {
+    if (hour.kind === "step" && 24 % hour.step) throw new Odd();
+    const every = hour.kind === "all" ? "every hour" : `every ${hour.step} hours from 00:${minutes[0]} on`;
+    if (hour.kind === "step") {
+      if (minutes.length > 1) throw new Odd();
+      return { words: every, few: false };
+    }
+    return { words: minutes.length === 1 && minutes[0] === "00" ? `${every}, on the hour` : `${every} at ${listed(minutes.map((each) => `:${each}`))}`, few: false };
+  }
+  if (hour.kind === "span") {
+    if (minutes.length > 1) throw new Odd();
+    return { words: `every hour from ${two(hour.low)}:${minutes[0]} to ${two(hour.high)}:${minutes[0]}`, few: false };
+  }
+  const times = hour.values.flatMap((each) => minutes.map((rest) => `${two(each)}:${rest}`));
+  if (times.length > CLOCK_TIMES_MAX) throw new Odd();
+  return { words: `at ${listed(times)}`, few: true };
+}
+
+/** Days of the week; null: all. @param {string} text */
+function weekdays(text) {
+  const value = (/** @type {string} */ each) => {
+    const found = DAYS.includes(each) ? DAYS.indexOf(each) : /^[0-7]$/.test(each) ? Number(each) % 7 : -1;
+    if (found < 0) throw new Odd(text);
+    return found;
+  };
+  if (text === "*" || text === "?") return null;
+  const numbered = /^([a-z0-9]+)#([1-5])$/.exec(text);
+  if (numbered) return `on the ${PLACES[Number(numbered[2])]} ${DAY_NAMES[value(numbered[1])]} of the month`;
+  const last = /^l([0-7])$/.exec(text) || /^([a-z]{3}|[0-7])l$/.exec(text);
+  if (last) return `on the last ${DAY_NAMES[value(last[1])]} of the month`;
+  if (/^[a-z0-9]+-[a-z0-9]+$/.test(text)) {
+    const [first, end] = text.split("-");
+    return `${DAY_NAMES[value(first)]} to ${DAY_NAMES[value(end)]}`;
+  }
+  const values = [...new Set(text.split(",").map(value))].sort((one, other) => ((one + 6) % 7) - ((other + 6) % 7));
+  return `every ${listed(values.map((each) => DAY_NAMES[each]))}`;
+}
+
+/** Days of the month; null: all. @param {string} text */
+function monthdays(text) {
+  if (text === "*" || text === "?") return null;
+  if (text === "l") return "on the last day of the month";
+  if (text === "lw") return "on the last weekday of the month";
+  const before = /^l-(\d{1,2})$/.exec(text);
+  if (before) return `${counted(Number(before[1]), "day")} before the last of the month`;
+  const near = /^(\d{1,2})w$/.exec(text);
+  if (near) return `on the weekday nearest to the ${ordinal(Number(near[1]))} of the month`;
+  const found = field(text, 1, 31);
+  if (found.kind === "span") return `from the ${ordinal(found.low)} to the ${ordinal(found.high)} of the month`;
+  if (found.kind === "list") return `on the ${listed(found.values.map(ordinal))} of the month`;
+  throw new Odd(text);
+}
+
+/** @param {string} text */
+function months(text) {
+  const found = field(text, 1, 12, MONTHS);
+  if (found.kind === "all") return "";
+  if (found.kind === "span") return `${MONTH_NAMES[found.low - 1]} to ${MONTH_NAMES[found.high - 1]}`;
+  if (found.kind === "list") return listed(found.values.map((each) => MONTH_NAMES[each - 1]));
+  throw new Odd(text);
+}
+
+/** A cron expression in words, or null where it is too odd for them.
+ * @param {string} expression @param {string} zone @returns {string | null} */
+export function cronWords(expression, zone) {
+  const text = String(expression).trim().toLowerCase();
+  const fields = (/** @type {any} */ (ALIASES)[text] || text).split(/\s+/);
+  if (fields.length !== 5 && fields.length !== 6) return null;
+  try {
+    const [minute, hour] = [field(fields[0], 0, 59), field(fields[1], 0, 23)];
+    const when = clock(minute, hour, field(fields[5] || "0", 0, 59));
+    const [inMonth, inWeek, month] = [monthdays(fields[2]), weekdays(fields[4]), months(fields[3])];
+    // Where both are said, a day need match only one of them.
+    const days = [inMonth, inWeek].filter(Boolean).join(", and ");
+    const isOfMonth = month && days.includes("of the month");
+    const ofMonths = isOfMonth ? days.replaceAll("of the month", `of ${month}`) : days;
+    const inMonths = month && !isOfMonth ? `in ${month}` : "";
+    // The offsets of zones are whole quarters of an hour.
+    const isAnywhere = hour.kind === "all" && !days && !month && (minute.kind === "all" || (minute.kind === "step" && 15 % minute.step === 0));
+    const where = isAnywhere ? "" : `in ${zone || "UTC"}`;
+    if (when.few) return [ofMonths || "every day", when.words, inMonths, where].filter(Boolean).join(" ");
+    return [[when.words, ofMonths].filter(Boolean).join(", "), inMonths, where].filter(Boolean).join(" ");
+  } catch (error) {
+    if (error instanceof Odd) return null;
+    throw error;
+  }
+}
+
+/** @param {any} part @param {string | null | undefined} next @returns {string} */
+function pattern(part, next) {
+  switch (part?.type) {
+    case "cron":
+      return cronWords(part.expression, part.timezone) || `cron ${part.expression} in ${part.timezone || "UTC"}`;
+    case "interval":
+      return `every ${/** @type {any} */ (SINGLE)[part.every] || spanWords(part.every)}`;
+    case "once":
+      return `once, ${time(part.at)}`;
+    case "times": {
+      const all = part.at || [];
+      const ahead = all.filter((/** @type {string} */ at) => Date.parse(at) > Date.now()).length;
+      return `${counted(all.length, "time")}, ${ahead ? `${number(ahead)} to come${next ? `, next ${time(next)}` : ""}` : "all of them over"}`;
+    }
+    case "any":
+      return listed((part.of || []).map((/** @type {any} */ each) => pattern(each, next)), "or");
+    default:
+      return String(part?.type ?? "–");
+  }
+}
+
+/** What narrows the times of a trigger, each in words. @param {any} trigger @returns {string[]} */
+function narrowing(trigger) {
+  const use = trigger.calendars;
+  return [
+    trigger.jitter && trigger.jitter !== "0s" ? `up to ${spanWords(trigger.jitter)} later` : "",
+    trigger.start_at ? `from ${time(trigger.start_at)} on` : "",
+    trigger.end_at ? `until ${time(trigger.end_at)}` : "",
+    trigger.max_fires ? `at most ${counted(trigger.max_fires, "fire")}` : "",
+    trigger.exclude?.length ? `not in ${counted(trigger.exclude.length, "window")}` : "",
+    use?.only?.length ? `only on days of ${listed(use.only)}` : "",
+    use?.except?.length ? `not on days of ${listed(use.except)}` : "",
+  ].filter(Boolean);
+}
+
+/** @param {any} trigger @param {string | null} [next] the next nominal time, where it is known */
+export const triggerWords = (trigger, next) => [pattern(trigger, next), ...narrowing(trigger)].join(", ");
+
+/** The zones of a trigger's clocks, each once. @param {any} trigger @returns {string[]} */
+export const zonesOf = (trigger) =>
+  [...new Set(trigger.type === "any" ? trigger.of.map((/** @type {any} */ each) => each.timezone) : [trigger.timezone])].filter(Boolean);
+
+/** As it is written, for those who know cron. @param {any} trigger @returns {string} */
+const written = (trigger) =>
+  trigger.type === "cron" ? `${trigger.expression} ${trigger.timezone || "UTC"}` : trigger.type === "any" ? trigger.of.map(written).join("\n") : "";
+
+/** @param {{trigger: any, next?: string | null}} props */
+export const Trigger = ({ trigger, next }) =>
+  html`<span title=${plain(written(trigger)) || undefined}><bdi>${plain(triggerWords(trigger, next), 400)}</bdi></span>`;

@@ -1,0 +1,106 @@
+// Timeline: all schedules on one axis, what was and what is to come, and where more is to come than can run.
+import { html } from "../html.js";
+import { clock, counted, number, plain, span, time } from "../format.js";
+import { Empty, Loaded, Pages, ScheduleLink, State } from "../parts/basic.js";
+import { Chart } from "../parts/charts.js";
+import { LabelFilter, TextFilter, filters } from "../parts/filters.js";
+import { useData } from "../query.js";
+import { place } from "../router.js";
+
+const PAGE = 50;
+const WIDTH = 1_000;
+const HEIGHT = 18;
+const HOUR_MS = 3_600_000;
+
+/** The kinds of marks, with a shape each. */
+const MARKS = { fired: "good", late: "wait", missed: "bad", unstorable: "bad", ahead: "accent" };
+
+export default function Timeline() {
+  const filter = filters(["text"], ["label"]);
+  const asked = useData("/v1/timeline", { ...filter, after: place.value.query.get("after"), limit: PAGE }, { everyMs: 15_000 });
+  return html`<h1>Timeline</h1>
+    <${Forecast} />
+    <section class="filters" aria-label="Filters"><${TextFilter} name="text" label="Name contains" /><${LabelFilter} /></section>
+    <${Loaded} of=${asked}>${asked.data && html`<${Rows} page=${asked.data} /><${Pages} page=${asked.data} />`}<//>`;
+}
+
+function Forecast() {
+  const asked = useData("/v1/forecast", { ahead: "24h", bucket: "15m" }, { everyMs: 30_000 });
+  const found = asked.data;
+  return html`<section><h2>What is to come</h2><${Loaded} of=${asked}>${found && html`
+    ${found.paused && html`<p class="banner wait">${found.paused === "everything" ? "Everything is paused" : "All schedules are paused"}: this is what would be if that were resumed now.</p>`}
+    ${found.peaks.length
+      ? html`<ul class="peaks">${found.peaks.map((/** @type {any} */ peak) => html`<li><${State} state="ticket" word=${time(peak.at)} /> <strong>${plain(peak.summary)}</strong>: ${plain(peak.advice)}.
+          ${peak.schedules.length > 0 && html`<span class="dim">Most of it is of ${peak.schedules.map((/** @type {any} */ each, /** @type {number} */ place) => html`${place ? ", " : ""}<${ScheduleLink} name=${each.name} /> (${counted(each.jobs, "job")})`)}${peak.other_jobs ? ` and ${counted(peak.other_jobs, "job")} of others` : ""}.</span>`}</li>`)}</ul>`
+      : html`<p><${State} state="ready" word="No queue" /> Nothing is expected to wait for longer than a minute within 24 hours, with ${counted(found.slots, "slot")}.</p>`}
+    <${Chart} label=${`Slots wanted over the next 24 hours; there are ${number(found.slots)}`} height=${140}
+      times=${found.buckets.map((/** @type {any} */ each) => Date.parse(each.at) / 1_000)}
+      series=${[
+        { label: "slots wanted", values: found.buckets.map((/** @type {any} */ each) => each.slots_wanted), bars: true },
+        { label: "slots there are", values: found.buckets.map(() => found.slots), kind: "good" },
+        { label: "jobs that wait", values: found.buckets.map((/** @type {any} */ each) => each.waiting), kind: "bad" },
+      ]} />
+    <p class="dim">By learned costs and the slots that live now; jobs that nobody has submitted yet are not in it.${found.left_out ? ` ${counted(found.left_out, "schedule")} could not be reckoned with.` : ""}</p>`}<//></section>`;
+}
+
+/** @param {{page: any}} props */
+function Rows({ page }) {
+  if (!page.items.length) return html`<${Empty}>No schedule matches. <a href="/ui/schedules">Schedules</a> has a form for a new one.<//>`;
+  const { from_ms: from, to_ms: to } = page;
+  const x = (/** @type {number} */ at) => ((at - from) / (to - from)) * WIDTH;
+  const nowMs = Date.parse(page.now);
+  const part = (/** @type {number} */ at) => `${(100 * (at - from)) / (to - from)}%`;
+  /** @type {number[]} */
+  const hours = [];
+  const step = Math.max(HOUR_MS, Math.ceil((to - from) / 12 / HOUR_MS) * HOUR_MS);
+  const offset = new Date(nowMs).getTimezoneOffset() * 60_000;
+  for (let at = Math.ceil((from - offset) / step) * step + offset; at <= to; at += step) hours.push(at);
+  return html`<p class="dim legend"><${Mark} kind="fired" /> fired <${Mark} kind="late" /> late <${Mark} kind="missed" /> missed <${Mark} kind="skipped" /> skipped, paused or coalesced <${Mark} kind="ahead" /> to come</p>
+    <div class="scroll" tabindex="0" role="region" aria-label="Timeline"><table class="timeline">
+    <thead><tr><th scope="col">Schedule</th><th scope="col" class="axis"><span class="hidden">When</span><svg class="hours" aria-hidden="true">${hours.map((at) => html`<line x1=${part(at)} x2=${part(at)} y1="18" y2="24" /><text x=${part(at)} y="14">${clock(at)}</text>`)}</svg></th><th scope="col">In numbers</th></tr></thead>
+    <tbody>${page.items.map((/** @type {any} */ row) => html`<${Row} key=${row.name} row=${row} page=${page} x=${x} now=${nowMs} />`)}</tbody></table></div>`;
+}
+
+/** @param {{kind: string}} props */
+function Mark({ kind }) {
+  return html`<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">${shape(kind, 6, 6, 9)}</svg>`;
+}
+
+/** Each kind has a form of its own: a bar, a bar with a cap, a cross, a ring, a hollow bar.
+ * @param {string} kind @param {number} x @param {number} y @param {number} size */
+function shape(kind, x, y, size) {
+  const half = size / 2;
+  const colour = /** @type {any} */ (MARKS)[kind] || "off";
+  if (kind === "missed" || kind === "unstorable") return html`<path class=${colour} d=${`M${x - half} ${y - half}L${x + half} ${y + half}M${x - half} ${y + half}L${x + half} ${y - half}`} />`;
+  if (kind === "ahead") return html`<rect class="ahead" x=${x - 1.5} y=${y - half} width="3" height=${size} />`;
+  if (kind === "fired") return html`<rect class=${colour} x=${x - 1.5} y=${y - half} width="3" height=${size} />`;
+  if (kind === "late") return html`<path class=${colour} d=${`M${x} ${y - half}V${y + half}M${x - 3} ${y - half}H${x + 3}`} />`;
+  return html`<circle class=${colour} cx=${x} cy=${y} r="3" />`;
+}
+
+/** @param {{row: any, page: any, x: (at: number) => number, now: number}} props */
+function Row({ row, page, x, now }) {
+  const middle = HEIGHT / 2;
+  const fired = row.fired.reduce((/** @type {number} */ sum, /** @type {number[]} */ each) => sum + (each[1] ?? 0), 0);
+  const late = row.fired.reduce((/** @type {number} */ sum, /** @type {number[]} */ each) => sum + (each[2] ?? 0), 0);
+  /** @type {Record<string, number>} */
+  const others = {};
+  for (const each of row.passed_over) others[each.verdict] = (others[each.verdict] || 0) + each.count;
+  const words = [
+    counted(fired, "fire"),
+    late && `${number(late)} late`,
+    ...Object.entries(others).map(([verdict, count]) => `${number(count)} ${verdict}`),
+    row.note ? plain(row.note, 120) : row.paused ? "paused" : `${number(row.ahead_count)} to come${row.ahead_count ? `, about ${span(row.expected_ms)} each` : ""}`,
+  ].filter(Boolean);
+  // What is too often to be listed one by one is a band.
+  const band = !row.ahead_ms.length && row.ahead_count > 0;
+  return html`<tr><th scope="row"><${ScheduleLink} name=${row.name} /></th>
+    <td class="axis"><svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${words.join(", ")}>
+      <rect class="unknown" x="0" width=${Math.max(0, x(row.known_since_ms))} height=${HEIGHT} />
+      ${band && html`<rect class="ahead" x=${x(now)} y="4" width=${WIDTH - x(now)} height=${HEIGHT - 8} />`}
+      ${row.ahead_ms.map((/** @type {number} */ at) => html`<rect class="ahead" x=${x(at)} y="4" width=${Math.max(3, x(at + row.expected_ms) - x(at))} height=${HEIGHT - 8} />`)}
+      ${row.fired.map((/** @type {number[]} */ each) => shape((each[2] ?? 0) ? "late" : "fired", x(page.from_ms + ((each[0] ?? 0) + 0.5) * page.bucket_ms), middle, HEIGHT - 6))}
+      ${row.passed_over.map((/** @type {any} */ each) => shape(each.verdict, x((each.from_ms + each.to_ms) / 2), middle, 9))}
+      <line class="now" x1=${x(now)} x2=${x(now)} y1="0" y2=${HEIGHT} /></svg></td>
+    <td class="dim">${words.join(" · ")}</td></tr>`;
+}

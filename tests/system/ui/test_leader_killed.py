@@ -1,0 +1,62 @@
+"""The page goes on through the loss of the leader, and of the replica that it came from, and shows both."""
+
+from tests.system.processes import Processes
+from tests.system.ui.browser import Browser
+
+
+async def test_the_page_survives_the_leader_and_shows_who_follows(
+    processes: Processes, service: str, browser: Browser
+) -> None:
+    for name in ("one", "two", "three"):
+        await processes.replica(name)
+    await processes.processor("worker")
+    await processes.schedule("tick", "500ms")
+    _, term = await processes.leader()
+    await browser.open(f"{service}/ui")
+    await browser.sees(f"Term {term} ", "main")
+    browser.script("window.sameDocument = true")
+    for _ in range(2):  # of three: one of the two is the replica that answers the page
+        leader, term = await processes.leader()
+        await leader.kill()
+        following, term = await processes.leader(not_in_term=term)
+        await browser.sees(f"Term {term} ", "main")
+        await browser.sees(following.name, ".facts")
+        await browser.until(lambda: "Stale" not in browser.text(), "fresh numbers")
+    assert browser.script("return window.sameDocument") is True
+    assert browser.complaints((service,)) == []
+
+
+async def test_old_numbers_are_called_old(processes: Processes, service: str, browser: Browser) -> None:
+    one = await processes.replica("one")
+    await browser.open(f"{service}/ui")
+    await browser.sees("Leader", "main")
+    await one.kill()
+    await browser.sees("Stale since")
+    await processes.replica("two")
+    await browser.until(lambda: "Stale since" not in browser.text(), "fresh numbers again")
+    await browser.until(lambda: "two" in browser.text(".facts"), "the replica that leads now")
+
+
+async def test_a_paused_page_stays_as_it_is(processes: Processes, service: str, browser: Browser) -> None:
+    await processes.replica("one")
+    await browser.open(f"{service}/ui")
+    await browser.sees("Leader", "main")
+    await browser.press("❚❚ Pause")
+    await browser.sees("Paused: the page shows")
+    two = await processes.replica("two")
+    assert "two" not in browser.text("table")
+    await browser.press("▶ Go on")
+    await browser.sees(two.name, "table")
+
+
+STREAMS = "return performance.getEntriesByType('resource').filter((each) => each.name.endsWith('/live')).length"
+
+
+async def test_tabs_of_one_browser_share_one_stream(processes: Processes, browser: Browser) -> None:
+    one = await processes.replica("one")
+    await browser.open(f"{one.url}/ui")
+    await browser.sees("Leader", "main")
+    browser.another_tab()
+    await browser.open(f"{one.url}/ui")
+    await browser.sees("Leader", "main")
+    assert browser.script(STREAMS) == 0, "the second tab has a stream of its own"

@@ -1,0 +1,97 @@
+"""Every view on a system that runs: it shows what there is, breaks no policy, and everybody can use it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.system.processes import Processes
+from tests.system.ui.browser import Browser
+from tests.system.ui.scene import EXACT, furnish
+
+PICTURES = os.environ.get("UI_PICTURES")
+"""A folder for a picture of each view; unset: none are kept."""
+NARROW = 360
+
+
+def views(jobs: dict[str, str]) -> dict[str, tuple[str, list[str]]]:
+    """By name: the address, and what is to be seen there."""
+    return {
+        "now": ("/ui", ["Leader", "replica-one", "Running", "Processors", "slots busy"]),
+        "schedules": ("/ui/schedules", ["tick", "nightly", "asleep", "Europe/Paris"]),
+        "schedule": ("/ui/schedule?name=nightly", ["nightly", "02:30", "Europe/Paris"]),
+        "timeline": ("/ui/timeline", ["Timeline", "tick", "nightly"]),
+        "verdicts": ("/ui/verdicts", ["Verdicts"]),
+        "jobs": ("/ui/jobs", ["succeeded", "running", "failed"]),
+        "job-waiting": (f"/ui/job?id={jobs['waiting']}", ["Why it waits", "2 of at most 2 jobs"]),
+        "job-failed": (f"/ui/job?id={jobs['failed']}", ["Error", "PermanentError"]),
+        "operations": ("/ui/operations", ["Operations"]),
+        "lanes": ("/ui/lanes", ["slow", "acme", "sleep"]),
+    }
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_each_view_shows_what_there_is_and_can_be_used_by_everybody(
+    processes: Processes, new_browser: Callable[..., Browser], theme: str
+) -> None:
+    await processes.replica("replica-one")
+    await processes.processor("processor-one")
+    jobs = await furnish(processes)
+    browser = new_browser(dark=theme == "dark")
+    origin = processes.any_url()
+    wrong: list[str] = []
+    for name, (address, seen) in views(jobs).items():
+        await browser.open(origin + address)
+        for words in seen:
+            await browser.sees(words, "main")
+        wrong += [f"{name}: {each}" for each in await browser.inaccessible()]
+        if PICTURES:
+            browser.screenshot(Path(PICTURES) / f"{name}-{theme}.png")
+    browser.resize(NARROW)
+    for name, (address, seen) in views(jobs).items():
+        await browser.open(origin + address)
+        await browser.sees(seen[0], "main")
+        if browser.script("return document.documentElement.scrollWidth > innerWidth"):
+            wrong.append(f"{name}: wider than {NARROW} pixels")
+    wrong += browser.complaints((origin,))
+    assert wrong == []
+
+
+async def test_a_payload_is_shown_when_asked_for_and_to_the_last_digit(processes: Processes, browser: Browser) -> None:
+    await processes.replica("replica-one")
+    await processes.processor("processor-one")
+    jobs = await furnish(processes)
+    await browser.open(f"{processes.any_url()}/ui/job?id={jobs['waiting']}")
+    await browser.sees("Payload", "main")
+    assert str(EXACT) not in browser.text()
+    await browser.press("Show")
+    await browser.sees(str(EXACT), "pre")
+
+
+async def test_filters_are_the_address_and_the_back_button_works(processes: Processes, browser: Browser) -> None:
+    await processes.replica("replica-one")
+    await processes.processor("processor-one")
+    jobs = await furnish(processes)
+    await browser.open(f"{processes.any_url()}/ui/jobs")
+    await browser.sees("log", "tbody")
+    await browser.choose("select[name=state]", "failed")
+    await browser.sees(jobs["failed"], "tbody")
+    await browser.until(lambda: "state=failed" in browser.url, "the filter in the address")
+    await browser.no_longer_sees(jobs["running"], "tbody")
+    await browser.reload()
+    await browser.sees(jobs["failed"], "tbody")
+    await browser.back()
+    await browser.until(lambda: "state=failed" not in browser.url, "the address from before")
+    await browser.sees("running", "tbody")
+
+
+async def test_an_address_without_a_view_or_a_job_says_where_to_go(processes: Processes, browser: Browser) -> None:
+    await processes.replica("replica-one")
+    await browser.open(f"{processes.any_url()}/ui/job?id=job:none")
+    await browser.sees("no job", "main")
+    await browser.open(f"{processes.any_url()}/ui/schedule?name=%3Cscript%3E")
+    await browser.sees("<script>", "main")
+    await browser.open(f"{processes.any_url()}/ui/jobs?state=nonsense")
+    await browser.sees("state", "[role=alert]")
+    assert browser.complaints((processes.any_url(),)) == []

@@ -1,0 +1,1392 @@
+// Written by scripts/generate-client from the OpenAPI document.
+
+export interface AnyBody {
+  "jitter": (string | number);
+  "start_at"?: (string | null);
+  "end_at"?: (string | null);
+  "max_fires"?: (number | null);
+  "exclude": WindowBody[];
+  "calendars"?: (CalendarUseBody | null);
+  "type": "any";
+  "of": (CronPart | IntervalPart | TimesPart | OncePart)[];
+}
+
+export interface AnyResponse {
+  "jitter": string;
+  "start_at": (string | null);
+  "end_at": (string | null);
+  "max_fires": (number | null);
+  "exclude": WindowResponse[];
+  "calendars": (CalendarUseResponse | null);
+  "type": "any";
+  "of": (CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse)[];
+}
+
+export interface AttemptName {
+  "job": string;
+  "attempt": number;
+}
+
+export interface AttemptResponse {
+  "number": number;
+  "processor": (string | null);
+  "dispatched_at": (string | null);
+  "started_at": (string | null);
+  "finished_at": (string | null);
+  "outcome": string;
+  "error": (string | null);
+  "traceback"?: (string | null);
+}
+
+export interface AuditPage {
+  "items": AuditResponse[];
+  "next": (string | null);
+  "unreadable": Unlisted[];
+}
+
+export interface AuditResponse {
+  "id": string;
+  "at": string;
+  "who": string;
+  "token": (string | null);
+  "role": (string | null);
+  "tenant": (string | null);
+  "address": string;
+  "method": string;
+  "path": string;
+  "route": (string | null);
+  "target": (string | null);
+  "status": number;
+  "request": string;
+  "because": (string | null);
+  "left_out": number;
+}
+
+export interface BackfillBody {
+  "from": string;
+  "to": string;
+  "overlap": ("allow" | "buffer_one");
+  "dry_run": boolean;
+}
+
+export interface BackfillResponse {
+  "count": number;
+  "created": number;
+  "existing": number;
+  "undecided": number;
+  "jobs": string[];
+}
+
+export interface BatchBody {
+  "jobs": (BatchJob | JsonValue)[];
+  "atomic": boolean;
+}
+
+export interface BatchJob {
+  "definition": string;
+  "payload"?: JsonValue;
+  "priority": number;
+  "tenant"?: (string | null);
+  "fairness_key"?: (string | null);
+  "lane": string;
+  "mode": ("queued" | "on_demand");
+  "resources"?: (Record<string, any> | null);
+  "target"?: (string | null);
+  "labels": Record<string, any>;
+  "not_before"?: (string | null);
+  "expires_at"?: (string | null);
+  "depends_on": string[];
+  "on_dependency_failure": ("fail" | "ignore");
+  "ref"?: (string | null);
+  "idempotency_key"?: (string | null);
+}
+
+export interface BatchResponse {
+  "batch": string;
+  "results": BatchResult[];
+}
+
+export interface BatchResult {
+  "status": number;
+  "job": (string | null);
+  "problem": (Problem | null);
+}
+
+export interface BlockResponse {
+  "rule": Rule;
+  "because": string;
+  "unblocked_by": string;
+  "numbers": Record<string, (number | string | string[])>;
+  "until": (string | null);
+}
+
+export interface CalendarBody {
+  "weekdays": (string[] | null);
+  "include": (string[] | null);
+  "exclude": (string[] | null);
+  "owner"?: (string | null);
+}
+
+export interface CalendarPage {
+  "items": CalendarResponse[];
+  "next": (string | null);
+  "unreadable": Unlisted[];
+}
+
+export interface CalendarResponse {
+  "name": string;
+  "rev": number;
+  "weekdays": string[];
+  "include": string[];
+  "exclude": string[];
+  "owner": (string | null);
+}
+
+export interface CalendarUseBody {
+  "only": string[];
+  "except": string[];
+  "timezone"?: (string | null);
+}
+
+export interface CalendarUseResponse {
+  "only": string[];
+  "except": string[];
+  "timezone": (string | null);
+}
+
+export type CancelAnswer = ("cancelled" | "already_running" | "already_done");
+
+export interface CancelResponse {
+  "answer": CancelAnswer;
+}
+
+export type CatchUp = ("none" | "latest" | "all");
+
+export type Cause = ("first" | "released" | "died" | "stood_still" | "lapsed" | "deleted");
+
+export interface ChangeBody {
+  "filter": FilterBody;
+  "dry_run": boolean;
+}
+
+export interface ChangedResponse {
+  "matched": number;
+  "exact": boolean;
+  "changed": number;
+  "asked_to_stop": number;
+  "complete": boolean;
+}
+
+export interface ClockChangeResponse {
+  "at": string;
+  "kind": ("gap" | "fold");
+  "offset_before": string;
+  "offset_after": string;
+  "explanation": string;
+  "fires": FireResponse[];
+}
+
+export interface ClusterResponse {
+  "replica_id": string;
+  "leading": boolean;
+  "ready": boolean;
+  "unready_reason": string;
+  "leader": (LeaderResponse | null);
+  "stream_lag_ms": (number | null);
+  "position": string;
+  "digest": string;
+  "journal_seq": (number | null);
+  "schema": SchemaResponse;
+  "replicas": ReplicaResponse[];
+  "counts": Record<string, number>;
+  "paused"?: (PauseResponse | null);
+  "failover": (FailoverResponse | null);
+  "findings": (FindingsResponse | null);
+  "mirrors_differ": string[];
+  "quarantine": QuarantinedResponse[];
+}
+
+export type ConflictScope = ("tenant" | "shared");
+
+export interface CountsResponse {
+  "fired": number;
+  "skipped": number;
+  "missed": number;
+  "coalesced": number;
+  "paused": number;
+  "excluded": number;
+  "throttled": number;
+  "unstorable": number;
+}
+
+export interface CreateScheduleBody {
+  "trigger": (CronBody | IntervalBody | TimesBody | OnceBody | AnyBody);
+  "misfire": MisfireBody;
+  "overlap": ("allow" | "skip" | "buffer_one" | "cancel_running");
+  "pause_after_failures"?: (number | null);
+  "job"?: (TemplateBody | null);
+  "jobs"?: (GraphJobBody[] | null);
+  "labels": Record<string, any>;
+  "name": string;
+  "paused": boolean;
+}
+
+export interface CreateTokenBody {
+  "name": string;
+  "role": ("viewer" | "submitter" | "operator" | "admin" | "worker");
+  "tenant": string;
+  "expires_in"?: ((string | number) | null);
+}
+
+export type Criterion = ("lane" | "tier" | "fairness" | "deadline" | "aged_priority" | "score" | "arrival");
+
+export interface CriterionResponse {
+  "criterion": Criterion;
+  "value": string;
+  "first": string;
+}
+
+export interface CronBody {
+  "jitter": (string | number);
+  "start_at"?: (string | null);
+  "end_at"?: (string | null);
+  "max_fires"?: (number | null);
+  "exclude": WindowBody[];
+  "calendars"?: (CalendarUseBody | null);
+  "type": "cron";
+  "expression": string;
+  "timezone": string;
+}
+
+export interface CronPart {
+  "type": "cron";
+  "expression": string;
+  "timezone": string;
+}
+
+export interface CronPartResponse {
+  "type": "cron";
+  "expression": string;
+  "timezone": string;
+}
+
+export interface CronResponse {
+  "jitter": string;
+  "start_at": (string | null);
+  "end_at": (string | null);
+  "max_fires": (number | null);
+  "exclude": WindowResponse[];
+  "calendars": (CalendarUseResponse | null);
+  "type": "cron";
+  "expression": string;
+  "timezone": string;
+}
+
+export interface DefinitionBody {
+  "default_cost": ((string | number) | null);
+  "max_concurrency"?: (number | null);
+  "conflict_group"?: (string | null);
+  "conflict_scope"?: (("tenant" | "shared") | null);
+  "tier"?: (number | null);
+  "rate_limit"?: (RateLimitBody | null);
+  "key_limits": (KeyLimitBody[] | null);
+  "resources": (Record<string, any> | null);
+  "unique"?: (UniqueBody | null);
+  "retry": RetryBody;
+  "timeout"?: ((string | number) | null);
+  "total_timeout"?: ((string | number) | null);
+  "owner"?: (string | null);
+}
+
+export interface DefinitionPage {
+  "items": DefinitionResponse[];
+  "next": (string | null);
+  "unreadable": Unlisted[];
+}
+
+export interface DefinitionResponse {
+  "name": string;
+  "rev": number;
+  "default_cost": string;
+  "max_concurrency": (number | null);
+  "conflict_group": (string | null);
+  "conflict_scope": ConflictScope;
+  "tier": (number | null);
+  "rate_limit": (RateLimitResponse | null);
+  "key_limits": KeyLimitResponse[];
+  "resources": Record<string, number>;
+  "unique": (UniqueResponse | null);
+  "retry": RetryResponse;
+  "timeout": (string | null);
+  "total_timeout": (string | null);
+  "owner": (string | null);
+}
+
+export type DependentAnswer = ("ok" | "not_ended" | "kept" | "dependency_failed" | "changed");
+
+export interface DependentResponse {
+  "job": string;
+  "answer": DependentAnswer;
+}
+
+export interface DrainBody {
+  "because"?: (string | null);
+}
+
+export interface DrainResponse {
+  "name": string;
+  "drained": (DrainedResponse | null);
+}
+
+export interface DrainedNameResponse {
+  "since": string;
+  "by": string;
+  "because": (string | null);
+  "name": string;
+}
+
+export interface DrainedResponse {
+  "since": string;
+  "by": string;
+  "because": (string | null);
+}
+
+export interface EditPreviewResponse {
+  "fires": FireResponse[];
+  "clock_changes": ClockChangeResponse[];
+  "timezone": string;
+  "warnings": string[];
+  "added": FireResponse[];
+  "removed": FireResponse[];
+  "until": string;
+}
+
+export type Ending = ("caught_up" | "still_behind" | "term_ended");
+
+export interface ErrorGroupFilter {
+  "state": JobState;
+  "definition": string;
+  "tenant": (string | null);
+  "schedule": (string | null);
+  "target": (string | null);
+  "batch": (string | null);
+  "labels": Record<string, string>;
+}
+
+export interface ErrorGroupResponse {
+  "definition": string;
+  "fault": string;
+  "count": number;
+  "first_at": string;
+  "last_at": string;
+  "job": string;
+  "error": string;
+  "filter": ErrorGroupFilter;
+}
+
+export type EventType = ("submitted" | "dispatched" | "started" | "returned" | "reprioritized" | "cancel_requested" | "revived" | "succeeded" | "failed" | "cancelled" | "schedule.missed");
+
+export interface FailoverResponse {
+  "term": number;
+  "holder": string;
+  "cause": Cause;
+  "previous_term": (number | null);
+  "previous_holder": (string | null);
+  "last_sign_at": (string | null);
+  "last_decision_at": (string | null);
+  "detected_at": string;
+  "won_at": string;
+  "began_at": string;
+  "deciding_at": (string | null);
+  "first_decision_at": (string | null);
+  "first_dispatch_at": (string | null);
+  "told_at": string;
+  "ended": Ending;
+  "detection_ms": (number | null);
+  "takeover_ms": (number | null);
+  "first_decision_ms": (number | null);
+  "gap_ms": (number | null);
+  "began_seq": number;
+  "reapplied_entries": number;
+  "reapplied_decisions": number;
+  "fires_late": number;
+  "worst_lag_ms": number;
+  "coalesced": number;
+  "missed": number;
+  "skipped": number;
+  "requeued": number;
+}
+
+export interface FailoversResponse {
+  "items": FailoverResponse[];
+}
+
+export interface FetchBody {
+  "processor": string;
+  "wait": (string | number);
+  "limit": number;
+  "running": AttemptName[];
+}
+
+export interface FetchResponse {
+  "cancelled": AttemptName[];
+  "revoked": AttemptName[];
+  "attempts": AttemptName[];
+}
+
+export interface FieldProblem {
+  "path": string;
+  "problem": string;
+  "expected": string;
+}
+
+export interface FilterBody {
+  "state"?: (JobState | null);
+  "definition"?: (string | null);
+  "schedule"?: (string | null);
+  "tenant"?: (string | null);
+  "batch"?: (string | null);
+  "target"?: (string | null);
+  "labels": Record<string, any>;
+}
+
+export interface FindingsResponse {
+  "at": string;
+  "counts": Record<string, number>;
+}
+
+export type FinishAnswer = ("done" | "late");
+
+export interface FinishBody {
+  "job": string;
+  "attempt": number;
+  "processor": string;
+  "outcome": ("succeeded" | "failed" | "cancelled" | "given_back");
+  "result"?: JsonValue;
+  "error"?: (string | null);
+  "traceback"?: (string | null);
+  "retryable": boolean;
+  "retry_after"?: ((string | number) | null);
+}
+
+export interface FinishResponse {
+  "answer": FinishAnswer;
+  "retry_at": (string | null);
+}
+
+export interface FireResponse {
+  "nominal_at": string;
+  "due_at": string;
+  "local": string;
+  "weekday": string;
+  "excluded": boolean;
+  "note": (string | null);
+}
+
+export interface ForecastBucket {
+  "at": string;
+  "fires": number;
+  "other_fires": number;
+  "jobs": number;
+  "slots_wanted": number;
+  "waiting": number;
+  "wait_ms": number;
+}
+
+export interface ForecastPeak {
+  "at": string;
+  "until": (string | null);
+  "lasts_ms": number;
+  "jobs": number;
+  "waiting": number;
+  "slots": number;
+  "more_slots": number;
+  "limited_by": LimitedBy;
+  "definition": (string | null);
+  "summary": string;
+  "advice": string;
+  "schedules": ForecastSchedule[];
+  "other_jobs": number;
+}
+
+export interface ForecastResponse {
+  "as_of": string;
+  "until": string;
+  "slots": number;
+  "buckets": ForecastBucket[];
+  "peaks": ForecastPeak[];
+  "paused": (("schedules" | "everything") | null);
+  "left_out": number;
+  "spread": number;
+}
+
+export interface ForecastSchedule {
+  "name": string;
+  "fires": number;
+  "jobs": number;
+  "expected_ms": number;
+}
+
+export interface GraphJobBody {
+  "definition": string;
+  "payload"?: JsonValue;
+  "priority": number;
+  "tenant"?: (string | null);
+  "fairness_key"?: (string | null);
+  "lane": string;
+  "mode": ("queued" | "on_demand");
+  "resources"?: (Record<string, any> | null);
+  "target"?: (string | null);
+  "render": boolean;
+  "ref": string;
+  "depends_on": string[];
+}
+
+export interface GraphJobResponse {
+  "definition": string;
+  "payload": JsonValue;
+  "priority": number;
+  "tenant": string;
+  "fairness_key": string;
+  "lane": string;
+  "mode": string;
+  "resources": (Record<string, number> | null);
+  "target": string;
+  "render": boolean;
+  "ref": string;
+  "depends_on": string[];
+}
+
+export interface HeartbeatBody {
+  "processor": string;
+  "running": Report[];
+  "draining": boolean;
+}
+
+export interface HeldAttemptsResponse {
+  "cancelled": AttemptName[];
+  "revoked": AttemptName[];
+}
+
+export interface IntervalBody {
+  "jitter": (string | number);
+  "start_at"?: (string | null);
+  "end_at"?: (string | null);
+  "max_fires"?: (number | null);
+  "exclude": WindowBody[];
+  "calendars"?: (CalendarUseBody | null);
+  "type": "interval";
+  "every": (string | number);
+  "anchor"?: (string | null);
+}
+
+export interface IntervalPart {
+  "type": "interval";
+  "every": (string | number);
+  "anchor"?: (string | null);
+}
+
+export interface IntervalPartResponse {
+  "type": "interval";
+  "every": string;
+  "anchor": string;
+}
+
+export interface IntervalResponse {
+  "jitter": string;
+  "start_at": (string | null);
+  "end_at": (string | null);
+  "max_fires": (number | null);
+  "exclude": WindowResponse[];
+  "calendars": (CalendarUseResponse | null);
+  "type": "interval";
+  "every": string;
+  "anchor": string;
+}
+
+export interface JobCountsResponse {
+  "matched": number;
+  "exact": boolean;
+  "at_least": JobState[];
+  "pending": number;
+  "dispatched": number;
+  "running": number;
+  "succeeded": number;
+  "failed": number;
+  "cancelled": number;
+}
+
+export interface JobErrorsResponse {
+  "groups": ErrorGroupResponse[];
+  "others": OtherErrorsResponse;
+  "examined": number;
+  "complete": boolean;
+}
+
+export interface JobPage {
+  "items": JobSummary[];
+  "next": (string | null);
+  "unreadable": Unlisted[];
+}
+
+export interface JobResponse {
+  "id": string;
+  "state": JobState;
+  "attempt": number;
+  "tries": number;
+  "revivals": number;
+  "definition": string;
+  "target": string;
+  "priority": number;
+  "tenant": string;
+  "fairness_key": string;
+  "lane": string;
+  "mode": string;
+  "resources": (Record<string, number> | null);
+  "unschedulable": boolean;
+  "labels": Record<string, string>;
+  "schedule": (string | null);
+  "nominal_at": (string | null);
+  "submitted_at": string;
+  "not_before": (string | null);
+  "processor": (string | null);
+  "dispatched_at": (string | null);
+  "started_at": (string | null);
+  "finished_at": (string | null);
+  "cancel_requested_at": (string | null);
+  "failures": number;
+  "losses": number;
+  "retry_at": (string | null);
+  "first_started_at": (string | null);
+  "expires_at": (string | null);
+  "depends_on": string[];
+  "on_dependency_failure": ("fail" | "ignore");
+  "batch": (string | null);
+  "overdue_since"?: (string | null);
+  "progress": (ProgressResponse | null);
+  "error": (string | null);
+  "payload": JsonValue;
+  "result": JsonValue;
+  "attempts": AttemptResponse[];
+}
+
+export interface JobRetryBody {
+  "with_dependents": boolean;
+}
+
+export interface JobRetryResponse {
+  "answer": RetryAnswer;
+  "dependents": DependentResponse[];
+  "complete": boolean;
+}
+
+export type JobState = ("pending" | "dispatched" | "running" | "succeeded" | "failed" | "cancelled");
+
+export interface JobSummary {
+  "id": string;
+  "state": JobState;
+  "attempt": number;
+  "tries": number;
+  "revivals": number;
+  "definition": string;
+  "target": string;
+  "priority": number;
+  "tenant": string;
+  "fairness_key": string;
+  "lane": string;
+  "mode": string;
+  "resources": (Record<string, number> | null);
+  "unschedulable": boolean;
+  "labels": Record<string, string>;
+  "schedule": (string | null);
+  "nominal_at": (string | null);
+  "submitted_at": string;
+  "not_before": (string | null);
+  "processor": (string | null);
+  "dispatched_at": (string | null);
+  "started_at": (string | null);
+  "finished_at": (string | null);
+  "cancel_requested_at": (string | null);
+  "failures": number;
+  "losses": number;
+  "retry_at": (string | null);
+  "first_started_at": (string | null);
+  "expires_at": (string | null);
+  "depends_on": string[];
+  "on_dependency_failure": ("fail" | "ignore");
+  "batch": (string | null);
+  "overdue_since"?: (string | null);
+  "progress": (ProgressResponse | null);
+  "error": (string | null);
+}
+
+export type JsonValue = any;
+
+export interface KeyLimitBody {
+  "key": string;
+  "max_concurrency"?: (number | null);
+  "rate_limit"?: (RateLimitBody | null);
+}
+
+export interface KeyLimitResponse {
+  "key": string;
+  "max_concurrency": (number | null);
+  "rate_limit": (RateLimitResponse | null);
+}
+
+export interface LaneBody {
+  "weight": (number | null);
+  "promote_after": (string | number | (string | number)[] | null);
+  "policy"?: (("affinity" | "fair" | "swimlanes" | "balanced") | ("lane" | "tier" | "fairness" | "deadline" | "aged_priority" | "score" | "arrival")[] | null);
+  "owner"?: (string | null);
+}
+
+export interface LanePage {
+  "items": LaneResponse[];
+  "next": (string | null);
+  "unreadable": Unlisted[];
+}
+
+export interface LaneResponse {
+  "name": string;
+  "rev": number;
+  "weight": number;
+  "promote_after": (string | string[]);
+  "policy": (Criterion[] | null);
+  "owner": (string | null);
+}
+
+export interface LeaderResponse {
+  "holder": string;
+  "term": number;
+  "endpoint": string;
+  "since": string;
+}
+
+export interface LeadingResponse {
+  "leading": boolean;
+  "reason": string;
+}
+
+export type LimitedBy = ("slots" | "max_concurrency" | "no_processor");
+
+export interface LiveResponse {
+  "alive": boolean;
+  "reason": string;
+}
+
+export interface MatchedResponse {
+  "matched": number;
+  "exact": boolean;
+}
+
+export interface MisfireBody {
+  "grace": (string | number);
+  "catch_up": ("none" | "latest" | "all");
+  "limit": number;
+}
+
+export interface MisfireResponse {
+  "grace": string;
+  "catch_up": CatchUp;
+  "limit": number;
+}
+
+export interface NewTokenResponse {
+  "id": string;
+  "name": string;
+  "role": Role;
+  "tenant": string;
+  "created_at": string;
+  "created_by": string;
+  "expires_at": (string | null);
+  "expired": boolean;
+  "session": boolean;
+  "token": string;
+}
+
+export interface OnceBody {
+  "jitter": (string | number);
+  "start_at"?: (string | null);
+  "end_at"?: (string | null);
+  "max_fires"?: (number | null);
+  "exclude": WindowBody[];
+  "calendars"?: (CalendarUseBody | null);
+  "type": "once";
+  "at": string;
+}
+
+export interface OncePart {
+  "type": "once";
+  "at": string;
+}
+
+export interface OncePartResponse {
+  "type": "once";
+  "at": string;
+}
+
+export interface OnceResponse {
+  "jitter": string;
+  "start_at": (string | null);
+  "end_at": (string | null);
+  "max_fires": (number | null);
+  "exclude": WindowResponse[];
+  "calendars": (CalendarUseResponse | null);
+  "type": "once";
+  "at": string;
+}
+
+export type OperationAction = ("cancel_jobs" | "retry_jobs" | "reprioritize_jobs" | "pause_schedules" | "resume_schedules" | "trigger_schedules");
+
+export interface OperationFilterBody {
+  "state"?: (("pending" | "dispatched" | "running" | "succeeded" | "failed" | "cancelled" | "active" | "paused") | null);
+  "definition"?: (string | null);
+  "schedule"?: (string | null);
+  "tenant"?: (string | null);
+  "batch"?: (string | null);
+  "target"?: (string | null);
+  "text"?: (string | null);
+  "labels": Record<string, any>;
+}
+
+export interface OperationPage {
+  "items": OperationResponse[];
+  "next": (string | null);
+  "unreadable": Unlisted[];
+}
+
+export interface OperationResponse {
+  "id": string;
+  "action": OperationAction;
+  "filter": Record<string, JsonValue>;
+  "priority": (number | null);
+  "catch_up": boolean;
+  "reason": (string | null);
+  "state": OperationState;
+  "matched": number;
+  "exact": boolean;
+  "changed": number;
+  "asked_to_stop": number;
+  "refused": number;
+  "error": (string | null);
+  "by": string;
+  "started_at": string;
+  "ended_at": (string | null);
+  "stop_requested_at": (string | null);
+  "stop_requested_by": (string | null);
+}
+
+export type OperationState = ("running" | "done" | "stopped" | "failed");
+
+export interface OtherErrorsResponse {
+  "groups": number;
+  "count": number;
+}
+
+export type Overlap = ("allow" | "skip" | "buffer_one" | "cancel_running");
+
+export interface PassedOver {
+  "verdict": Verdict;
+  "from_ms": number;
+  "to_ms": number;
+  "count": number;
+}
+
+export interface PauseAllBody {
+  "because": string;
+  "schedules_only": boolean;
+}
+
+export interface PauseBody {
+  "because"?: (string | null);
+}
+
+export interface PauseResponse {
+  "since": string;
+  "by": string;
+  "because": (string | null);
+  "schedules_only": boolean;
+}
+
+export interface PausedResponse {
+  "paused": (PauseResponse | null);
+}
+
+export type Power = ("read" | "submit" | "operate" | "administer" | "work");
+
+export interface PreviewBody {
+  "name"?: (string | null);
+  "trigger": (CronBody | IntervalBody | TimesBody | OnceBody | AnyBody);
+}
+
+export interface PreviewResponse {
+  "fires": FireResponse[];
+  "clock_changes": ClockChangeResponse[];
+  "timezone": string;
+  "warnings": string[];
+}
+
+export interface Problem {
+  "type": string;
+  "title": string;
+  "status": number;
+  "detail": string;
+  "errors": FieldProblem[];
+}
+
+export interface ProcessorResponse {
+  "id": string;
+  "name": string;
+  "shard": string;
+  "definitions": string[];
+  "slots": number;
+  "resources": Record<string, number>;
+  "occupied": number;
+  "alive": boolean;
+  "draining": boolean;
+  "drained"?: (DrainedResponse | null);
+  "parked": number;
+}
+
+export interface ProcessorsResponse {
+  "items": ProcessorResponse[];
+  "absent": DrainedNameResponse[];
+}
+
+export interface ProgressResponse {
+  "percent": (number | null);
+  "text": string;
+  "at": string;
+}
+
+export interface QuarantinedResponse {
+  "collection": string;
+  "id": string;
+  "reason": string;
+}
+
+export interface QueuePositionResponse {
+  "ahead": number;
+  "exact": boolean;
+  "first": string;
+  "deciding": (Criterion | null);
+  "criteria": CriterionResponse[];
+}
+
+export interface RateLimitBody {
+  "count": number;
+  "per": (string | number);
+}
+
+export interface RateLimitResponse {
+  "count": number;
+  "per": string;
+}
+
+export interface ReadyResponse {
+  "ready": boolean;
+  "reason": string;
+}
+
+export interface RegisterBody {
+  "name": string;
+  "definitions": string[];
+  "slots": number;
+  "resources": Record<string, any>;
+}
+
+export interface RegisteredResponse {
+  "processor": string;
+  "heartbeat_interval": number;
+  "heartbeat_deadline": number;
+}
+
+export interface ReplaceScheduleBody {
+  "trigger": (CronBody | IntervalBody | TimesBody | OnceBody | AnyBody);
+  "misfire": MisfireBody;
+  "overlap": ("allow" | "skip" | "buffer_one" | "cancel_running");
+  "pause_after_failures"?: (number | null);
+  "job"?: (TemplateBody | null);
+  "jobs"?: (GraphJobBody[] | null);
+  "labels": Record<string, any>;
+  "name"?: (string | null);
+}
+
+export interface ReplicaResponse {
+  "id": string;
+  "name": string;
+  "version": (string | null);
+  "started_at": string;
+  "http_endpoint": string;
+  "liveness_endpoint": string;
+  "alive": boolean;
+  "ready": boolean;
+  "stream_lag_ms": (number | null);
+  "position": string;
+  "digest": string;
+  "quarantined": number;
+}
+
+export interface Report {
+  "job": string;
+  "attempt": number;
+  "percent"?: (number | null);
+  "text": string;
+}
+
+export type ReprioritizeAnswer = ("ok" | "already_running" | "already_done");
+
+export interface ReprioritizeBody {
+  "priority": number;
+}
+
+export interface ReprioritizeResponse {
+  "answer": ReprioritizeAnswer;
+}
+
+export interface ReprioritizeSomeBody {
+  "filter": FilterBody;
+  "dry_run": boolean;
+  "priority": number;
+}
+
+export interface ResumeBody {
+  "catch_up": boolean;
+}
+
+export type RetryAnswer = ("ok" | "not_ended" | "not_failed");
+
+export interface RetryBody {
+  "attempts": number;
+  "lost_attempts": number;
+  "backoff": (string | number);
+  "factor": number;
+  "max": (string | number);
+}
+
+export interface RetryResponse {
+  "attempts": number;
+  "lost_attempts": number;
+  "backoff": string;
+  "factor": (number);
+  "max": string;
+}
+
+export type Role = ("viewer" | "submitter" | "operator" | "admin" | "worker");
+
+export type Rule = ("not_leading" | "paused" | "transport" | "in_doubt" | "cancelling" | "dependency" | "not_before" | "backoff" | "max_concurrency" | "tier" | "definition" | "rate_limit" | "tenant" | "conflict" | "key" | "serial" | "unschedulable" | "no_slot");
+
+export interface ScheduleCountsResponse {
+  "matched": number;
+  "exact": boolean;
+  "active": number;
+  "paused": number;
+  "ended": number;
+}
+
+export interface SchedulePage {
+  "items": ScheduleResponse[];
+  "next": (string | null);
+  "unreadable": Unlisted[];
+}
+
+export interface ScheduleResponse {
+  "name": string;
+  "rev": number;
+  "trigger": (CronResponse | IntervalResponse | TimesResponse | OnceResponse | AnyResponse);
+  "misfire": MisfireResponse;
+  "overlap": Overlap;
+  "pause_after_failures": (number | null);
+  "job": TemplateResponse;
+  "jobs": (GraphJobResponse[] | null);
+  "labels": Record<string, string>;
+  "created_at": string;
+  "paused": boolean;
+  "paused_at": (string | null);
+  "paused_because": (string | null);
+  "last_nominal_at": (string | null);
+  "next_at": (string | null);
+  "next_due_at": (string | null);
+  "counts": CountsResponse;
+  "failures_in_a_row": number;
+  "warnings": string[];
+}
+
+export type ScheduleState = ("active" | "paused" | "ended");
+
+export interface ScheduleTimeline {
+  "name": string;
+  "paused": boolean;
+  "expected_ms": number;
+  "fired": number[][];
+  "passed_over": PassedOver[];
+  "known_since_ms": number;
+  "ahead_ms": number[];
+  "ahead_count": number;
+  "note": (string | null);
+}
+
+export interface ScheduleVerdictPage {
+  "items": ScheduleVerdictResponse[];
+  "next": (string | null);
+}
+
+export interface ScheduleVerdictResponse {
+  "schedule": string;
+  "verdict": Verdict;
+  "nominal_at": string;
+  "through_at": string;
+  "count": number;
+  "because_of": (string | null);
+  "decided_at": string;
+}
+
+export interface SchemaResponse {
+  "version": number;
+  "oldest_read": number;
+  "newest_read": number;
+}
+
+export interface StartBody {
+  "job": string;
+  "attempt": number;
+  "processor": string;
+}
+
+export interface StartOperationBody {
+  "action": OperationAction;
+  "filter": OperationFilterBody;
+  "priority"?: (number | null);
+  "catch_up": boolean;
+  "reason"?: (string | null);
+  "expected"?: (number | null);
+  "dry_run": boolean;
+}
+
+export interface StartedResponse {
+  "job": string;
+  "attempt": number;
+  "definition": string;
+  "target": string;
+  "payload": JsonValue;
+  "tenant": string;
+  "labels": Record<string, string>;
+  "schedule": (string | null);
+  "nominal_at": (string | null);
+  "submitted_at": string;
+  "started_at": string;
+  "failures": number;
+  "losses": number;
+  "timeout": (number | null);
+  "traceparent": (string | null);
+}
+
+export interface SubmitJobBody {
+  "definition": string;
+  "payload"?: JsonValue;
+  "priority": number;
+  "tenant"?: (string | null);
+  "fairness_key"?: (string | null);
+  "lane": string;
+  "mode": ("queued" | "on_demand");
+  "resources"?: (Record<string, any> | null);
+  "target"?: (string | null);
+  "labels": Record<string, any>;
+  "not_before"?: (string | null);
+  "expires_at"?: (string | null);
+  "depends_on": string[];
+  "on_dependency_failure": ("fail" | "ignore");
+}
+
+export interface TemplateBody {
+  "definition": string;
+  "payload"?: JsonValue;
+  "priority": number;
+  "tenant"?: (string | null);
+  "fairness_key"?: (string | null);
+  "lane": string;
+  "mode": ("queued" | "on_demand");
+  "resources"?: (Record<string, any> | null);
+  "target"?: (string | null);
+  "render": boolean;
+}
+
+export interface TemplateResponse {
+  "definition": string;
+  "payload": JsonValue;
+  "priority": number;
+  "tenant": string;
+  "fairness_key": string;
+  "lane": string;
+  "mode": string;
+  "resources": (Record<string, number> | null);
+  "target": string;
+  "render": boolean;
+}
+
+export interface TenantBody {
+  "max_running"?: (number | null);
+  "max_pending"?: (number | null);
+  "submit_rate"?: (RateLimitBody | null);
+  "max_schedules"?: (number | null);
+  "fire_rate"?: (RateLimitBody | null);
+  "owner"?: (string | null);
+}
+
+export interface TenantPage {
+  "items": TenantResponse[];
+  "next": (string | null);
+  "unreadable": Unlisted[];
+}
+
+export interface TenantResponse {
+  "name": string;
+  "rev": number;
+  "max_running": (number | null);
+  "max_pending": (number | null);
+  "submit_rate": (RateLimitResponse | null);
+  "max_schedules": (number | null);
+  "fire_rate": (RateLimitResponse | null);
+  "owner": (string | null);
+}
+
+export interface TimelineResponse {
+  "items": ScheduleTimeline[];
+  "now": string;
+  "from_ms": number;
+  "to_ms": number;
+  "bucket_ms": number;
+  "next": (string | null);
+}
+
+export interface TimesBody {
+  "jitter": (string | number);
+  "start_at"?: (string | null);
+  "end_at"?: (string | null);
+  "max_fires"?: (number | null);
+  "exclude": WindowBody[];
+  "calendars"?: (CalendarUseBody | null);
+  "type": "times";
+  "at": string[];
+}
+
+export interface TimesPart {
+  "type": "times";
+  "at": string[];
+}
+
+export interface TimesPartResponse {
+  "type": "times";
+  "at": string[];
+}
+
+export interface TimesResponse {
+  "jitter": string;
+  "start_at": (string | null);
+  "end_at": (string | null);
+  "max_fires": (number | null);
+  "exclude": WindowResponse[];
+  "calendars": (CalendarUseResponse | null);
+  "type": "times";
+  "at": string[];
+}
+
+export interface TokenPage {
+  "items": TokenResponse[];
+  "next": (string | null);
+  "unreadable": Unlisted[];
+}
+
+export interface TokenResponse {
+  "id": string;
+  "name": string;
+  "role": Role;
+  "tenant": string;
+  "created_at": string;
+  "created_by": string;
+  "expires_at": (string | null);
+  "expired": boolean;
+  "session": boolean;
+}
+
+export interface TriggerNowBody {
+  "overlap"?: (("allow" | "skip" | "buffer_one" | "cancel_running") | null);
+  "payload"?: JsonValue;
+}
+
+export interface UndecidedResponse {
+  "count": number;
+  "since": (string | null);
+  "because": (("due" | "paused" | "excluded") | null);
+}
+
+export interface UniqueBody {
+  "by": (string[] | null);
+  "on_duplicate": (("keep_first" | "replace" | "debounce") | null);
+  "period"?: ((string | number) | null);
+  "max_wait"?: ((string | number) | null);
+}
+
+export interface UniqueResponse {
+  "by": string[];
+  "on_duplicate": ("keep_first" | "replace" | "debounce");
+  "period": (string | null);
+  "max_wait": (string | null);
+}
+
+export interface Unlisted {
+  "id": string;
+  "reason": string;
+}
+
+export type Verdict = ("fired" | "unstorable" | "skipped" | "missed" | "coalesced" | "paused" | "excluded" | "throttled");
+
+export interface VerdictResponse {
+  "verdict": Verdict;
+  "nominal_at": string;
+  "through_at": string;
+  "count": number;
+  "job": (string | null);
+  "job_state": (JobState | null);
+  "because_of": (string | null);
+  "into": (string | null);
+}
+
+export interface VerdictsResponse {
+  "items": VerdictResponse[];
+  "counts": CountsResponse;
+  "undecided": UndecidedResponse;
+  "next": (string | null);
+}
+
+export interface WhoamiResponse {
+  "name": string;
+  "token": (string | null);
+  "role": Role;
+  "tenant": string;
+  "may": Power[];
+  "tokens_demanded": boolean;
+}
+
+export interface WhyResponse {
+  "job": string;
+  "state": JobState;
+  "seen": boolean;
+  "summary": string;
+  "processor": (string | null);
+  "finished_at": (string | null);
+  "error"?: (string | null);
+  "blocks": BlockResponse[];
+  "standing": (QueuePositionResponse | null);
+}
+
+export interface WindowBody {
+  "from": string;
+  "to": string;
+}
+
+export interface WindowResponse {
+  "from": string;
+  "to": string;
+}

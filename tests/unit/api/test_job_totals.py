@@ -1,0 +1,238 @@
+"""``GET /v1/jobs`` by the beginning of an id, ``/v1/jobs:counts`` and ``/v1/jobs:errors``."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.instants import WallMs
+from tests.factories import make_job
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import check_problem, get, post
+from tests.unit.api.tokens import Guarded
+
+STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled")
+
+
+def put(world: World, id: str, state: str = "pending", error: str | None = None, **fields: Any) -> None:
+    """A job that is stored so."""
+    document = {**new_job_document(make_job(id, tenant="acme")), "state": state, "error": error, **fields}
+    assert world.database.insert(Collection.JOBS, document)
+
+
+def some(world: World) -> None:
+    for number, state in enumerate((*STATES, "failed")):
+        put(world, f"job:{number:04d}", state, submitted_at_ms=NOW + number, labels={"even": str(number % 2 == 0)})
+    put(world, f"fire:tick:{NOW}", "failed", schedule="tick", definition="sleep", submitted_at_ms=NOW + 10)
+    put(world, f"fire:tick-2:{NOW}", "running", schedule="tick-2", tenant="other", submitted_at_ms=NOW + 11)
+
+
+# By id
+
+
+@pytest.mark.parametrize(
+    ("prefix", "found"),
+    [
+        ("job:000", ["job:0006", "job:0005", "job:0004", "job:0003", "job:0002", "job:0001", "job:0000"]),
+        ("job:0003", ["job:0003"]),
+        ("fire:", [f"fire:tick-2:{NOW}", f"fire:tick:{NOW}"]),
+        ("fire:tick:", [f"fire:tick:{NOW}"]),
+        ("fire:tick", [f"fire:tick-2:{NOW}", f"fire:tick:{NOW}"]),
+        (".*", []),
+        ("$", []),
+        ("JOB", []),
+        ("\U0010ffff", []),
+    ],
+)
+async def test_a_list_is_of_ids_that_begin_so(
+    client: httpx.AsyncClient, world: World, prefix: str, found: list[str]
+) -> None:
+    some(world)
+    ids: list[str] = []
+    after: dict[str, str] = {}
+    while True:
+        answer = await client.get("/v1/jobs", params={"id": prefix, "limit": 2, **after})
+        assert answer.status_code == 200, answer.text
+        ids += [job["id"] for job in answer.json()["items"]]
+        if answer.json()["next"] is None:
+            break
+        after = {"after": answer.json()["next"]}
+    assert ids == found
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:counts", "/v1/jobs:errors"])
+@pytest.mark.parametrize("id", ["", "x" * 321])
+async def test_the_beginning_of_an_id_is_bounded(client: httpx.AsyncClient, path: str, id: str) -> None:
+    check_problem(await client.get(path, params={"id": id}), 422, "id")
+
+
+# Counts
+
+
+async def counts(client: httpx.AsyncClient, query: str = "") -> dict[str, int]:
+    answer = await get(client, f"/v1/jobs:counts?{query}")
+    assert (answer.pop("exact"), answer.pop("at_least")) == (True, [])
+    assert answer["matched"] == sum(answer[state] for state in STATES)
+    return {state: answer[state] for state in STATES if answer[state]}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("label=even=True", {"pending": 1, "running": 1, "failed": 2}),
+        ("state=failed&state=running", {"failed": 3, "running": 7}),
+        ("state=failed", {"failed": 3}),
+        ("id=fire:", {"failed": 1, "running": 1}),
+        ("schedule=tick", {"failed": 1}),
+        ("target=nothing", {}),
+        ("since=2030-01-01T00:00:00.005Z", {"cancelled": 1, "failed": 2, "running": 1}),
+        ("definition=log&tenant=acme&until=2030-01-01T00:00:00.002Z", {"pending": 1, "dispatched": 1}),
+        ("unschedulable=true", {"pending": 1}),
+        ("unschedulable=true&state=failed", {}),
+        ("", {"pending": 9, "running": 7, "succeeded": 1, "failed": 3, "cancelled": 1}),
+        ("tenant=acme", {"pending": 5, "succeeded": 1, "failed": 3, "cancelled": 1}),
+        ("definition=sleep", {"running": 4, "failed": 1}),
+    ],
+)
+async def test_jobs_are_counted_by_state(
+    client: httpx.AsyncClient, world: World, query: str, expected: dict[str, int]
+) -> None:
+    """What the mirror counts is told apart by its numbers."""
+    some(world)
+    world.view.never_to_run = {"job:0000"}
+    world.view.live = {
+        (None, None): {"pending": 9, "running": 7},
+        (None, "acme"): {"pending": 5},
+        ("sleep", None): {"running": 4},
+    }
+    assert await counts(client, query) == expected
+
+
+async def test_a_mirror_that_is_not_complete_counts_nothing(client: httpx.AsyncClient, world: World) -> None:
+    some(world)
+    world.view.ready = False
+    world.view.live = {(None, None): {"pending": 9}}
+    assert await counts(client, "state=pending") == {"pending": 1}
+
+
+async def test_where_there_may_be_more_a_count_says_so(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.api.jobs.counts.COUNTED_MAX", 1)
+    some(world)
+    answer = await get(client, "/v1/jobs:counts?state=failed&state=succeeded")
+    assert (answer["failed"], answer["succeeded"]) == (1, 1)
+    assert (answer["exact"], answer["at_least"]) == (False, ["failed"])
+
+
+# Errors
+
+
+def failures(world: World) -> None:
+    for number in range(5):
+        put(
+            world,
+            f"job:{number}",
+            "failed",
+            f"TimeoutError: no answer in {number} s\nat line {number}",
+            finished_at_ms=NOW + 1_000 * number,
+            submitted_at_ms=NOW + number,
+            target=f"host-{number % 2}",
+        )
+    put(world, "job:5", "failed", "TimeoutError: no answer in 9 s", definition="sleep", submitted_at_ms=NOW)
+    put(world, "job:6", "failed", None, definition="sleep", tenant="other", submitted_at_ms=NOW)
+    put(world, "job:7", "succeeded", None)
+
+
+async def test_equal_faults_of_one_definition_are_one_group(client: httpx.AsyncClient, world: World) -> None:
+    failures(world)
+    answer = await get(client, "/v1/jobs:errors")
+    assert [(group["definition"], group["fault"], group["count"]) for group in answer["groups"]] == [
+        ("log", "TimeoutError: no answer in <n> s", 5),
+        ("sleep", "TimeoutError: no answer in <n> s", 1),
+        ("sleep", "no error was told", 1),
+    ]
+    assert answer["groups"][0] == {
+        "definition": "log",
+        "fault": "TimeoutError: no answer in <n> s",
+        "count": 5,
+        "first_at": "2030-01-01T00:00:00.000Z",
+        "last_at": "2030-01-01T00:00:04.000Z",
+        "job": "job:4",
+        "error": "TimeoutError: no answer in 4 s",
+        "filter": {
+            "state": "failed",
+            "definition": "log",
+            "tenant": "acme",
+            "schedule": None,
+            "target": None,
+            "batch": None,
+            "labels": {},
+        },
+    }
+    assert (answer["others"], answer["examined"], answer["complete"]) == ({"groups": 0, "count": 0}, 7, True)
+
+
+async def test_the_filter_of_a_group_selects_it(client: httpx.AsyncClient, world: World) -> None:
+    failures(world)
+    [group] = (await get(client, "/v1/jobs:errors?target=host-1&label=of=test"))["groups"]
+    assert group["count"] == 2
+    filter = group["filter"]
+    assert (filter["target"], filter["labels"]) == ("host-1", {"of": "test"})
+    assert (await post(client, "/v1/jobs:retry", {"filter": filter, "dry_run": True}))["matched"] == 2
+
+
+async def test_the_largest_groups_are_shown_and_the_rest_summed(client: httpx.AsyncClient, world: World) -> None:
+    for number in range(60):
+        word = "".join(chr(ord("g") + int(digit)) for digit in str(number))
+        for twice in range(1 + (number == 59)):
+            put(world, f"job:{number}-{twice}", "failed", f"fault {word}", submitted_at_ms=NOW + number)
+    answer = await get(client, "/v1/jobs:errors")
+    assert [group["count"] for group in answer["groups"]] == [2, *[1] * 49]
+    assert answer["others"] == {"groups": 10, "count": 10}
+
+
+async def test_no_more_are_looked_at_than_one_request_may(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.api.jobs.errors.EXAMINED_MAX", 3)
+    failures(world)
+    answer = await get(client, "/v1/jobs:errors?definition=log")
+    assert [(group["count"], group["job"]) for group in answer["groups"]] == [(3, "job:4")]
+    assert (answer["examined"], answer["complete"]) == (3, False)
+
+
+async def test_hostile_errors_are_shown_as_short_text(client: httpx.AsyncClient, world: World) -> None:
+    put(world, "job:1", "failed", "\x1b[31m\u202e" + "a" * 1_000_000)
+    put(world, "job:2", "failed", "mongodb://user:secret@host/ refused hsk_" + "x" * 43)
+    world.rewrite_job("job:1", definition=["broken"], finished_at_ms="soon", submitted_at_ms=None)
+    answer = await client.get("/v1/jobs:errors")
+    assert answer.status_code == 200, answer.text
+    assert len(answer.content) < 4_000
+    assert "secret" not in answer.text
+    assert "xxx" not in answer.text
+    assert not {"\x1b", "\u202e"} & set(answer.text)
+
+
+# Tenants
+
+
+@pytest.fixture
+async def acme(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+    async with await guarded.client("viewer", "acme") as client:
+        yield client
+
+
+async def test_a_token_of_one_tenant_counts_and_groups_its_own(acme: httpx.AsyncClient, world: World) -> None:
+    some(world)
+    world.view.live = {(None, None): {"pending": 9, "running": 9}, (None, "acme"): {"pending": 1}}
+    assert await counts(acme) == {"pending": 1, "succeeded": 1, "failed": 3, "cancelled": 1}
+    assert await counts(acme, "id=fire:") == {"failed": 1}
+    assert [job["id"] for job in (await get(acme, "/v1/jobs?id=fire:"))["items"]] == [f"fire:tick:{NOW}"]
+    world.rewrite_job(f"fire:tick-2:{NOW}", state="failed", finished_at_ms=WallMs(NOW))
+    assert (await get(acme, "/v1/jobs:errors"))["examined"] == 3
+    for path in ("/v1/jobs:counts", "/v1/jobs:errors"):
+        check_problem(await acme.get(f"{path}?tenant=other"), 403, "tenant")

@@ -1,0 +1,490 @@
+"""``/ui/session``: a token makes a session, a session opens the API to the page, and ends with its parent."""
+
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from hascheduler import __version__
+from hascheduler.api.admission.logins import BURST, EVERY_MS, SESSIONS_MAX, Logins
+from hascheduler.api.middleware.auth import PageTerms
+from hascheduler.api.ui import sessions
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.token import Token, digest_of
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import TICK, check_problem, create
+from tests.unit.api.tokens import ADMIN_TOKEN, OF_PAGE, Guarded, cookie_in
+
+HOUR_MS = 3_600_000
+PATH = "/ui/session"
+
+
+async def log_in(guarded: Guarded, secret: str, **headers: str) -> httpx.Response:
+    async with guarded.showing(None) as page:
+        return await page.post(PATH, json={"token": secret}, headers={**OF_PAGE, **headers})
+
+
+def stored(world: World) -> list[dict[str, Any]]:
+    """The sessions, by their ids."""
+    found = [document for document in world.everything()["tokens"] if document.get("session_of")]
+    return sorted(found, key=lambda document: document["id"])
+
+
+def guarded_with(app: FastAPI, world: World, *, required: bool = True, **terms: Any) -> Guarded:
+    world.auth = replace(world.auth, pages=PageTerms(**terms))
+    return Guarded(app, world, required=required)
+
+
+# Logging in
+
+
+async def test_a_token_begins_a_session_and_the_answer_says_who_one_is(guarded: Guarded) -> None:
+    answer = await log_in(guarded, await guarded.token("operator", "acme"))
+    [session] = stored(guarded.world)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.json() == {
+        "name": "operator-1", "token": session["id"], "role": "operator", "tenant": "acme",
+        "may": ["read", "submit", "operate"], "session": True, "expires_at": "2030-01-01T12:00:00.000Z",
+        "tokens_demanded": True, "read_only": False, "payloads": "on_request", "environment": "",
+        "version": __version__, "replica": "replica-1.aa",
+    }  # fmt: skip
+    assert session["id"].startswith("session-1-")
+    assert {**session, "_id": "", "id": "", "session_of": ""} == {
+        "_id": "", "v": 1, "rev": 1, "id": "", "name": "operator-1", "role": "operator", "tenant": "acme",
+        "created_at_ms": NOW, "created_by": "operator-1", "expires_at_ms": NOW + 12 * HOUR_MS, "session_of": "",
+    }  # fmt: skip
+    cookie = cookie_in(answer).removeprefix("hascheduler_session=")
+    assert session["_id"] == digest_of(cookie)
+    assert cookie not in str(guarded.world.everything())
+
+
+async def test_the_page_is_told_the_same_each_time_it_asks(guarded: Guarded) -> None:
+    secret = await guarded.token("viewer")
+    answer = await log_in(guarded, secret)
+    async with guarded.showing(None) as page:
+        again = await page.get(PATH, headers={"Cookie": cookie_in(answer)})
+    assert again.json() == answer.json()
+    assert again.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "headers", "is_secure"),
+    [
+        ("http", {"Origin": "http://api"}, False),
+        ("http", {}, False),
+        ("http", {"Origin": "https://api"}, True),  # behind something that speaks TLS
+        ("https", {"Origin": "https://api"}, True),
+        ("https", {}, True),
+    ],
+)
+async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(
+    guarded: Guarded, scheme: str, headers: dict[str, str], is_secure: bool
+) -> None:
+    secret = await guarded.token("viewer")
+    transport = httpx.ASGITransport(guarded.app)
+    async with httpx.AsyncClient(transport=transport, base_url=f"{scheme}://api") as page:
+        answer = await page.post(PATH, json={"token": secret}, headers=headers)
+    pair, *attributes = answer.headers["set-cookie"].split("; ")
+    assert pair.startswith("hascheduler_session=hsk_")
+    expected = {"Max-Age=43200", "Path=/", "HttpOnly", "SameSite=Strict"} | ({"Secure"} if is_secure else set())
+    assert set(attributes) == expected
+
+
+async def test_the_settings_token_logs_in_too(guarded: Guarded) -> None:
+    async with await guarded.page_of(ADMIN_TOKEN) as page:
+        shown = (await page.get(PATH)).json()
+        assert (shown["name"], shown["role"], shown["tenant"]) == ("HASCHEDULER_ADMIN_TOKEN", "admin", "*")
+        assert shown["may"] == ["read", "submit", "operate", "administer"]
+        assert (await page.put("/v1/lanes/slow", json={})).status_code == 201
+    [session] = stored(guarded.world)
+    assert session["id"].startswith("session-settings-")
+    assert session["session_of"] == digest_of(ADMIN_TOKEN)
+
+
+async def test_a_session_ends_no_later_than_its_token(app: FastAPI, world: World) -> None:
+    guarded = guarded_with(app, world, session_life_ms=HOUR_MS)
+    for life_ms, ends_ms in ((None, HOUR_MS), (2 * HOUR_MS, HOUR_MS), (60_500, 60_500)):
+        expires_at_ms = None if life_ms is None else NOW + life_ms
+        answer = await log_in(guarded, await guarded.token("viewer", expires_at_ms=expires_at_ms))
+        assert f"Max-Age={ends_ms // 1_000};" in answer.headers["set-cookie"]
+        [session] = [each for each in stored(world) if each["id"] == answer.json()["token"]]
+        assert session["expires_at_ms"] == NOW + ends_ms
+
+
+@pytest.mark.parametrize(
+    ("secret", "said"),
+    [("hsk_" + "x" * 43, "unknown"), ("x", "unknown"), ("\u0661", "unknown"), ("x" * 1_024, "unknown")],
+)
+async def test_an_unknown_token_begins_nothing_and_sets_nothing(guarded: Guarded, secret: str, said: str) -> None:
+    answer = await log_in(guarded, secret)
+    assert said in check_problem(answer, 401)["detail"]
+    assert "set-cookie" not in answer.headers
+    assert "retry-after" not in answer.headers
+    assert guarded.world.everything()["tokens"] == []
+
+
+async def test_an_expired_token_begins_nothing(guarded: Guarded) -> None:
+    answer = await log_in(guarded, await guarded.token("viewer", expires_at_ms=NOW))
+    assert "expired" in check_problem(answer, 401)["detail"]
+    assert stored(guarded.world) == []
+
+
+async def test_a_worker_has_no_business_here(guarded: Guarded) -> None:
+    answer = await log_in(guarded, await guarded.token("worker"))
+    assert "expected viewer" in check_problem(answer, 403)["detail"]
+    assert stored(guarded.world) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "path"),
+    [
+        ({}, 422, "token"),
+        ({"token": None}, 422, "token"),
+        ({"token": 5}, 422, "token"),
+        ({"token": ""}, 422, "token"),
+        ({"token": "a-secret" * 200}, 422, "token"),
+        ({"token": ["a-secret"]}, 422, "token"),
+        ({"token": "a", "life": "1h"}, 422, "life"),
+        ({"tokn": "a-secret"}, 422, "tokn"),
+        (["a-secret"], 422, None),
+        ("a-secret", 422, None),
+        (None, 415, None),
+        ({"token": "a-secret" * 1_000}, 413, None),
+    ],
+)
+async def test_a_body_that_is_wrong_is_refused_and_never_quoted(
+    guarded: Guarded, body: object, status: int, path: str | None
+) -> None:
+    async with guarded.showing(None) as page:
+        answer = await page.post(PATH, json=body)
+    check_problem(answer, status, path)
+    assert "a-secret" not in answer.text
+    assert guarded.world.everything()["tokens"] == []
+
+
+async def test_without_a_fresh_mirror_nobody_logs_in(guarded: Guarded) -> None:
+    secret = await guarded.token("viewer")
+    guarded.world.view.ready = False
+    for one in (secret, ADMIN_TOKEN):
+        answer = await log_in(guarded, one)
+        check_problem(answer, 503)
+        assert answer.headers["retry-after"] == "2"
+    assert stored(guarded.world) == []
+
+
+async def test_where_no_tokens_are_demanded_there_is_nothing_to_log_in_to(app: FastAPI, world: World) -> None:
+    guarded = Guarded(app, world, required=False)
+    check_problem(await log_in(guarded, ADMIN_TOKEN), 409)
+    async with guarded.showing(None) as page:
+        shown = (await page.get(PATH, headers={"Cookie": f"hascheduler_session=hsk_{'x' * 43}"})).json()
+    assert (shown["name"], shown["role"], shown["token"], shown["session"]) == ("anonymous", "admin", None, False)
+    assert (shown["tokens_demanded"], shown["expires_at"]) == (False, None)
+    assert "work" in shown["may"]
+    assert stored(world) == []
+
+
+async def test_a_stranger_is_told_to_log_in(guarded: Guarded) -> None:
+    async with guarded.showing(None) as page:
+        for method in ("GET", "DELETE"):
+            answer = await page.request(method, PATH, headers=OF_PAGE)
+            check_problem(answer, 401)
+            assert "retry-after" not in answer.headers
+
+
+async def test_a_token_may_ask_as_well(guarded: Guarded) -> None:
+    async with await guarded.client("viewer", "acme") as client:
+        shown = (await client.get(PATH)).json()
+        assert (shown["token"], shown["session"]) == ("token-1", False)
+        assert (await client.delete(PATH)).status_code == 204
+        assert (await client.get(PATH)).status_code == 200
+
+
+# The answer waits for this replica's mirror
+
+
+class LateMirror:
+    """Learns of a new token at the look of that number, and of nothing that was deleted."""
+
+    def __init__(self, world: World, looks: int) -> None:
+        self.looks = looks
+        self._find = world.view.token
+        world.view.token = self
+
+    def __call__(self, digest: str) -> Token | None:
+        token = self._find(digest)
+        if token is not None and token.is_session:
+            self.looks -= 1
+            return token if self.looks <= 0 else None
+        return token
+
+
+async def test_the_answer_comes_when_this_replica_knows_the_session(guarded: Guarded) -> None:
+    mirror = LateMirror(guarded.world, looks=4)
+    async with await guarded.page("viewer") as page:
+        assert mirror.looks == 0
+        assert (await page.get("/v1/lanes")).status_code == 200
+
+
+async def test_a_mirror_that_is_too_late_begins_no_session(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "_LOOKS_MAX", 3)
+    monkeypatch.setattr(sessions, "_LOOK_AGAIN_S", 0)
+    LateMirror(guarded.world, looks=10)
+    answer = await log_in(guarded, await guarded.token("viewer"))
+    check_problem(answer, 503)
+    assert answer.headers["retry-after"] == "2"
+    assert "set-cookie" not in answer.headers
+    assert stored(guarded.world) == []
+
+
+async def test_where_the_database_is_away_a_login_says_so(guarded: Guarded) -> None:
+    secret = await guarded.token("viewer")
+    guarded.world.go_away()
+    check_problem(await log_in(guarded, secret), 503)
+
+
+# What a session opens, and until when
+
+
+async def test_a_session_may_do_what_its_token_may(guarded: Guarded) -> None:
+    async with await guarded.page("operator", "acme") as page:
+        shown = await create(page)
+        assert shown["job"]["tenant"] == "acme"
+        check_problem(await page.put("/v1/lanes/slow", json={}), 403)
+        check_problem(await page.get("/v1/tokens"), 403)
+        assert (await page.get("/v1/whoami")).json()["token"].startswith("session-1-")
+
+
+async def test_a_session_takes_no_work_and_makes_no_tokens(guarded: Guarded) -> None:
+    """Both would outlive it."""
+    async with await guarded.page("admin") as page:
+        for path, body in (
+            ("/v1/tokens", {"name": "mine", "role": "viewer", "tenant": "*"}),
+            ("/v1/work/fetch", {"processor": "http:far.00000001"}),
+        ):
+            problem = check_problem(await page.post(path, json=body), 403)
+            assert "expected the header Authorization" in problem["detail"]
+        assert "work" not in (await page.get("/v1/whoami")).json()["may"]
+
+
+async def test_a_session_ends_when_its_time_is_over(guarded: Guarded) -> None:
+    async with await guarded.page("viewer") as page:
+        guarded.world.clock.now = WallMs(NOW + 12 * HOUR_MS - 1)
+        assert (await page.get("/v1/lanes")).status_code == 200
+        guarded.world.clock.now = WallMs(NOW + 12 * HOUR_MS)
+        answer = await page.get("/v1/lanes")
+    assert "expired" in check_problem(answer, 401)["detail"]
+    assert "retry-after" not in answer.headers
+
+
+async def test_a_session_ends_when_its_token_is_revoked_and_leaves_nothing(guarded: Guarded) -> None:
+    async with await guarded.page("viewer") as page, guarded.showing(ADMIN_TOKEN) as boss:
+        assert (await boss.delete("/v1/tokens/token-1")).status_code == 204
+        check_problem(await page.get("/v1/lanes"), 401)
+    assert guarded.world.everything()["tokens"] == []
+
+
+async def test_a_session_whose_token_went_without_it_opens_nothing(guarded: Guarded) -> None:
+    """A login that was under way while the token was revoked leaves one."""
+    async with await guarded.page("viewer") as page:
+        [session] = stored(guarded.world)
+        guarded.world.database.delete(Collection.TOKENS, session["session_of"])
+        answer = await page.get("/v1/lanes")
+    assert "not good any more" in check_problem(answer, 401)["detail"]
+
+
+async def test_a_session_whose_token_has_expired_opens_nothing(guarded: Guarded) -> None:
+    async with await guarded.page("viewer") as page:
+        [session] = stored(guarded.world)
+        guarded.world.rewrite(Collection.TOKENS, session["session_of"], expires_at_ms=NOW)
+        check_problem(await page.get("/v1/lanes"), 401)
+
+
+async def test_a_session_follows_its_token_where_that_is_edited_by_hand(guarded: Guarded) -> None:
+    async with await guarded.page("admin") as page:
+        [session] = stored(guarded.world)
+        guarded.world.rewrite(Collection.TOKENS, session["session_of"], role="viewer", tenant="acme")
+        shown = (await page.get(PATH)).json()
+    assert (shown["role"], shown["tenant"]) == ("viewer", "acme")
+
+
+@pytest.mark.parametrize("after", ["another-admin-token-of-the-settings", None])
+async def test_sessions_of_a_settings_token_that_was_changed_open_nothing(
+    app: FastAPI, world: World, after: str | None
+) -> None:
+    async with await Guarded(app, world).page_of(ADMIN_TOKEN) as page:
+        assert (await page.get("/v1/lanes")).status_code == 200
+        digest = None if after is None else digest_of(after)
+        auth = replace(app.state.services.auth, admin_digest=digest)
+        app.state.services = replace(app.state.services, auth=auth)
+        check_problem(await page.get("/v1/lanes"), 401)
+
+
+async def test_an_unknown_session_may_be_one_that_is_still_to_come(guarded: Guarded) -> None:
+    """It may have begun at another replica a moment ago: the page asks again."""
+    async with guarded.showing(None) as page:
+        answer = await page.get(PATH, headers={"Cookie": f"hascheduler_session=hsk_{'x' * 43}"})
+    check_problem(answer, 401)
+    assert answer.headers["retry-after"] == "1"
+
+
+async def test_a_replica_that_is_not_ready_tells_no_sessions_apart(guarded: Guarded) -> None:
+    async with await guarded.page("viewer") as page:
+        guarded.world.view.ready = False
+        answer = await page.get(PATH)
+    check_problem(answer, 503)
+    assert answer.headers["retry-after"] == "2"
+
+
+# Logging out
+
+
+async def test_who_logs_out_has_no_session_any_more(guarded: Guarded) -> None:
+    async with await guarded.page("viewer") as page, await guarded.page_of(ADMIN_TOKEN) as other:
+        answer = await page.delete(PATH)
+        assert answer.status_code == 204
+        assert answer.headers["set-cookie"] == "hascheduler_session=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict"
+        check_problem(await page.get(PATH), 401)
+        assert (await other.get(PATH)).status_code == 200
+    assert [each["name"] for each in stored(guarded.world)] == ["HASCHEDULER_ADMIN_TOKEN"]
+
+
+async def test_an_admin_ends_the_session_of_another(guarded: Guarded) -> None:
+    async with (
+        await guarded.page("viewer", "acme") as page,
+        await guarded.client("admin", "acme") as boss,
+        await guarded.client("admin", "other") as stranger,
+    ):
+        items = (await boss.get("/v1/tokens")).json()["items"]
+        assert [(item["name"], item["session"]) for item in items] == [
+            ("viewer-1", True), ("viewer-1", False), ("admin-2", False)
+        ]  # fmt: skip
+        [id] = [item["id"] for item in items if item["session"]]
+        check_problem(await stranger.delete(f"/v1/tokens/{id}"), 404)
+        assert (await boss.delete(f"/v1/tokens/{id}")).status_code == 204
+        check_problem(await page.get(PATH), 401)
+
+
+# Bounds
+
+
+async def test_one_token_has_so_many_sessions_and_the_oldest_ends(guarded: Guarded) -> None:
+    secret = await guarded.token("viewer")
+    cookies = []
+    for number in range(SESSIONS_MAX + 2):
+        guarded.world.clock.now = WallMs(NOW + number)
+        guarded.app.state.services = replace(guarded.app.state.services, logins=Logins())
+        cookies.append(cookie_in(await log_in(guarded, secret)))
+    assert len(stored(guarded.world)) == SESSIONS_MAX
+    async with guarded.showing(None) as page:
+        answers = [(await page.get(PATH, headers={"Cookie": cookie})).status_code for cookie in cookies]
+    assert answers == [401, 401, *[200] * SESSIONS_MAX]
+
+
+async def test_expired_sessions_are_deleted_at_the_next_login(guarded: Guarded) -> None:
+    secret = await guarded.token("viewer")
+    first = await log_in(guarded, secret)
+    guarded.world.clock.now = WallMs(NOW + 12 * HOUR_MS)
+    second = await log_in(guarded, secret)
+    assert [each["id"] for each in stored(guarded.world)] == [second.json()["token"]] != [first.json()["token"]]
+
+
+async def test_one_token_does_not_log_in_again_and_again(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each login writes, and every mirror takes note."""
+    secret, other = await guarded.token("viewer"), await guarded.token("viewer")
+    for _ in range(BURST):
+        assert (await log_in(guarded, secret)).status_code == 200
+    before = guarded.world.everything()["tokens"]
+    answer = await log_in(guarded, secret)
+    check_problem(answer, 429)
+    assert answer.headers["retry-after"] == str(EVERY_MS // 1_000)
+    assert guarded.world.everything()["tokens"] == before
+    assert (await log_in(guarded, other)).status_code == 200
+    monkeypatch.setattr(guarded.world.clock, "mono_ms", lambda: MonoMs(EVERY_MS))
+    assert (await log_in(guarded, secret)).status_code == 200
+
+
+# Read-only
+
+
+@pytest.mark.parametrize(("role", "shown"), [("viewer", "viewer"), ("operator", "viewer"), ("admin", "viewer")])
+async def test_a_read_only_page_has_viewers(app: FastAPI, world: World, role: str, shown: str) -> None:
+    guarded = guarded_with(app, world, read_only=True, environment="staging")
+    secret = await guarded.token(role, "acme")
+    answer = await log_in(guarded, secret)
+    said = answer.json()
+    assert (said["role"], said["may"], said["read_only"], said["environment"]) == (shown, ["read"], True, "staging")
+    async with await guarded.page_of(secret) as page, guarded.showing(secret) as program:
+        check_problem(await page.post("/v1/schedules", json=TICK), 403)
+        assert (await page.get("/v1/schedules")).status_code == 200
+        assert (await program.post("/v1/schedules", json=TICK)).status_code == (403 if role == "viewer" else 201)
+        assert (await page.delete(PATH)).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 201),
+        ({"Sec-Fetch-Site": "same-origin"}, 403),
+        ({"Sec-Fetch-Site": "none"}, 403),
+        ({"Origin": "http://api"}, 403),  # where the address is not loopback's, browsers send nothing else
+    ],
+)
+async def test_where_no_tokens_are_demanded_read_only_is_for_pages(
+    app: FastAPI, world: World, headers: dict[str, str], status: int
+) -> None:
+    guarded = guarded_with(app, world, required=False, read_only=True)
+    async with guarded.showing(None) as client:
+        assert (await client.post("/v1/schedules", json=TICK, headers=headers)).status_code == status
+        shown = (await client.get(PATH, headers=headers)).json()
+    assert (shown["role"], shown["read_only"]) == ("viewer", True)
+
+
+# Off
+
+
+@pytest.mark.parametrize("required", [True, False])
+@pytest.mark.parametrize(("method", "path"), [("POST", PATH), ("GET", PATH), ("DELETE", PATH), ("GET", "/ui")])
+async def test_where_the_dashboard_is_off_there_is_none(
+    app: FastAPI, world: World, method: str, path: str, required: bool
+) -> None:
+    guarded = guarded_with(app, world, required=required, enabled=False)
+    async with guarded.showing(None) as client:
+        problem = check_problem(await client.request(method, path), 404)
+    assert problem["type"] == "urn:hascheduler:problem:no-such-route"
+
+
+async def test_where_the_dashboard_is_off_no_session_opens_anything(app: FastAPI, world: World) -> None:
+    async with await Guarded(app, world).page("admin") as page:
+        guarded_with(app, world, enabled=False)
+        answer = await page.get("/v1/lanes")
+    check_problem(answer, 401)
+
+
+# What is left of it
+
+
+async def test_logins_and_logouts_are_in_the_audit_log(guarded: Guarded) -> None:
+    async with await guarded.page("viewer") as page:
+        [session] = stored(guarded.world)
+        await page.delete(PATH)
+    await log_in(guarded, "hsk_" + "x" * 43)
+    await guarded.world.audit_writer.flush()
+    told = guarded.world.everything()["audit"]
+    assert [(each["who"], each["token_id"], each["method"], each["route"], each["target"], each["status"])
+            for each in told] == [
+        ("viewer-1", "token-1", "POST", PATH, session["id"], 200),
+        ("viewer-1", session["id"], "DELETE", PATH, session["id"], 204),
+    ]  # fmt: skip
+
+
+async def test_refused_logins_are_counted(guarded: Guarded) -> None:
+    for _ in range(3):
+        await log_in(guarded, "hsk_" + "x" * 43)
+    value = guarded.world.metrics.registry.get_sample_value
+    labels = {"method": "POST", "route": PATH, "status": "401"}
+    assert value("hascheduler_http_requests_total", labels) == 3
+    assert value("hascheduler_audit_left_out_total", {"reason": "stranger"}) == 3
