@@ -25,6 +25,7 @@ from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
+from tests.bench.floor import measure_floor
 from tests.bench.forecasts import measure_forecasts
 from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle
@@ -205,6 +206,21 @@ def cost(
         from tests.bench.report import save_ledger
 
         save_ledger(ledger.as_json(), plot)
+
+
+@app.command()
+def floor(
+    loads: Annotated[
+        str, typer.Option(help="Jobs a second, with commas; 200/4 is 200 a second, 4 of which share each exchange.")
+    ] = "50,200/4,1000/500",
+    seconds: Count = 20,
+    streams: Annotated[int, typer.Option(min=0, help="As many as there would be replicas.")] = 3,
+    rest_ms: Annotated[int, typer.Option(min=0, help="Of each stream, before it asks for more.")] = 20,
+    runs: Runs = 1,
+) -> None:
+    """The least that a job can cost: the exchanges of the protocol alone, through the same drivers."""
+    paces = read_loads(loads)
+    run_bench("floor", lambda: {pace.label: measure_floor(pace, seconds, streams, rest_ms) for pace in paces}, runs)
 
 
 @app.command()

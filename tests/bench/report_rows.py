@@ -86,6 +86,12 @@ ROWS = (
         headline="cpu_percent_of_pages",
     ),
     Row("cost", "what a job costs at {case}", _COST, headline="cpu_ms_per_job", without=("at rest", "growth")),
+    Row(
+        "floor",
+        "the exchanges of a job alone, at {case}",
+        "{cpu_ms_per_job} ms of CPU, {mongod_cpu_ms_per_job} of them MongoDB's",
+        headline="cpu_ms_per_job",
+    ),
     Row("idle", "a leading replica with nothing to do", _AT_REST, case="leader", goal="≤ 1 %, ≤ 80 MB"),
     Row("idle", "a replica that follows", _AT_REST, case="follower", goal="≤ 1 %, ≤ 80 MB"),
     Row(

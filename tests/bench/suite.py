@@ -19,6 +19,7 @@ SUITE: Mapping[str, Sequence[str]] = {
     "storm": (),
     "failover": (),
     "cost": (),
+    "floor": (),
     "idle": (),
     "submits": (),
     "flood": (),
