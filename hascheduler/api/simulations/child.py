@@ -27,18 +27,27 @@ from hascheduler.simulate.scenario import Scenario
 
 _FILES_MAX = 64
 _SLICE_S = 0.02
+_NEAR = 0.9
+_KIB = 1024
+_SPARE_BYTES = 16 * 1024 * 1024
 
 
 def main(given: dict[str, int]) -> None:
     """With the fields of `SimulationLimits`."""
     limits = SimulationLimits(**given)
     _limit(limits)
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    more = (hard, hard)
     try:
         answer, status = _answer(json.loads(sys.stdin.buffer.read()), limits), 0
     except InvalidInput as error:
         answer = json.dumps({"path": error.path, "problem": error.problem, "expected": error.expected}).encode()
         status = WRONG
-    except MemoryError:
+    except Exception as error:
+        resource.setrlimit(resource.RLIMIT_AS, more)  # to be able to say so
+        # Out of memory, the interpreter may also say that an error has no exception, or a library something of its own.
+        if not (isinstance(error, MemoryError | SystemError) or _peak_bytes() > _NEAR * limits.memory_bytes_max):
+            raise
         answer, status = b"", TOO_LARGE
     if len(answer) > limits.answer_bytes_max:
         answer, status = b"answer", TOO_LARGE
@@ -47,17 +56,28 @@ def main(given: dict[str, int]) -> None:
     os._exit(status)
 
 
+def _peak_bytes() -> int:
+    """The most that the address space has been; 0 where the kernel does not tell."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
+            return next(int(line.split()[1]) * _KIB for line in lines if line.startswith("VmPeak"))
+    except (OSError, StopIteration):
+        return 0
+
+
 def _limit(limits: SimulationLimits) -> None:
-    # Past the soft limit of CPU comes a signal that says so, and past the hard one the same as for anything else.
-    resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s_max, limits.cpu_s_max + 1))
-    for kind, most in (
-        (resource.RLIMIT_AS, limits.memory_bytes_max),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_NOFILE, _FILES_MAX),
+    for kind, soft, spare in (
+        # Past the soft limit of CPU comes a signal that says so, and past the hard one the same as for anything else.
+        (resource.RLIMIT_CPU, limits.cpu_s_max, 1),
+        (resource.RLIMIT_AS, limits.memory_bytes_max, _SPARE_BYTES),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_NPROC, 0, 0),
+        (resource.RLIMIT_NOFILE, _FILES_MAX, 0),
     ):
-        resource.setrlimit(kind, (most, most))
+        _, hard = resource.getrlimit(kind)
+        most = soft + spare if hard == resource.RLIM_INFINITY else min(soft + spare, hard)
+        resource.setrlimit(kind, (min(soft, most), most))
     signal.alarm(limits.run_s_max + 1)
 
 
@@ -91,7 +111,7 @@ def _recorded(text: str) -> tuple[Scenario, dict[str, Any]]:
     pace = _pace()
     try:
         replayed = replay(*read_recording(lines), progress=lambda count: pace(count, count))
-    except (InvalidInput, MemoryError):
+    except (InvalidInput, MemoryError, SystemError):
         raise
     except Exception as error:  # what no leader has recorded may break the core's rules
         raise InvalidInput((), f"it can't be decided again: {type(error).__name__}", "a leader's recording") from None

@@ -107,7 +107,8 @@ class Simulations:
             raise SimulationTooLarge(f"its answer would be larger than {limits.answer_bytes_max >> 20} MiB")
         if status == -signal.SIGXCPU:
             raise SimulationTooLarge(f"it takes longer than {limits.cpu_s_max} s of CPU")
-        if status == TOO_LARGE or status in (-signal.SIGKILL, -signal.SIGABRT, -signal.SIGSEGV):
+        is_short = status == TOO_LARGE or b"MemoryError" in errors  # it may have had no room to say so
+        if is_short or status in (-signal.SIGKILL, -signal.SIGABRT, -signal.SIGSEGV):
             raise SimulationTooLarge(f"it takes more than {limits.memory_bytes_max >> 20} MiB of memory")
         log.error("simulation_broke", status=status, errors=errors.decode("utf-8", "replace"))
         raise SimulationBroke
