@@ -42,6 +42,7 @@ _MEANINGS = {
     "refused": "refused by the framework: `detail` says why",
     "revision-mismatch": "`If-Match` names another revision than the stored one: read it again",
     "share-used-up": "this token or address holds its share of what the replica does at once: wait for your own",
+    "simulation-too-large": "`detail` names the limit of the simulation: send less, or run `hascheduler simulate`",
     "slow-request": "the body arrived too slowly",
     "timed-out": "the answer took too long; whether a change was made is unknown",
     "too-busy": "the replica has no room at all: come again, or ask another replica",

@@ -1300,6 +1300,184 @@ class ScheduleVerdictPage(TypedDict):
     next: str | None
 
 
+class SimulationBar(TypedDict):
+    row: int
+    slot: int
+    from_ms: int
+    to_ms: int
+    group: int
+    job: str
+    lost: bool
+
+
+class SimulationBody(TypedDict):
+    scenario: Sequence[str]
+    policies: NotRequired[Sequence[str]]
+
+
+class SimulationClosest(TypedDict):
+    job: str
+    by: str
+    after_ms: int
+    bound_ms: int
+
+
+class SimulationCost(TypedDict):
+    key: str
+    group: int | None
+    points: Sequence[Sequence[int]]
+
+
+class SimulationCounts(TypedDict):
+    times_ms: Sequence[int]
+    counts: Sequence[Sequence[int]]
+
+
+class SimulationExample(TypedDict):
+    name: str
+    note: str
+
+
+class SimulationExampleText(TypedDict):
+    name: str
+    note: str
+    scenario: str
+
+
+class SimulationExamples(TypedDict):
+    items: Sequence[SimulationExample]
+    policies: Sequence[str]
+
+
+class SimulationGroup(TypedDict):
+    name: str
+    colour: str | None
+
+
+class SimulationLine(TypedDict):
+    job: str
+    group: int
+    points: Sequence[Sequence[float]]
+    dispatched: bool
+
+
+class SimulationLines(TypedDict):
+    by: str
+    lines: Sequence[SimulationLine]
+    left_out: int
+
+
+class SimulationShift(TypedDict):
+    job: str
+    by_ms: int
+
+
+class SimulationMoves(TypedDict):
+    sooner: int
+    later: int
+    same: int
+    in_one_only: int
+    most_sooner: SimulationShift | None
+    most_later: SimulationShift | None
+
+
+class SimulationOvertakes(TypedDict):
+    times: int
+    jobs: int
+    most: int
+    unluckiest: str | None
+
+
+class SimulationRow(TypedDict):
+    processor: str
+    slots: int
+    join_ms: int
+    leave_ms: int | None
+    drain_ms: int | None
+
+
+class SimulationPicture(TypedDict):
+    rows: Sequence[SimulationRow]
+    rows_left_out: int
+    bars: Sequence[SimulationBar]
+    bars_left_out: int
+    waiting: SimulationCounts
+    lines: SimulationLines | None
+    costs: Sequence[SimulationCost]
+    costs_left_out: int
+
+
+class SimulationProcessor(TypedDict):
+    processor: str
+    slots: int
+    runs: int
+    lost: int
+    used: float
+
+
+class SimulationPromise(TypedDict):
+    name: str
+    held: bool | None
+    closest: SimulationClosest | None
+
+
+class SimulationReplay(TypedDict):
+    steps: int
+    decisions: int
+    end: str | None
+    identical: bool
+    differs_at_step: int | None
+
+
+class SimulationWaits(TypedDict):
+    kind: str
+    name: str
+    jobs: int
+    started: int
+    waiting: int
+    mean_ms: int
+    p50_ms: int
+    p95_ms: int
+    max_ms: int
+    oldest_ms: int
+
+
+class SimulationReport(TypedDict):
+    ended_at_ms: int
+    jobs: int
+    completed: int
+    running: int
+    pending: int
+    lost: int
+    gave_up: int
+    expired: int
+    unschedulable: int
+    per_hour: float
+    utilisation: float
+    waits: Sequence[SimulationWaits]
+    processors: Sequence[SimulationProcessor]
+    overtakes: SimulationOvertakes
+    starved: str | None
+    promises: Sequence[SimulationPromise]
+
+
+class SimulationRun(TypedDict):
+    policy: str
+    report: SimulationReport
+    moved: SimulationMoves | None
+    picture: SimulationPicture
+    outcome: Mapping[str, Any]
+
+
+class SimulationResponse(TypedDict):
+    replay: SimulationReplay | None
+    note: str
+    until_ms: int
+    kind: str
+    groups: Sequence[SimulationGroup]
+    runs: Sequence[SimulationRun]
+
+
 class StartBody(TypedDict):
     job: str
     attempt: int

@@ -191,12 +191,18 @@ class FileJobs(StrictModel):
     count: Annotated[int, Field(ge=1, le=INTEGER_MAX)] | None = None
     every: _Turns[_Start] | None = None
 
-    def jobs(self, path: Path, room: int, definitions: Mapping[str, Definition]) -> Iterator[ScenarioJob]:
-        """One by one, if there is ``room`` for them. Of payload and labels only what limits per key look at is kept."""
+    def jobs(
+        self, path: Path, room: int, jobs_max: int, definitions: Mapping[str, Definition]
+    ) -> Iterator[ScenarioJob]:
+        """One by one, if of ``jobs_max`` there is ``room`` for them. Of payload and labels only what limits per key
+        look at is kept."""
         if self.count is None:
             self._demand_single(path)
-        elif self.count > room:
-            raise InvalidInput((*path, "count"), f"{self.count:,}", f"at most {JOBS_MAX:,} jobs in all")
+        if (self.count or 1) > room:
+            where = path if self.count is None else (*path, "count")
+            raise InvalidInput(
+                where, "one more" if self.count is None else f"{self.count:,}", f"at most {jobs_max:,} jobs in all"
+            )
         name = self.id if self.count is None or "{n}" in self.id else self.id + "-{n}"
         definition, target, tenant = _turns(self.definition), _turns(self.target), _turns(self.tenant)
         lane, key = _turns(self.lane), _turns(self.fairness_key)
@@ -270,12 +276,12 @@ class ScenarioFile(StrictModel):
 # From a text to a scenario
 
 
-def parse_scenario(text: str) -> Scenario:
+def parse_scenario(text: str, jobs_max: int = JOBS_MAX) -> Scenario:
     """The scenario that ``text``, YAML or JSON, describes; an `InvalidInput` says where it does not."""
-    return scenario_of(read_text(text))
+    return scenario_of(read_text(text), jobs_max)
 
 
-def scenario_of(document: object) -> Scenario:
+def scenario_of(document: object, jobs_max: int = JOBS_MAX) -> Scenario:
     """The scenario of a document that was read already."""
     file = validated(ScenarioFile, document)
     definitions = {name: body.resource(name) for name, body in file.definitions.items()}
@@ -290,13 +296,13 @@ def scenario_of(document: object) -> Scenario:
         tenants=tuple(body.resource(name) for name, body in file.tenants.items()),
         processors=processors,
         learned_costs=tuple(LearnedCost(each.definition, each.target, each.cost) for each in file.learned_costs),
-        jobs=tuple(_jobs(file.jobs, definitions)),
+        jobs=tuple(_jobs(file.jobs, jobs_max, definitions)),
         until_ms=file.until,
         note=file.note,
     )
 
 
-def _jobs(items: Sequence[FileJobs], definitions: Mapping[str, Definition]) -> Iterator[ScenarioJob]:
+def _jobs(items: Sequence[FileJobs], jobs_max: int, definitions: Mapping[str, Definition]) -> Iterator[ScenarioJob]:
     """All jobs, groups unfolded, in the order of the file; an `InvalidInput` names the first that is wrong."""
     seen: dict[str, int] = {}
     for index, item in enumerate(items):
@@ -304,7 +310,7 @@ def _jobs(items: Sequence[FileJobs], definitions: Mapping[str, Definition]) -> I
         for place, definition in enumerate(_turns(item.definition)):
             where = (*path, "definition", place) if isinstance(item.definition, list) else (*path, "definition")
             _demand_defined(definition, definitions, where)
-        for job in item.jobs(path, JOBS_MAX - len(seen), definitions):
+        for job in item.jobs(path, jobs_max - len(seen), jobs_max, definitions):
             if seen.setdefault(job.id, index) != index:
                 raise InvalidInput((*path, "id"), f"{job.id[:64]!r} is the id of jobs.{seen[job.id]}", "another id")
             yield job

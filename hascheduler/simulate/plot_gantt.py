@@ -1,15 +1,14 @@
 """Who ran what when: one row a slot, grouped by processor, one bar a run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
 from hascheduler.dispatch.queue.score import ON_DEMAND
-from hascheduler.simulate.outcome import RunOutcome, SimulatedAttempt
+from hascheduler.simulate.outcome import RunOutcome
 from hascheduler.simulate.plot_style import INK, Palette, TimeScale, ink_on, shortened
-from hascheduler.simulate.scenario import ScenarioProcessor
+from hascheduler.simulate.series import GanttRow, rows_of
 
 _GAP = 0.6
 """Between processors, in rows."""
@@ -18,23 +17,6 @@ _NAMES_MAX = 40
 """Of processors, beside the axis; more would overlap."""
 LOST = "#c1121f"
 _AWAY = "#ececec"
-
-
-@dataclass(frozen=True, slots=True)
-class GanttRow:
-    """A processor with its runs, each in the lowest slot that was free; ``slots`` that were used at once at most."""
-
-    processor: ScenarioProcessor
-    runs: tuple[tuple[SimulatedAttempt, int], ...]
-    slots: int
-
-
-def rows_of(outcome: RunOutcome) -> list[GanttRow]:
-    """One for each processor, in the order of the file."""
-    attempts: dict[str, list[SimulatedAttempt]] = {each.id: [] for each in outcome.scenario.processors}
-    for attempt in outcome.attempts:
-        attempts[attempt.processor].append(attempt)
-    return [_row(each, attempts[each.id], outcome.ended_at_ms) for each in outcome.scenario.processors]
 
 
 def height_of(outcomes: Sequence[RunOutcome]) -> float:
@@ -73,18 +55,6 @@ def draw_gantt(axes: Axes, outcome: RunOutcome, palette: Palette, scale: TimeSca
     )
     every = -(-len(ticks) // _NAMES_MAX) or 1
     axes.set_yticks(ticks[::every], names[::every])
-
-
-def _row(processor: ScenarioProcessor, attempts: Sequence[SimulatedAttempt], ended_at_ms: int) -> GanttRow:
-    free_from: list[int] = []
-    runs: list[tuple[SimulatedAttempt, int]] = []
-    for attempt in attempts:
-        slot = next((slot for slot, at_ms in enumerate(free_from) if at_ms <= attempt.started_at_ms), len(free_from))
-        if slot == len(free_from):
-            free_from.append(0)
-        free_from[slot] = ended_at_ms + 1 if attempt.ended_at_ms is None else attempt.ended_at_ms
-        runs.append((attempt, slot))
-    return GanttRow(processor, tuple(runs), max(1, len(free_from)))
 
 
 def _draw_absence(axes: Axes, row: GanttRow, top: float, ended_at_ms: int, scale: TimeScale) -> None:

@@ -37,6 +37,16 @@ class Palette:
         return self.colours.get(self.group(job), OTHERS)
 
     @property
+    def groups(self) -> list[str | None]:
+        """Those with a colour of their own, in order, and None for all others, where there are some."""
+        return [*self.colours, *([None] if self.has_others else [])]
+
+    def known(self, job: ScenarioJob) -> str | None:
+        """The job's group; None: one of the others."""
+        group = self.group(job)
+        return group if group in self.colours else None
+
+    @property
     def tells_keys(self) -> bool:
         return self.kind == _KEY
 

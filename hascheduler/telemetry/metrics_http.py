@@ -9,7 +9,17 @@ from hascheduler.telemetry.registry import NAMESPACE, new_registry
 REASONS = ("starting", "tenant_pending", "total_pending", "rate", "never", "overload")
 """Why jobs are not let in: nothing is known yet, too many wait, they come too fast, there are too many at once, the
 leader can't keep up."""
-POOLS = ("connections", "in_flight", "waits", "fetches", "followers", "recordings", "large_bodies")
+POOLS = (
+    "connections",
+    "in_flight",
+    "waits",
+    "fetches",
+    "followers",
+    "viewers",
+    "recordings",
+    "simulations",
+    "large_bodies",
+)
 CROWDED_OUT = ("token_share", "address_share", "full")
 """Why a request or a connection was not let in: its token's or address's share of a pool is used up, or the pool."""
 LEFT_OUT = ("stranger", "refusal", "queue")

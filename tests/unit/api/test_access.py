@@ -57,7 +57,7 @@ def test_each_route_demands_something_once(method: str, path: str, route: APIRou
     assert demand.power is not None
     if path.startswith("/v1/work/"):
         assert (demand.power, demand.of_all) == (Power.WORK, True)
-    elif method in ("GET", "HEAD") or path.endswith("/preview"):
+    elif method in ("GET", "HEAD") or path.endswith(("/preview", "/simulations")):
         assert demand.power in (Power.READ, Power.OPERATE, Power.ADMINISTER)
     else:
         assert demand.power is not Power.READ
@@ -188,6 +188,8 @@ async def test_the_scheme_may_be_written_in_any_case(guarded: Guarded) -> None:
         ("GET", "/v1/processors", None, "viewer"),
         ("GET", "/metrics", None, "viewer"),
         ("POST", "/v1/schedules/preview", {"trigger": {"type": "interval", "every": "1s"}}, "viewer"),
+        ("POST", "/v1/simulations", {"scenario": ["jobs: []"]}, "viewer"),
+        ("GET", "/v1/simulations/examples", None, "viewer"),
         ("GET", "/v1/operations", None, "viewer"),
         ("GET", "/v1/operations/operation:1", None, "viewer"),
         ("POST", "/v1/operations/operation:1/stop", None, "submitter"),

@@ -1,5 +1,7 @@
 """What `hascheduler.api.http.shares` promises, as a table and for any history of parties that come and go."""
 
+from dataclasses import fields
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,8 @@ from hascheduler.api.http.shares import (
     address_party,
     token_party,
 )
+from hascheduler.api.middleware.pools import Pools
+from hascheduler.telemetry.metrics_http import POOLS
 
 
 def greedy(pool: Pool, party: Party) -> int:
@@ -156,3 +160,7 @@ def test_alone_or_with_others_no_party_takes_what_would_be_anothers_part(total: 
     for party in PARTIES:
         times = TIMES_FREE[party.kind]
         assert pool.held(party) <= (total * times + times) / (times + 1)
+
+
+def test_the_refusals_of_every_pool_are_counted_from_the_beginning() -> None:
+    assert {"connections", *(field.name for field in fields(Pools))} == set(POOLS)

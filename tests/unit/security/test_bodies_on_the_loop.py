@@ -102,7 +102,11 @@ def _taking_a_body(app: FastAPI) -> list[tuple[str, str]]:
 
 def test_no_route_reads_the_body_of_a_caller_without_the_power(app: FastAPI) -> None:
     """Of all routes that OpenAPI says take a body; a worker may do nothing but work, and a viewer only look."""
-    looking = {("POST", "/v1/schedules/preview"), ("POST", "/v1/schedules/{name}/preview")}
+    looking = {
+        ("POST", "/v1/schedules/preview"),
+        ("POST", "/v1/schedules/{name}/preview"),
+        ("POST", "/v1/simulations"),
+    }
     taking = _taking_a_body(app)
     assert len(taking) > 20
     for method, path in taking:

@@ -28,7 +28,7 @@ FOREIGN = "urn:hascheduler:problem:foreign-origin"
 def changes() -> Iterator[tuple[str, str]]:
     for pattern, path in the_app().openapi()["paths"].items():
         for method in path:
-            if method != "get" and not pattern.endswith("/preview"):
+            if method != "get" and not pattern.endswith(("/preview", "/simulations")):
                 yield method.upper(), re.sub(r"\{\w+\}", "any", pattern)
 
 

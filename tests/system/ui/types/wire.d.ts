@@ -1148,6 +1148,184 @@ export interface SchemaResponse {
   "newest_read": number;
 }
 
+export interface SimulationBar {
+  "row": number;
+  "slot": number;
+  "from_ms": number;
+  "to_ms": number;
+  "group": number;
+  "job": string;
+  "lost": boolean;
+}
+
+export interface SimulationBody {
+  "scenario": string[];
+  "policies": string[];
+}
+
+export interface SimulationClosest {
+  "job": string;
+  "by": string;
+  "after_ms": number;
+  "bound_ms": number;
+}
+
+export interface SimulationCost {
+  "key": string;
+  "group": (number | null);
+  "points": number[][];
+}
+
+export interface SimulationCounts {
+  "times_ms": number[];
+  "counts": number[][];
+}
+
+export interface SimulationExample {
+  "name": string;
+  "note": string;
+}
+
+export interface SimulationExampleText {
+  "name": string;
+  "note": string;
+  "scenario": string;
+}
+
+export interface SimulationExamples {
+  "items": SimulationExample[];
+  "policies": string[];
+}
+
+export interface SimulationGroup {
+  "name": string;
+  "colour": (string | null);
+}
+
+export interface SimulationLine {
+  "job": string;
+  "group": number;
+  "points": number[][];
+  "dispatched": boolean;
+}
+
+export interface SimulationLines {
+  "by": string;
+  "lines": SimulationLine[];
+  "left_out": number;
+}
+
+export interface SimulationMoves {
+  "sooner": number;
+  "later": number;
+  "same": number;
+  "in_one_only": number;
+  "most_sooner": (SimulationShift | null);
+  "most_later": (SimulationShift | null);
+}
+
+export interface SimulationOvertakes {
+  "times": number;
+  "jobs": number;
+  "most": number;
+  "unluckiest": (string | null);
+}
+
+export interface SimulationPicture {
+  "rows": SimulationRow[];
+  "rows_left_out": number;
+  "bars": SimulationBar[];
+  "bars_left_out": number;
+  "waiting": SimulationCounts;
+  "lines": (SimulationLines | null);
+  "costs": SimulationCost[];
+  "costs_left_out": number;
+}
+
+export interface SimulationProcessor {
+  "processor": string;
+  "slots": number;
+  "runs": number;
+  "lost": number;
+  "used": number;
+}
+
+export interface SimulationPromise {
+  "name": string;
+  "held": (boolean | null);
+  "closest": (SimulationClosest | null);
+}
+
+export interface SimulationReplay {
+  "steps": number;
+  "decisions": number;
+  "end": (string | null);
+  "identical": boolean;
+  "differs_at_step": (number | null);
+}
+
+export interface SimulationReport {
+  "ended_at_ms": number;
+  "jobs": number;
+  "completed": number;
+  "running": number;
+  "pending": number;
+  "lost": number;
+  "gave_up": number;
+  "expired": number;
+  "unschedulable": number;
+  "per_hour": number;
+  "utilisation": number;
+  "waits": SimulationWaits[];
+  "processors": SimulationProcessor[];
+  "overtakes": SimulationOvertakes;
+  "starved": (string | null);
+  "promises": SimulationPromise[];
+}
+
+export interface SimulationResponse {
+  "replay": (SimulationReplay | null);
+  "note": string;
+  "until_ms": number;
+  "kind": string;
+  "groups": SimulationGroup[];
+  "runs": SimulationRun[];
+}
+
+export interface SimulationRow {
+  "processor": string;
+  "slots": number;
+  "join_ms": number;
+  "leave_ms": (number | null);
+  "drain_ms": (number | null);
+}
+
+export interface SimulationRun {
+  "policy": string;
+  "report": SimulationReport;
+  "moved": (SimulationMoves | null);
+  "picture": SimulationPicture;
+  "outcome": Record<string, any>;
+}
+
+export interface SimulationShift {
+  "job": string;
+  "by_ms": number;
+}
+
+export interface SimulationWaits {
+  "kind": string;
+  "name": string;
+  "jobs": number;
+  "started": number;
+  "waiting": number;
+  "mean_ms": number;
+  "p50_ms": number;
+  "p95_ms": number;
+  "max_ms": number;
+  "oldest_ms": number;
+}
+
 export interface StartBody {
   "job": string;
   "attempt": number;
