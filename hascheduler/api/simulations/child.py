@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from time import process_time, sleep
 from typing import Any
 
@@ -66,6 +67,9 @@ def _peak_bytes() -> int:
 
 
 def _limit(limits: SimulationLimits) -> None:
+    # Where the container's memory runs out, the kernel ends this process, and not the replica beside it.
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
+        score.write("1000")
     for kind, soft, spare in (
         # Past the soft limit of CPU comes a signal that says so, and past the hard one the same as for anything else.
         (resource.RLIMIT_CPU, limits.cpu_s_max, 1),
