@@ -8,10 +8,12 @@ import sys
 from hascheduler.cli.app import app
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.errors import CallerError, HaschedulerError, WorldError
+from hascheduler.gc_tuning import collect_seldom
 from hascheduler.model.redaction import redacted
 
 
 def main() -> None:
+    collect_seldom()  # first: what imports make is many objects, all of which live
     try:
         app(prog_name="hascheduler")
     except KeyboardInterrupt:

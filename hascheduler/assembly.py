@@ -11,18 +11,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from hascheduler.api.admission.control import AdmissionControl
-from hascheduler.api.admission.schedule_limits import ScheduleLimits
-from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
-from hascheduler.api.app import ApiServices, create_app
 from hascheduler.api.http.server import ApiServer
-from hascheduler.api.middleware.audit_writer import AuditWriter
-from hascheduler.api.middleware.auth import AuthConfig, PageTerms
-from hascheduler.api.operations.runner import OperationRunner
 from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import CheckReport
@@ -34,47 +27,27 @@ from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.errors import InvalidInput, Unreachable
-from hascheduler.kubernetes.access import in_cluster
-from hascheduler.kubernetes.api import KubernetesApi
-from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.lifecycle import database_ready, on_signal
-from hascheduler.model.collection import Collection
-from hascheduler.model.documents.calendar import encode_calendar
-from hascheduler.model.documents.definition import encode_definition
-from hascheduler.model.documents.lane import encode_lane
-from hascheduler.model.documents.pause import encode_pause
-from hascheduler.model.documents.tenant import encode_tenant
-from hascheduler.model.job import JobRef
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.schema_version import Migration, MigrationStep
-from hascheduler.model.token import digest_of
 from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.apply.claims import MongoClaimStore
-from hascheduler.mongo.audit_log import MongoAuditStore
-from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import Client, Database, connect, open_database, tls_options
 from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.fallback import FallbackDeliveries
-from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
-from hascheduler.mongo.matches import MongoMatchStore
-from hascheduler.mongo.operations import MongoOperationStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
-from hascheduler.mongo.resources import MongoResourceStore
-from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import prepare, require_readable
 from hascheduler.mongo.stream.source import MongoChangeSource
-from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.traces import MongoJobTraces
 from hascheduler.mongo.transport import MongoDeliveries, MongoTransport
 from hascheduler.mongo.unreachable import explained
-from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
-from hascheduler.ports import Clock, Deliveries, EventExchange, Transport
+from hascheduler.ports import Clock, Deliveries, EventExchange, LeaseStore, Transport
 from hascheduler.ports.invariant_scan import THOROUGH, ScanProgress
 from hascheduler.processor import Processor, ProcessorConfig, load_handlers
 from hascheduler.rabbitmq.connection import require_access
@@ -92,11 +65,19 @@ from hascheduler.telemetry.registry import new_registry
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 from hascheduler.tls import PemFile, ServedCertificates, client_context
 
+if TYPE_CHECKING:
+    from hascheduler.kubernetes.api import KubernetesApi
+
 log = structlog.get_logger(__name__)
 
 
 async def serve(settings: Settings) -> None:
     """One replica: the scheduler's loops and the HTTP API, until a signal; `StoreUnavailable` without a database."""
+    # Half of all that a replica imports, and nothing of it is for processors, checks and migrations.
+    from hascheduler.api.app import create_app
+    from hascheduler.api.operations.runner import OperationRunner
+    from hascheduler.assembly_api import services_of
+
     clock = TrustedClock(SystemClock(), settings.clock_skew_max_ms)
     replica_id = f"{settings.replica_id}.{token_hex(4)}"
     name_process(replica=replica_id)
@@ -125,7 +106,16 @@ async def serve(settings: Settings) -> None:
             cluster=cluster,
         )
         registry.register(ReplicaGauges(replica.view.gauges))
-        services = _services(settings, database, replica, clock, tracer=tracer, metrics=HttpMetrics(registry))
+        services = services_of(
+            settings,
+            database,
+            replica,
+            clock,
+            MongoWorkStore(database, settings.job_retention_ms),
+            heartbeat_deadline_ms=_heartbeat_deadline_ms(settings),
+            tracer=tracer,
+            metrics=HttpMetrics(registry),
+        )
         server = ApiServer(
             create_app(services),
             settings.http_host,
@@ -303,7 +293,7 @@ def _replica(
     *,
     tracer: Tracer,
     metrics: ReplicaMetrics,
-    cluster: KubernetesApi | None,
+    cluster: "KubernetesApi | None",
 ) -> Replica:
     config = ReplicaConfig(
         shard=settings.shard,
@@ -329,7 +319,7 @@ def _replica(
         config,
         ReplicaPorts(
             source=MongoChangeSource(database),
-            leases=MongoLeaseStore(database) if cluster is None else KubernetesLeaseStore(cluster, settings.lease_name),
+            leases=_lease_store(settings, database, cluster),
             leases_streamed=cluster is None,
             journal=MongoJournal(database),
             claims=MongoClaimStore(database, settings.job_retention_ms, tracer),
@@ -352,47 +342,6 @@ def _replica(
 
 def _liveness_endpoint(settings: Settings, liveness: LivenessServer) -> str:
     return f"{settings.advertise_host or settings.liveness_host}:{liveness.port}"
-
-
-def _services(
-    settings: Settings, database: Database, replica: Replica, clock: Clock, *, tracer: Tracer, metrics: HttpMetrics
-) -> ApiServices:
-    ids = _JobIds(clock)
-    admission = AdmissionControl(replica.view, MongoBucketStore(database), clock, settings.max_pending, metrics.refused)
-
-    def count_arrival(job: JobRef) -> None:
-        admission.arrived(job.tenant, own=ids.made(job.id))
-
-    replica.on_job_arrival(count_arrival)
-    audit = MongoAuditStore(database, settings.audit_retention_ms)
-    return ApiServices(
-        schedules=MongoScheduleStore(database),
-        definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
-        lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
-        calendars=MongoResourceStore(database, Collection.CALENDARS, encode_calendar),
-        tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
-        pauses=MongoResourceStore(database, Collection.PAUSES, encode_pause),
-        jobs=MongoJobStore(database, settings.job_retention_ms),
-        admission=admission,
-        verdicts=MongoVerdictStore(database),
-        view=replica.view,
-        events=replica.events,
-        clock=clock,
-        new_job_id=ids.new,
-        auth=_auth_config(settings),
-        tokens=MongoTokenStore(database),
-        audit=audit,
-        audit_writer=AuditWriter(audit, clock, settings.audit_log_max),
-        work=MongoWorkStore(database, settings.job_retention_ms),
-        work_terms=_work_terms(settings),
-        registrations=WorkerRegistrations(replica.view, clock),
-        failovers=MongoFailoverStore(database),
-        operations=MongoOperationStore(database),
-        matches=MongoMatchStore(database),
-        schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
-        tracer=tracer,
-        metrics=metrics,
-    )
 
 
 def policy_config(settings: Settings) -> PolicyConfig:
@@ -421,7 +370,7 @@ def _tracer(settings: Settings, service: str, instance: str, *, for_handlers: bo
     if settings.tracing == "none":
         return NO_TRACING
     try:
-        from hascheduler.telemetry.otlp import otlp_tracer  # noqa: PLC0415  # needs an extra
+        from hascheduler.telemetry.otlp import otlp_tracer  # needs an extra
     except ImportError as error:
         if not (error.name or "").startswith("opentelemetry"):
             raise
@@ -466,11 +415,22 @@ def broker_tls(settings: Settings) -> ssl.SSLContext | None:
     )
 
 
-def _cluster(settings: Settings) -> KubernetesApi | None:
+def _cluster(settings: Settings) -> "KubernetesApi | None":
     """None where leases are in MongoDB: then the API server is not used."""
     if settings.lease_store == "mongodb":
         return None
+    from hascheduler.kubernetes.access import in_cluster
+    from hascheduler.kubernetes.api import KubernetesApi
+
     return KubernetesApi(in_cluster(os.environ, settings.service_account_dir, settings.lease_namespace))
+
+
+def _lease_store(settings: Settings, database: Database, cluster: "KubernetesApi | None") -> LeaseStore:
+    if cluster is None:
+        return MongoLeaseStore(database)
+    from hascheduler.kubernetes.leases import KubernetesLeaseStore
+
+    return KubernetesLeaseStore(cluster, settings.lease_name)
 
 
 def _served_certificates(settings: Settings) -> ServedCertificates | None:
@@ -488,45 +448,6 @@ def _access(settings: Settings) -> dict[str, Any]:
     return {"tls": bool(settings.http_tls_cert_file), "tokens": settings.tokens_demanded}
 
 
-def _work_terms(settings: Settings) -> WorkTerms:
-    deadline_ms = _heartbeat_deadline_ms(settings)
-    return WorkTerms(settings.shard, settings.heartbeat_interval_ms, deadline_ms, settings.token_processors_max)
-
-
 def _heartbeat_deadline_ms(settings: Settings) -> int:
     """A processor that got no heartbeat through for so long stops, before the leader gives its jobs to others."""
     return settings.heartbeat_timeout_ms - settings.heartbeat_interval_ms
-
-
-def _auth_config(settings: Settings) -> AuthConfig:
-    token = settings.admin_token.get_secret_value()
-    return AuthConfig(
-        settings.tokens_demanded,
-        digest_of(token) if token else None,
-        settings.own_hosts,
-        any_address=not settings.listens_on_loopback,
-        pages=PageTerms(
-            settings.ui,
-            settings.ui_session_life_ms,
-            read_only=settings.ui_read_only,
-            shows_payloads=settings.ui_payloads == "on_request",
-            environment=settings.ui_name,
-        ),
-    )
-
-
-class _JobIds:
-    """Ids that sort by time of submission: milliseconds, a counter within this process, and chance against others."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._process = token_hex(5)
-        self._count = 0
-
-    def new(self) -> str:
-        self._count = (self._count + 1) % 0x1000000
-        return f"job:{self._clock.wall_ms():011x}{self._count:06x}{self._process}"
-
-    def made(self, id: str) -> bool:
-        """Whether it is one of these, also within the id of a triggered job."""
-        return id.endswith(self._process)

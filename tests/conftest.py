@@ -13,6 +13,7 @@ import pytest
 import structlog
 import uvloop
 from pymongo import AsyncMongoClient
+from structlog.dev import ConsoleRenderer, plain_traceback
 
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.embedded.rabbitmq import start_rabbitmq
@@ -82,6 +83,10 @@ def no_logger_is_cached() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(structlog, "configure", never_caching)
+        # By default rich draws each traceback with its sources in colour, which nobody reads of a test that passes.
+        console = structlog.get_config()["processors"][-1]
+        assert isinstance(console, ConsoleRenderer)
+        patch.setattr(console, "exception_formatter", plain_traceback)
         yield
 
 

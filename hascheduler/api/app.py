@@ -1,7 +1,6 @@
 """The application: its middlewares, its routers in their order, its OpenAPI document."""
 
-from collections.abc import Callable
-from functools import cache
+import asyncio
 from typing import Any
 
 import orjson
@@ -207,16 +206,15 @@ def _with_published_references(value: Any) -> Any:
             return value
 
 
-def create_app(services: ApiServices, *, described: bool = True, short_path: bool = True) -> FastAPI:
-    """Unless it is ``described`` now, which takes most of a second, the OpenAPI document waits for its first reader.
-    Without ``short_path`` FastAPI answers everything; the answers are the same."""
+def create_app(services: ApiServices, *, short_path: bool = True) -> FastAPI:
+    """Without ``short_path`` FastAPI answers everything; the answers are the same."""
     app = _Api(
         title="hascheduler",
         version=__version__,
         description=_DESCRIPTION,
         redirect_slashes=False,
         dependencies=[Depends(OnlyDeclared())],
-        openapi_url=None,  # `_serve_description` does it
+        openapi_url=None,  # `_Description` does it
         docs_url=None,  # `docs_page` serves its own, without assets of other hosts
         redoc_url=None,
         # Spans are of jobs; FastAPI's own would be of probes and of its internals too.
@@ -238,21 +236,27 @@ def create_app(services: ApiServices, *, described: bool = True, short_path: boo
     app.include_router(docs_page.router)
     app.include_router(health.router)
     app.include_router(health.metrics_router, responses=ANY_PROBLEM)
-    description = _serve_description(app)
-    if described:
-        description()  # it needs no token, and building it blocks the event loop for long
+    app.add_api_route("/openapi.json", _Description(app).answer, include_in_schema=False)
     return app
 
 
-def _serve_description(app: FastAPI) -> Callable[[], bytes]:
-    """Serve ``/openapi.json``. What it answers is returned: it is made once, and no route may be added after that."""
+class _Description:
+    """What ``/openapi.json`` answers. It is made once, for the first who ask: most of a second of CPU, so in a thread
+    beside the loop, and not while a replica starts."""
 
-    @cache
-    def description() -> bytes:
-        return orjson.dumps(app.openapi())
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._made: bytes | None = None
+        self._making: asyncio.Future[None] | None = None
 
-    async def openapi() -> Response:
-        return Response(description(), media_type="application/json")
+    async def answer(self) -> Response:
+        while self._made is None:
+            loop = asyncio.get_running_loop()
+            # Several loops share an application where tests have a scheduler each.
+            if self._making is None or self._making.get_loop() is not loop:
+                self._making = loop.run_in_executor(None, self._make)
+            await asyncio.shield(self._making)  # one that goes away takes it from nobody
+        return Response(self._made, media_type="application/json")
 
-    app.add_api_route("/openapi.json", openapi, include_in_schema=False)
-    return description
+    def _make(self) -> None:
+        self._made = orjson.dumps(self._app.openapi())

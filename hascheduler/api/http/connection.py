@@ -20,7 +20,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import h11
-from fastapi import Response
+from starlette.responses import Response
 from starlette.types import Scope
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle

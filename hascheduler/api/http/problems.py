@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import HTTPException, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from hascheduler.model.redaction import redacted_beginning
 

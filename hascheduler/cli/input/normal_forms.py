@@ -13,12 +13,11 @@ from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import WallMs
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.trigger import Interval
-from hascheduler.triggers import read_pattern
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-# The models are imported with the first use: a list of schedules needs none.
+# The models and triggers are imported with the first use: a list of schedules needs none.
 
 
 def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,6 +89,8 @@ def _cron(trigger: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(expression, str) or not isinstance(timezone, str):
         return trigger
     rest = {name: value for name, value in trigger.items() if name not in ("type", "expression", "timezone")}
+    from hascheduler.triggers import read_pattern
+
     pattern = read_pattern(expression, timezone, WallMs(0))
     if isinstance(pattern, Interval):
         return {"type": "interval", "every": format_duration(pattern.every_ms), **rest}

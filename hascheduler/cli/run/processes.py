@@ -11,7 +11,6 @@ import uvloop
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.cli.setting_options import with_settings
-from hascheduler.gc_tuning import collect_seldom
 from hascheduler.settings import Settings
 
 
@@ -22,7 +21,6 @@ def serve(*, settings: Settings) -> None:
     from hascheduler import assembly  # every driver there is: only when it runs
 
     configure_logging(settings)
-    collect_seldom()
     uvloop.run(assembly.serve(settings))
 
 
@@ -53,5 +51,4 @@ def processor(
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     configure_logging(settings)
-    collect_seldom()
     uvloop.run(assembly.work(settings, modules, name or settings.replica_id))

@@ -217,6 +217,7 @@ PARTS = {
     "hascheduler.tls": CALLER,
     "hascheduler.__main__": CALLER,
     "hascheduler.assembly": CALLER,
+    "hascheduler.assembly_api": CALLER,
     "hascheduler.lifecycle": CALLER,
     "hascheduler.cli.run": CALLER,
     "hascheduler.cli.setting_options": CALLER,

@@ -1,5 +1,7 @@
 """The OpenAPI document is the contract: it is complete, and its examples are true."""
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -281,20 +283,19 @@ def test_published_models_keep_their_names() -> None:
     assert all(name.isalpha() for name in SCHEMAS.split())
 
 
-@pytest.mark.parametrize("described", [True, False])
-async def test_the_document_is_ready_before_requests_come_unless_it_is_wanted_later(
-    monkeypatch: pytest.MonkeyPatch, described: bool
-) -> None:
+async def test_the_document_is_made_once_for_all_who_ask_and_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes most of a second, and needs no token."""
     made = []
 
     def make(app: object) -> dict[str, Any]:
-        made.append(app)
+        made.append(threading.current_thread())
         return {"openapi": "3.1.0"}
 
     monkeypatch.setattr(application._Api, "openapi", make)
-    app = application.create_app(World().services(), described=described)
-    assert len(made) == described
+    app = application.create_app(World().services())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
-        for _ in range(2):
-            assert (await client.get("/openapi.json")).json() == {"openapi": "3.1.0"}
-    assert len(made) == 1
+        together = await asyncio.gather(*(client.get("/openapi.json") for _ in range(3)))
+        for answer in (*together, await client.get("/openapi.json")):
+            assert answer.json() == {"openapi": "3.1.0"}
+    [thread] = made
+    assert thread is not threading.current_thread()

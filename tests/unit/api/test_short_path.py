@@ -25,6 +25,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token, digest_of
 from tests.factories import make_processor
+from tests.tiers import spread
 from tests.unit.api.doubles import NOW, World, the_app
 from tests.unit.api.hostile_rows import ROWS, Row
 
@@ -212,6 +213,9 @@ TOGETHER = [
 ]
 
 
+HOSTILE = [row for row in ROWS if row[1] in SHORT_PATHS and row[2] is not None]
+
+
 @cache
 def without_short_path() -> FastAPI:
     return create_app(World().services(), short_path=False)
@@ -296,7 +300,7 @@ async def same_outcome(all_asked: Sequence[Asked]) -> None:
     assert await outcome(short, all_asked, world=await prepared(short), has_short_path=True) == expected
 
 
-@pytest.mark.parametrize("asked", ALONE, ids=str)
+@pytest.mark.parametrize("asked", spread(ALONE, check=32), ids=str)
 async def test_both_paths_answer_record_count_and_store_alike(asked: Asked) -> None:
     await same_outcome([asked])
 
@@ -322,7 +326,7 @@ async def test_both_paths_answer_what_comes_later_alike(all_asked: Sequence[Aske
     await same_outcome(all_asked)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row[1] in SHORT_PATHS and row[2] is not None], ids=str)
+@pytest.mark.parametrize("row", spread(HOSTILE, check=22), ids=str)
 async def test_both_paths_refuse_hostile_bodies_alike(row: Row) -> None:
     method, path, body, _, _ = row
     try:

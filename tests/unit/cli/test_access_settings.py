@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.assembly import _auth_config
+from hascheduler.assembly_api import auth_config
 from hascheduler.errors import InvalidInput
 from hascheduler.settings import Settings, read_settings
 
@@ -49,9 +49,9 @@ def test_nothing_is_demanded_by_default_as_it_listens_on_loopback(monkeypatch: p
 def test_without_tokens_the_replica_knows_the_names_that_it_is_called_by(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read(monkeypatch, HTTP_ALLOWED_HOSTS="Scheduler.corp, hascheduler", ADVERTISE_HOST="node-1")
     assert settings.own_hosts == {"scheduler.corp", "hascheduler", "node-1", "127.0.0.1"}
-    auth = _auth_config(settings)
+    auth = auth_config(settings)
     assert (auth.hosts, auth.any_address) == (settings.own_hosts, False)
-    assert _auth_config(read(monkeypatch, HTTP_HOST="0.0.0.0", ALLOW_UNAUTHENTICATED="true")).any_address
+    assert auth_config(read(monkeypatch, HTTP_HOST="0.0.0.0", ALLOW_UNAUTHENTICATED="true")).any_address
 
 
 @pytest.mark.parametrize(

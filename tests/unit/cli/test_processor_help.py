@@ -1,6 +1,8 @@
 """``hascheduler processor --help``: what a processor has a use for stands before what replicas share with it."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from hascheduler.cli.run.processes import _OF_PROCESSORS
@@ -23,3 +25,10 @@ def test_what_a_processor_reads_stands_among_them() -> None:
     source = (_ROOT / "hascheduler/assembly.py").read_text()
     [work] = re.findall(r"^async def work\(.*?(?=^(?:async )?def )", source, re.MULTILINE | re.DOTALL)
     assert set(re.findall(r"settings\.([a-z_]+)", work)) <= set(_OF_PROCESSORS)
+
+
+def test_a_processor_imports_no_route_and_no_client_of_kubernetes() -> None:
+    """It would start twice as slowly for what replicas alone have a use for."""
+    script = "import sys, hascheduler.assembly; print([name for name in ('fastapi', 'httpx') if name in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", script], cwd=_ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"

@@ -17,6 +17,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.token import digest_of, session_id
 from hascheduler.ports import AuditRecord
 from tests.factories import NOW
+from tests.tiers import spread
 from tests.unit.api.doubles import World, the_app
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, OF_PAGE, Guarded, cookie_in
@@ -39,7 +40,7 @@ CHANGES = list(changes())
 
 
 @pytest.mark.parametrize(("method", "path"), CHANGES, ids=[f"{method} {path}" for method, path in CHANGES])
-@pytest.mark.parametrize("tenant", ["*", "acme"])
+@pytest.mark.parametrize("tenant", spread(["*", "acme"], check=1))
 async def test_a_viewer_changes_nothing(guarded: Guarded, method: str, path: str, tenant: str) -> None:
     async with await guarded.page("viewer", tenant) as page:
         before = guarded.world.everything()
