@@ -16,7 +16,7 @@ from rich.text import Text
 
 from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.input.values import whole_or_none
-from hascheduler.cli.jobs.options import IN_ANY_STATE, filter_body
+from hascheduler.cli.jobs.options import IN_ANY_STATE, OF_JOBS, filter_body
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Options, Url, Yes, with_options
 from hascheduler.cli.output.console import console, or_dash, print_json
@@ -40,11 +40,18 @@ class Action(StrEnum):
 _MATCHING: Options = {
     "state": Annotated[
         str | None,
-        typer.Option("--state", metavar="STATE", help="Only those in this state; of schedules active or paused."),
+        typer.Option(
+            "--state", metavar="STATE", help="Only those in this state; of schedules active, paused or ended."
+        ),
     ],
     "text": Annotated[
         str | None, typer.Option("--text", metavar="TEXT", help="Only schedules with this in their name.")
     ],
+    "verdict": Annotated[
+        str | None,
+        typer.Option("--verdict", metavar="VERDICT", help="Only schedules whose last time got it, such as missed."),
+    ],
+    **OF_JOBS,
     **IN_ANY_STATE,
 }
 OperationId = Annotated[str, typer.Argument(metavar="OPERATION", help="Its id", show_default=False)]
@@ -77,7 +84,8 @@ def start(
     After a look at how many those are. Ctrl-C ends the look at its progress, not the operation.
     """
     name: Any = action.value.replace("-", "_")
-    filter: Any = {**filter_body(given), **{option: given[option] for option in ("text",) if option in given}}
+    of_schedules = {option: given[option] for option in ("text", "verdict") if option in given}
+    filter: Any = {**filter_body(given), **of_schedules}
     with replica(url) as scheduler:
         number = None if priority is None else whole_or_none("--priority", priority)
         counted = scheduler.operations.count(name, priority=number, **filter)
