@@ -36,9 +36,13 @@ _SCHEDULE: CommandTable = {
     ),
     "add": LazyCommand("hascheduler.cli.schedules.edit:add", "Make a schedule."),
     "edit": LazyCommand("hascheduler.cli.schedules.edit:edit", "Edit a schedule, by options or in $EDITOR."),
-    "pause": LazyCommand("hascheduler.cli.schedules.actions:pause", "Pause a schedule."),
-    "resume": LazyCommand("hascheduler.cli.schedules.actions:resume", "Resume a paused schedule, from now on."),
-    "trigger": LazyCommand("hascheduler.cli.schedules.actions:trigger", "Make a job of a schedule now."),
+    "pause": LazyCommand("hascheduler.cli.schedules.actions:pause", "Pause a schedule, or all that match."),
+    "resume": LazyCommand(
+        "hascheduler.cli.schedules.actions:resume", "Resume a paused schedule, or all that match, from now on."
+    ),
+    "trigger": LazyCommand(
+        "hascheduler.cli.schedules.actions:trigger", "Make a job of a schedule now, or of all that match."
+    ),
     "backfill": LazyCommand("hascheduler.cli.schedules.actions:backfill", "Make jobs for times that have passed."),
     "delete": LazyCommand("hascheduler.cli.schedules.actions:delete", "Delete a schedule."),
 }

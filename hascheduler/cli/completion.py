@@ -47,6 +47,15 @@ def complete_job(ctx: Any, args: list[str], incomplete: str) -> list[str]:
 ScheduleName = Annotated[
     str, typer.Argument(metavar="NAME", help="The schedule", show_default=False, autocompletion=complete_schedule)
 ]
+ScheduleNameOrNone = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME",
+        help="The schedule; or options that say which",
+        show_default=False,
+        autocompletion=complete_schedule,
+    ),
+]
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="What it is to be called", show_default=False)]
 DefinitionName = Annotated[
     str, typer.Argument(metavar="NAME", help="The definition", show_default=False, autocompletion=complete_definition)

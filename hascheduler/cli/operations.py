@@ -11,21 +11,19 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.input.values import whole_or_none
-from hascheduler.cli.jobs.options import IN_ANY_STATE, filter_body
+from hascheduler.cli.jobs.options import IN_ANY_STATE, OF_JOBS, filter_body
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Options, Url, Yes, with_options
 from hascheduler.cli.output.console import console, or_dash, print_json
 from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.printable import one_printable_line
+from hascheduler.cli.output.progress import followed
 from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.replica import replica
-from hascheduler.client import Scheduler
-from hascheduler.client.wire import OperationResponse
 
 
 class Action(StrEnum):
@@ -40,11 +38,18 @@ class Action(StrEnum):
 _MATCHING: Options = {
     "state": Annotated[
         str | None,
-        typer.Option("--state", metavar="STATE", help="Only those in this state; of schedules active or paused."),
+        typer.Option(
+            "--state", metavar="STATE", help="Only those in this state; of schedules active, paused or ended."
+        ),
     ],
     "text": Annotated[
         str | None, typer.Option("--text", metavar="TEXT", help="Only schedules with this in their name.")
     ],
+    "verdict": Annotated[
+        str | None,
+        typer.Option("--verdict", metavar="VERDICT", help="Only schedules whose last time got it, such as missed."),
+    ],
+    **OF_JOBS,
     **IN_ANY_STATE,
 }
 OperationId = Annotated[str, typer.Argument(metavar="OPERATION", help="Its id", show_default=False)]
@@ -77,7 +82,8 @@ def start(
     After a look at how many those are. Ctrl-C ends the look at its progress, not the operation.
     """
     name: Any = action.value.replace("-", "_")
-    filter: Any = {**filter_body(given), **{option: given[option] for option in ("text",) if option in given}}
+    of_schedules = {option: given[option] for option in ("text", "verdict") if option in given}
+    filter: Any = {**filter_body(given), **of_schedules}
     with replica(url) as scheduler:
         number = None if priority is None else whole_or_none("--priority", priority)
         counted = scheduler.operations.count(name, priority=number, **filter)
@@ -99,7 +105,7 @@ def start(
             **filter,
         )
         if not detach:
-            operation = _followed(scheduler, operation)
+            operation = followed(scheduler, operation)
     _show(operation, as_json=as_json)
     if operation["state"] == "failed":
         raise typer.Exit(2)
@@ -131,7 +137,7 @@ def get(
     with replica(url) as scheduler:
         operation = scheduler.operations.get(id)
         if follow:
-            operation = _followed(scheduler, operation)
+            operation = followed(scheduler, operation)
     _show(operation, as_json=as_json)
 
 
@@ -145,25 +151,6 @@ def stop(id: OperationId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> No
     else:
         ended = operation["state"] != "running"
         console().print(f"it has ended: {operation['state']}" if ended else "it stops after the slice under way")
-
-
-def _followed(scheduler: Scheduler, operation: OperationResponse) -> OperationResponse:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console(), transient=True) as progress:
-        task = progress.add_task(operation["action"], total=max(operation["matched"], _met(operation)))
-
-        def show(now: OperationResponse) -> None:
-            progress.update(task, completed=_met(now), total=max(now["matched"], _met(now)))
-
-        try:
-            return scheduler.operations.wait(operation["id"], progress=show)
-        except KeyboardInterrupt:
-            console().print(f"it goes on; stop it with: hascheduler operation stop {operation['id']}", markup=False)
-            raise typer.Exit(130) from None
-
-
-def _met(operation: Mapping[str, Any]) -> int:
-    return int(operation["changed"] + operation["asked_to_stop"] + operation["refused"])
 
 
 def _show(operation: Mapping[str, Any], *, as_json: bool) -> None:

@@ -78,11 +78,17 @@ class ScheduleFilter(TypedDict, total=False):
 
 
 class OperationFilter(_JobAttributes, total=False):
-    """All that is given must hold. Of schedules ``state`` is ``active`` or ``paused``, ``text`` a part of the name;
-    ``tenant`` and ``labels`` are of both."""
+    """All that is given must hold. Of schedules ``state`` is ``active``, ``paused`` or ``ended``, ``text`` a part of
+    the name, ``verdict`` that of the last decided time; ``tenant`` and ``labels`` are of both. The others are of jobs,
+    as in `JobListFilter`."""
 
     state: JobState | str
+    id: str
+    since: datetime | str
+    until: datetime | str
+    unschedulable: bool
     text: str
+    verdict: str
 
 
 class VerdictFilter(TypedDict, total=False):

@@ -1049,16 +1049,25 @@ OperationAction = Literal[
 ]
 
 
+Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paused", "excluded", "throttled"]
+
+
 class OperationFilterBody(TypedDict):
     state: NotRequired[
-        Literal["pending", "dispatched", "running", "succeeded", "failed", "cancelled", "active", "paused"] | None
+        Literal["pending", "dispatched", "running", "succeeded", "failed", "cancelled", "active", "paused", "ended"]
+        | None
     ]
     definition: NotRequired[str | None]
     schedule: NotRequired[str | None]
     tenant: NotRequired[str | None]
     batch: NotRequired[str | None]
     target: NotRequired[str | None]
+    id: NotRequired[str | None]
+    since: NotRequired[str | None]
+    until: NotRequired[str | None]
+    unschedulable: NotRequired[bool]
     text: NotRequired[str | None]
+    verdict: NotRequired[Verdict | None]
     labels: NotRequired[Mapping[str, Any]]
 
 
@@ -1093,9 +1102,6 @@ class OperationPage(TypedDict):
 
 
 Overlap = Literal["allow", "skip", "buffer_one", "cancel_running"]
-
-
-Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paused", "excluded", "throttled"]
 
 
 class PassedOver(TypedDict):

@@ -2,10 +2,12 @@
 
 Jobs go along an index by (submitted_at_ms, _id), the oldest first, which `hascheduler.mongo.job_lists` reads backwards.
 Of several indexes the one is read that can be read to its end, or else that brings a slice the furthest. So a slice
-meets a bounded number of jobs that do not match, and each job is met once. Schedules go by name.
+meets a bounded number of jobs that do not match, and each job is met once. Where few ids begin as is asked, those jobs
+are read and sorted, as for a list. Schedules go by name.
 """
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from pymongo import ASCENDING
@@ -13,9 +15,10 @@ from pymongo import ASCENDING
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.job_lists import job_ranges
+from hascheduler.mongo.job_lists import SUBMITTED, begin_few, job_ranges, rest_of
 from hascheduler.mongo.newest_first import SCANNED_MAX, IndexRange
 from hascheduler.mongo.queries import has_labels
+from hascheduler.mongo.state_updates import BY_ID
 from hascheduler.ports import JobSelection, JobSlice, ListPosition, MatchingSchedules, ScheduleSlice
 
 _BY_NAME = [("_id", ASCENDING)]
@@ -32,10 +35,15 @@ class MongoMatchStore:
 
     async def jobs(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobSlice:
         with faults("look for jobs"):
-            range, edge_ms = await self._chosen(which, after)
+            if which.id_prefix is not None and await begin_few(self._jobs, which.id_prefix, self._scanned_max):
+                range, edge_ms = replace(SUBMITTED, rest=rest_of(which)), None
+                index = BY_ID
+            else:
+                range, edge_ms = await self._chosen(which, after)
+                index = range.index
             query = _query(range, which, after, edge_ms)
             asked = {**query, "$and": [dict(range.rest)]} if range.rest else query
-            found = await self._along(range, asked).limit(limit + 1).to_list(None)
+            found = await self._along(range, asked, index).limit(limit + 1).to_list(None)
         ids = [str(job["_id"]) for job in found[:limit]]
         if len(found) > limit:
             return JobSlice(ids, ListPosition(found[limit - 1][range.at], ids[-1]))
@@ -49,20 +57,24 @@ class MongoMatchStore:
         edges: list[tuple[int, IndexRange]] = []
         for range in ranges:
             query = _query(range, which, after, None)
-            beyond = await self._along(range, query).skip(self._scanned_max).limit(1).to_list(None)
+            beyond = await self._along(range, query, range.index).skip(self._scanned_max).limit(1).to_list(None)
             if not beyond:
                 return range, None
             edges.append((beyond[0][range.at], range))
         edge_ms, range = max(edges, key=lambda edge: edge[0])
         return range, edge_ms
 
-    def _along(self, range: IndexRange, query: dict[str, Any]) -> Any:
+    def _along(self, range: IndexRange, query: dict[str, Any], index: str) -> Any:
         order = [(range.at, ASCENDING), ("_id", ASCENDING)]
-        return self._jobs.find(query, {range.at: True}).sort(order).hint(range.index)
+        return self._jobs.find(query, {range.at: True}).sort(order).hint(index)
 
     async def schedules(self, which: MatchingSchedules, after: str | None, limit: int) -> ScheduleSlice:
-        beyond: dict[str, Any] = {} if after is None else {"_id": {"$gt": after}}
-        among = beyond if which.tenant is None else {**beyond, "job.tenant": which.tenant}
+        bounds: dict[str, Any] = {} if after is None else {"$gt": after}
+        if which.names is not None:
+            bounds["$in"] = list(which.names)
+        among: dict[str, Any] = {"_id": bounds} if bounds else {}
+        if which.tenant is not None:
+            among["job.tenant"] = which.tenant
         with faults("look for schedules"):
             names = self._schedules.find(among, {"_id": True}).sort(_BY_NAME)
             edges = await names.skip(self._scanned_max).limit(1).to_list(None)
@@ -100,6 +112,8 @@ def _schedule_query(which: MatchingSchedules) -> dict[str, Any]:
     query: dict[str, Any] = {}
     if which.text is not None:
         query["_id"] = {"$regex": re.escape(which.text), "$options": "i"}
+    if which.names is not None:
+        query["_id"] = {**query.get("_id", {}), "$in": list(which.names)}
     if which.tenant is not None:
         query["job.tenant"] = which.tenant
     if which.paused is not None:

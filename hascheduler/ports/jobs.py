@@ -367,6 +367,10 @@ class Admission(Protocol):
         ``tenant`` None: its caller may submit for all tenants."""
         ...
 
+    def is_holding_back(self) -> bool:
+        """Whether this replica refuses submits for the leader's sake, or did a moment ago: background work waits."""
+        ...
+
     def not_new(self, tenant: str, jobs: int) -> None:
         """So many of those that were let in turned out to be there already, or were not written."""
         ...

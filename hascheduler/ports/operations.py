@@ -235,12 +235,14 @@ class OperationStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MatchingSchedules:
-    """All that is given must hold. ``text`` is a part of the name, in either case."""
+    """All that is given must hold. ``text`` is a part of the name, in either case; ``names`` says which are meant at
+    all."""
 
     text: str | None = None
     tenant: str | None = None
     paused: bool | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    names: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

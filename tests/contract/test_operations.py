@@ -224,6 +224,28 @@ async def test_jobs_are_gone_through_oldest_first_each_once(backend: Backend) ->
 
 
 @with_indexes
+async def test_jobs_are_gone_through_by_instants_and_by_their_ids(backend: Backend) -> None:
+    await submitted(backend, ("fire:b:1", 5), ("fire:a:2", 4), ("fire:a:1", 3), ("job:2", 2), ("job:1", 1), ("k", 0))
+    pending = (JobState.PENDING,)
+    between = JobSelection(states=pending, since_ms=WallMs(T0 + 1), before_ms=WallMs(T0 + 4))
+    assert await walked(backend.matches, between, 2) == [["job:1", "job:2"], ["fire:a:1"]]
+    assert await walked(backend.matches, replace(between, id_prefix="fire:"), 2) == [["fire:a:1"]]
+    assert await walked(backend.matches, JobSelection(states=pending, id_prefix="fire:"), 2) == [
+        ["fire:a:1", "fire:a:2"],
+        ["fire:b:1"],
+    ]
+    assert await walked(backend.matches, JobSelection(states=pending, id_prefix="fire:a:"), 1) == [
+        ["fire:a:1"],
+        ["fire:a:2"],
+    ]
+    meant = JobSelection(states=pending, ids=frozenset({"job:1", "fire:b:1", "gone"}))
+    assert await walked(backend.matches, meant, 1) == [["job:1"], ["fire:b:1"]]
+    assert await walked(backend.matches, replace(meant, id_prefix="fire:"), 9) == [["fire:b:1"]]
+    for which, matched in ((between, 3), (meant, 2), (replace(meant, id_prefix="fire:"), 1)):
+        assert await backend.jobs.count(which, pending, 9) == matched
+
+
+@with_indexes
 async def test_what_is_changed_on_the_way_disturbs_no_order(backend: Backend) -> None:
     await submitted(backend, *((f"j{number}", number) for number in range(6)))
     which = JobSelection(states=(JobState.PENDING,))
@@ -257,6 +279,10 @@ async def test_schedules_are_gone_through_by_name(backend: Backend) -> None:
     assert await names(paused=False, labels={"a.b": "n"}) == ["nightly.c"]
     assert await names(tenant="nobody") == []
     assert (await backend.matches.schedules(MatchingSchedules(), None, 3)).next == "nightly-b"
+    assert await names(names=["nightly.c", "hourly", "gone"]) == ["hourly", "nightly.c"]
+    assert await names(names=["nightly.c", "hourly"], after="hourly") == ["nightly.c"]
+    assert await names(names=["nightly.c", "hourly"], text="NIGHTLY") == ["nightly.c"]
+    assert await names(names=[]) == []
 
 
 @pytest.mark.real
@@ -270,6 +296,12 @@ async def test_a_slice_meets_few_that_do_not_match(pymongo_client: Client, datab
     matches = MongoMatchStore(database, scanned_max=10)
     which = JobSelection(states=(JobState.PENDING, JobState.RUNNING), definition="log", labels={"n": "41"})
     slices = await walked(matches, which, 5)
+    assert [one for one in slices if one] == [["j41"]]
+    assert len(slices) >= 5
+    among = JobSelection(states=(JobState.PENDING, JobState.RUNNING), id_prefix="j4")
+    assert [id for slice in await walked(matches, among, 4) for id in slice] == [f"j4{number}" for number in range(10)]
+    many = replace(among, id_prefix="j", labels={"n": "41"})
+    slices = await walked(matches, many, 5)
     assert [one for one in slices if one] == [["j41"]]
     assert len(slices) >= 5
     names: list[str] = []

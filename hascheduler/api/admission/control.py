@@ -161,6 +161,9 @@ class AdmissionControl:
         retry_after_s = self._asked_intake(lambda sight: self._intake.turned_away_s(tenant, length, sight))
         return None if retry_after_s is None else Overloaded(_OVERLOAD, retry_after_s)
 
+    def is_holding_back(self) -> bool:
+        return self._intake.is_holding_back(self._clock.mono_ms())
+
     def _asked_intake(self, ask: Callable[[IntakeSight], int | None]) -> int | None:
         if not self._is_ready():
             return None

@@ -109,6 +109,10 @@ class IntakeControl:
         """Jobs a second that are let in here while work for longer than `QUEUE_S` waits; None: no limit."""
         return self._limit_per_s
 
+    def is_holding_back(self, now_ms: int) -> bool:
+        """Whether submits are refused here, or were a moment ago."""
+        return self._limit_per_s is not None and now_ms - self._refused_at_ms < _FREE_AFTER_MS
+
     def arrived(self, *, own: bool, now_ms: int) -> None:
         """The core counts one more job; ``own``: this replica let it in."""
         self._arrived += 1

@@ -1,20 +1,23 @@
 """The bodies and answers of ``/v1/operations``."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from hascheduler.api.jobs.changes import COUNTED_MAX
+from hascheduler.api.jobs.queries import JOB_ID_LENGTH_MAX
+from hascheduler.api.schedules.all_verdicts import not_fired
 from hascheduler.errors import InvalidInput
+from hascheduler.model.verdict import Verdict
 from hascheduler.ports import BulkOperation, OperationAction, OperationState
 from hascheduler.ports.operations import OPERATION_KEPT_MS
-from hascheduler.wire.fields import Labels, Name, StrictModel, Text, instant_text, invalid_value
+from hascheduler.wire.fields import InstantMs, Labels, Name, StrictModel, Text, instant_text, invalid_value
 from hascheduler.wire.job import Priority
 
-_OF_JOBS = ("definition", "schedule", "batch", "target")
-_OF_SCHEDULES = ("text",)
+_OF_JOBS = ("definition", "schedule", "batch", "target", "id", "since", "until", "unschedulable")
+_OF_SCHEDULES = ("text", "verdict")
 _JOB_STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled")
-_SCHEDULE_STATES = ("active", "paused")
+_SCHEDULE_STATES = ("active", "paused", "ended")
 _TEXT_LENGTH_MAX = 128
 _KEPT_DAYS = OPERATION_KEPT_MS // 86_400_000
 _COUNT_MAX = 1_000_000_000
@@ -24,17 +27,31 @@ class OperationFilterBody(StrictModel):
     """All that is given must hold, and something must be given."""
 
     state: (
-        Literal["pending", "dispatched", "running", "succeeded", "failed", "cancelled", "active", "paused"] | None
-    ) = Field(default=None, description="Only jobs in this state; of schedules `active` or `paused`")
+        Literal["pending", "dispatched", "running", "succeeded", "failed", "cancelled", "active", "paused", "ended"]
+        | None
+    ) = Field(default=None, description="Only jobs in this state; of schedules `active`, `paused` or `ended`")
     definition: Name | None = Field(default=None, description="Only jobs of this type")
     schedule: Name | None = Field(default=None, description="Only jobs that this schedule made")
     tenant: Name | None = Field(default=None, description="Only jobs or schedules of this tenant")
     batch: Text | None = Field(default=None, description="Only jobs submitted in this batch, `batch:…`")
     target: Text | None = Field(default=None, description="Only jobs that work on this")
+    id: Annotated[str, Field(min_length=1, max_length=JOB_ID_LENGTH_MAX)] | None = Field(
+        default=None, description="Only jobs whose id begins with this text, as in `GET /v1/jobs`"
+    )
+    since: InstantMs | None = Field(default=None, description="Only jobs submitted at this instant or later")
+    until: InstantMs | None = Field(default=None, description="Only jobs submitted before this instant")
+    unschedulable: bool = Field(
+        default=False, description="Only jobs that wait and that no processor which lives could ever run"
+    )
     text: Text | None = Field(
         default=None,
         max_length=_TEXT_LENGTH_MAX,
         description="Only schedules with this in their name, in upper or lower case",
+    )
+    verdict: Annotated[Verdict, Field(strict=False), AfterValidator(not_fired)] | None = Field(
+        default=None,
+        description="Only schedules whose last decided time got this verdict, when the operation comes to them; as in "
+        "`GET /v1/schedules`",
     )
     labels: Labels = Field(description="Only jobs or schedules with all of these labels", default={})
 
@@ -49,8 +66,9 @@ class OperationFilterBody(StrictModel):
         states, others = (_JOB_STATES, _OF_SCHEDULES) if action.is_of_jobs else (_SCHEDULE_STATES, _OF_JOBS)
         noun = "jobs" if action.is_of_jobs else "schedules"
         for name in others:
-            if getattr(self, name) is not None:
-                raise InvalidInput(("filter", name), f"says nothing of {noun}", f"null for {action.value}")
+            if getattr(self, name) not in (None, False):
+                none = "false" if name == "unschedulable" else "null"
+                raise InvalidInput(("filter", name), f"says nothing of {noun}", f"{none} for {action.value}")
         if self.state is not None and self.state not in states:
             raise InvalidInput(("filter", "state"), f"{self.state!r} is no state of {noun}", ", ".join(states))
 
@@ -98,7 +116,10 @@ class MatchedResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"matched": 12, "exact": True}]})
 
     matched: int = Field(description="How many match now and are not as asked")
-    exact: bool = Field(description=f"False: more than {COUNTED_MAX}")
+    exact: bool = Field(
+        description=f"False: there may be more, as there are more than {COUNTED_MAX}, or more schedules than are asked "
+        "for their labels and last verdicts"
+    )
 
 
 class OperationResponse(BaseModel):
@@ -139,7 +160,7 @@ class OperationResponse(BaseModel):
         description="`running` (or waiting for its turn), `done`, `stopped` on request, or `failed`: `error` says why"
     )
     matched: int = Field(description="How many there were when it began")
-    exact: bool = Field(description=f"False: more than {COUNTED_MAX}")
+    exact: bool = Field(description="False: there may be more")
     changed: int = Field(description="How many are as asked by now")
     asked_to_stop: int = Field(description="Running jobs that were asked to stop, in a cancel")
     refused: int = Field(description="Schedules that could not be changed: `error` has one of the reasons")

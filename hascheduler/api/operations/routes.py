@@ -20,7 +20,7 @@ from hascheduler.api.operations.bodies import (
     StartOperationBody,
     show_operation,
 )
-from hascheduler.api.operations.selection import count
+from hascheduler.api.operations.selection import Matched, count
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.api.routing.queries import Page, Paging, page
@@ -70,15 +70,14 @@ async def start_operation(
     body.require_consistent()
     note.unaudited, note.because = body.dry_run, body.reason
     operation = _new(body, caller, services)
-    matched = await count(operation, services)
+    counted = await count(operation, services)
     if body.dry_run:
-        counted = MatchedResponse(matched=min(matched, COUNTED_MAX), exact=matched <= COUNTED_MAX)
-        return JSONResponse(counted.model_dump())
-    _require_expected(matched, body.expected)
+        return JSONResponse(MatchedResponse(matched=counted.matched, exact=counted.exact).model_dump())
+    _require_expected(counted, body.expected)
     if not services.operation_queue.has_room:
         raise Overloaded("this replica has as many operations as it takes", _AGAIN_S)
-    counted_operation = _counted(operation, matched)
-    stored = await services.operations.create(counted_operation, None if key is None else _digest(key))
+    operation = replace(operation, matched=counted.matched, exact=counted.exact)
+    stored = await services.operations.create(operation, None if key is None else _digest(key))
     if stored is None:
         raise TooMany(f"{UNFINISHED_MAX} operations are unfinished; wait for one, or stop it", _AGAIN_S)
     accepted = _readable(stored)
@@ -139,15 +138,11 @@ def _new(body: StartOperationBody, caller: Caller, services: ApiServices) -> Bul
     )
 
 
-def _counted(operation: BulkOperation, matched: int) -> BulkOperation:
-    return replace(operation, matched=min(matched, COUNTED_MAX), exact=matched <= COUNTED_MAX)
-
-
-def _require_expected(matched: int, expected: int | None) -> None:
+def _require_expected(counted: Matched, expected: int | None) -> None:
     """`Conflict` where people agreed to another number than what would be changed."""
-    if expected is not None and expected < COUNTED_MAX and matched * 10 > expected * 11:
-        more = "more than " if matched > COUNTED_MAX else ""
-        raise Conflict(f"{more}{min(matched, COUNTED_MAX)} match now, and {expected} were expected; look again")
+    if expected is not None and expected < COUNTED_MAX and counted.matched * 10 > expected * 11:
+        least = "" if counted.exact else "at least "
+        raise Conflict(f"{least}{counted.matched} match now, and {expected} were expected; look again")
 
 
 def _party(caller: Caller) -> str:

@@ -1,7 +1,8 @@
 """The loop that runs the operations of this replica: one slice of one operation at a time, all of them in turn.
 
-After each slice it rests as long as the slice took, and longer while the leader's decisions are late: 100,000 changes
-are as many events for every replica, and requests, fires and other tenants' jobs go on between them.
+After each slice it rests as long as the slice took, and longer while the leader's decisions are late, or submits are
+refused for that: 100,000 changes are as many events for every replica, and requests, fires and other tenants' jobs go
+on between them.
 
 Who runs what: the replica that accepted an operation takes it. On SIGTERM it gives back what it has. The leader looks
 every few seconds for unfinished operations whose runner is gone, or that have none, and takes those. Taking is a
@@ -172,10 +173,13 @@ class OperationRunner:
     async def _rest(self, worked_s: float) -> None:
         await asyncio.sleep(min(max(worked_s, _REST_LEAST_S), _REST_MOST_S))
         for _ in range(_LATE_RESTS_MAX):
-            lag = self._services.view.leader_lag
-            if lag.now_ms < max(_LATE_MS, _TIMES_LEAST_LAG * lag.least_ms) or self._services.view.stopping:
+            if self._services.view.stopping or not (self._is_late() or self._services.admission.is_holding_back()):
                 return
             await asyncio.sleep(_LATE_REST_S)
+
+    def _is_late(self) -> bool:
+        lag = self._services.view.leader_lag
+        return lag.now_ms >= max(_LATE_MS, _TIMES_LEAST_LAG * lag.least_ms)
 
     # Whose it is
 

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from hascheduler.api.http.problems import ProblemError
-from hascheduler.api.operations.selection import caller_of, selected_jobs, selected_schedules
+from hascheduler.api.operations.selection import caller_of, selected_jobs, some_schedules
 from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.api.routing.revisions import Precondition
 from hascheduler.api.schedules.pauses import pause, resume
@@ -41,7 +41,7 @@ async def next_slice(operation: BulkOperation, services: ApiServices) -> BulkOpe
 
 
 async def _slice_of_jobs(operation: BulkOperation, services: ApiServices) -> BulkOperation:
-    which = selected_jobs(operation)
+    which = selected_jobs(operation, services)
     if which is None:
         return _at(operation, None, services)
     found = await services.matches.jobs(which, _job_position(operation.position), JOBS_AT_ONCE)
@@ -67,11 +67,8 @@ async def _changed_jobs(operation: BulkOperation, which: JobSelection, services:
 
 
 async def _slice_of_schedules(operation: BulkOperation, services: ApiServices) -> BulkOperation:
-    which = selected_schedules(operation)
-    if which is None:
-        return _at(operation, None, services)
     limit = TRIGGERS_AT_ONCE if operation.action is OperationAction.TRIGGER_SCHEDULES else SCHEDULES_AT_ONCE
-    found = await services.matches.schedules(which, operation.position, limit)
+    found = await some_schedules(operation, limit, services)
     fates: list[_Fate] = []
     for first in range(0, len(found.names), _TOGETHER_MAX):
         doing = [_fate(operation, name, services) for name in found.names[first : first + _TOGETHER_MAX]]

@@ -7,19 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
-from hascheduler.api.routing.time_slicing import run_in_slices
-from hascheduler.api.schedules.selection import (
-    DECISIONS_MAX,
-    ScheduleFilterQuery,
-    last_verdicts,
-    matching,
-)
+from hascheduler.api.schedules.selection import DECISIONS_MAX, LABELLED_MAX, ScheduleFilterQuery, count_matching
 from hascheduler.api.services import Services
 from hascheduler.model.schedule import ScheduleState
-
-LABELLED_MAX = 10_000
-"""Schedules whose labels are looked at for one count."""
-_AT_ONCE = 2_500
 
 router = APIRouter(tags=["schedules"])
 
@@ -44,19 +34,7 @@ async def count_schedules(
     query: Annotated[ScheduleFilterQuery, Query()], services: Services, caller: Viewer
 ) -> ScheduleCountsResponse:
     """How many schedules match, by state; with the filters of the list, as far as this replica has heard of them."""
-    tenant, labels = caller.filter_of(query.tenant), query.labels()
-    last, exact = await last_verdicts(query.verdict, services)
-    found = await run_in_slices(matching(query, tenant, last, services, with_states=True))
-    counts = {state: len(names) for state, names in found.items()}
-    if labels:
-        exact = exact and sum(counts.values()) <= LABELLED_MAX
-        state_of = {name: state for state, names in found.items() for name in names[:LABELLED_MAX]}
-        names = [*state_of][:LABELLED_MAX]
-        counts = dict.fromkeys(found, 0)
-        for place in range(0, len(names), _AT_ONCE):
-            some = names[place : place + _AT_ONCE]
-            for name in await services.schedules.names_among(some, labels, tenant=tenant):
-                counts[state_of[name]] += 1
+    counts, exact = await count_matching(query, caller.filter_of(query.tenant), services)
     return ScheduleCountsResponse(
         matched=sum(counts.values()),
         exact=exact,

@@ -6,7 +6,7 @@ names alone. Which verdict was the last, no document says: that of a schedule is
 schedules, where its cursor is.
 """
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from heapq import nsmallest
 from itertools import chain
 from typing import Annotated
@@ -28,6 +28,9 @@ from hascheduler.triggers import without_calendars
 
 LABELS_LOOKED_AT_MAX = 2_000
 """Schedules whose labels are looked at for one page."""
+LABELLED_MAX = 10_000
+"""Schedules whose labels are looked at for one count."""
+_LABELLED_AT_ONCE = 2_500
 DECISIONS_MAX = 5_000
 _DECISIONS_AT_ONCE = 1_000
 _SLICE = 5_000
@@ -70,12 +73,33 @@ async def page_of_schedules(
         return documents[:limit], str(documents[limit - 1]["_id"]) if len(documents) > limit else None
     looked_at = LABELS_LOOKED_AT_MAX if labels else limit
     last, _ = await last_verdicts(query.verdict, services)
-    steps = _first_names(query, tenant, last, services, looked_at + 1)
+    steps = first_names(query, tenant, last, services, looked_at + 1, after=query.after)
     names = await run_in_slices(steps)
     documents = await services.schedules.among(names[:looked_at], labels, limit + 1, tenant=tenant)
     if len(documents) > limit:
         return documents[:limit], str(documents[limit - 1]["_id"])
     return documents, names[looked_at - 1] if len(names) > looked_at else None
+
+
+async def count_matching(
+    query: ScheduleFilterQuery, tenant: str | None, services: ApiServices
+) -> tuple[Mapping[ScheduleState, int], bool]:
+    """How many match, by state; False: there may be more."""
+    labels = query.labels()
+    last, exact = await last_verdicts(query.verdict, services)
+    found = await run_in_slices(matching(query, tenant, last, services, with_states=True))
+    counts = {state: len(names) for state, names in found.items()}
+    if not labels:
+        return counts, exact
+    exact = exact and sum(counts.values()) <= LABELLED_MAX
+    state_of = {name: state for state, names in found.items() for name in names[:LABELLED_MAX]}
+    names = [*state_of][:LABELLED_MAX]
+    counts = dict.fromkeys(found, 0)
+    for place in range(0, len(names), _LABELLED_AT_ONCE):
+        some = names[place : place + _LABELLED_AT_ONCE]
+        for name in await services.schedules.names_among(some, labels, tenant=tenant):
+            counts[state_of[name]] += 1
+    return counts, exact
 
 
 async def last_verdicts(verdicts: Sequence[Verdict], services: ApiServices) -> tuple[Collection[tuple[str, int]], bool]:
@@ -145,15 +169,17 @@ def matching(
     return found
 
 
-def _first_names(
-    query: ScheduleQuery,
+def first_names(
+    query: ScheduleFilterQuery,
     tenant: str | None,
     last: Collection[tuple[str, int]],
     services: ApiServices,
     count: int,
+    *,
+    after: str | None,
 ) -> Generator[None, None, list[str]]:
-    """By name, those after the position of ``query``."""
-    found = yield from matching(query, tenant, last, services, after=query.after)
+    """By name, those after that one whose labels may match."""
+    found = yield from matching(query, tenant, last, services, after=after)
     return nsmallest(count, chain.from_iterable(found.values()))
 
 

@@ -3,7 +3,8 @@
 ::
 
     event: picture
-    data: {"at": …, "cluster": {as /v1/cluster}, "processors": {as /v1/processors}, "alerts": […], "rates": {…}}
+    data: {"at": …, "cluster": {as /v1/cluster}, "processors": {as /v1/processors}, "alerts": […], "numbers": {…},
+           "lanes": {"items": [{"name": …, "pending": …, "waited_ms": …}, …], "whole": true}, "tenants": {…}}
 
     event: history        once, at the beginning: the same numbers of the last minutes, where pages were open
     data: {"every_ms": 1000, "until": …, "series": {"pending": […], …}}
@@ -17,9 +18,10 @@ A stream ends after an hour, when the replica stops, and when its token is revok
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from heapq import nlargest
 from http import HTTPStatus
 from typing import Any
 
@@ -46,6 +48,10 @@ from hascheduler.wire.fields import instant_text
 EVERY_MS = 1_000
 HISTORY_MAX = 300
 """Five minutes."""
+BUSIEST_MAX = 50
+"""So many lanes, and so many tenants, a picture has: those with the most jobs."""
+COMPARED_MAX = 5_000
+"""Of more with jobs nobody looks for the busiest once a second."""
 _RETRY_MS = 1_000
 _COUNTED = (
     EventType.SUBMITTED,
@@ -145,8 +151,24 @@ def _picture(sight: _Sight, services: ApiServices, counted: Counter[str], elapse
         "slots": dict(gauges.slots),
         "alerts": [alert.shown() for alert in alerts(cluster, gauges, services.view.unready_reason)],
         "numbers": numbers,
+        # Of a lane it is not known how much of it is one tenant's.
+        "lanes": None if sight.tenant is not None else _busiest(gauges.jobs_of_lane, gauges.waited_ms),
+        "tenants": _busiest(gauges.jobs_of_tenant if sight.tenant is None else {sight.tenant: live}),
     }
     return b"event: picture\ndata: " + orjson.dumps(shown) + b"\n\n"
+
+
+def _busiest(
+    live: Mapping[str, Mapping[str, int]], waited_ms: Mapping[str, int] | None = None
+) -> dict[str, Any] | None:
+    """Those with the most jobs first; ``whole``: those that it does not name have none. None: too many to compare."""
+    if len(live) > COMPARED_MAX:
+        return None
+    names = nlargest(BUSIEST_MAX, sorted(live), key=lambda name: sum(live[name].values()))
+    items = [{"name": name, **{state: live[name].get(state, 0) for state in _LIVE}} for name in names]
+    if waited_ms is not None:
+        items = [{**item, "waited_ms": waited_ms.get(str(item["name"]))} for item in items]
+    return {"items": items, "whole": len(live) <= BUSIEST_MAX}
 
 
 def _history(sight: _Sight, services: ApiServices) -> bytes:
@@ -209,6 +231,10 @@ async def follow_cluster(request: Request, services: Services, caller: Viewer) -
     """The whole as this replica sees it, once a second: what `/v1/cluster` and, for tokens for all tenants,
     `/v1/processors` answer, what is wrong (`alerts`, each with its runbook), and how many jobs wait, run, and were
     submitted, started and ended in the second before (`numbers`; of the token's tenant).
+
+    `lanes` and `tenants` have the 50 with the most live jobs, by state, and of lanes how long the job has waited that
+    is due the longest; where `whole` is true, those that they leave out have none. A token of one tenant sees its
+    tenant, and no lanes. They are null where more than 5000 have jobs.
 
     Each `picture` is whole: a client that comes back needs nothing of those before. A stream ends after an hour at
     most.

@@ -1,10 +1,10 @@
 """``hascheduler job cancel``, ``reprioritize`` and ``retry``: jobs by their ids, or all that match a filter.
 
-Those that match are counted first, and changed only after the user has agreed to that number.
+Those that match are counted first, and changed by an operation after the user has agreed to that number.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import typer
@@ -13,13 +13,15 @@ from rich.text import Text
 from hascheduler.cli.completion import JobIds
 from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.input.values import check_job_id, sendable_key, whole_or_none
-from hascheduler.cli.jobs.options import FILTER, filter_body
+from hascheduler.cli.jobs.options import CHANGED, filter_body
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
+from hascheduler.cli.output.progress import followed
 from hascheduler.cli.replica import as_cli_errors, replica
-from hascheduler.client import Changed, Scheduler
+from hascheduler.client import Scheduler
+from hascheduler.client.wire import OperationResponse
 from hascheduler.errors import CallerError, InvalidInput
 
 
@@ -38,9 +40,9 @@ class _JobChange:
     def tell(self, id: str, answer: Mapping[str, Any]) -> None:
         console().print(self.answers[answer["answer"]].format(id), markup=False, soft_wrap=True)
 
-    def of_all(self, scheduler: Scheduler, filter: Mapping[str, Any], **how: Any) -> Changed:
-        changed: Changed = getattr(scheduler, f"{self.verb}_where")(**self.more, **how, **filter)
-        return changed
+    @property
+    def action(self) -> Any:
+        return f"{self.verb}_jobs"
 
     def question(self, count: str) -> str:
         return f"{self.verb.capitalize()} {count}?"
@@ -95,7 +97,7 @@ _PRIORITY_ANSWERS = {
     "hascheduler job cancel fire:nightly:1893456000000",
     "hascheduler job cancel --definition resize --state pending --label team=a --dry-run",
 )
-@with_options("given", FILTER)
+@with_options("given", CHANGED)
 def cancel(
     ids: JobIds = None,
     dry_run: DryRun = False,
@@ -113,7 +115,7 @@ def cancel(
 
 
 @example("hascheduler job reprioritize job:0194f3a1b2c3 9", "hascheduler job reprioritize 9 --tenant acme --yes")
-@with_options("given", FILTER)
+@with_options("given", CHANGED)
 def reprioritize(
     *,
     ids: JobIds = None,
@@ -137,7 +139,7 @@ def reprioritize(
 
 
 @example("hascheduler job retry job:0194f3a1b2c3", "hascheduler job retry --definition resize --yes")
-@with_options("given", FILTER)
+@with_options("given", CHANGED)
 def retry(
     ids: JobIds = None,
     *,
@@ -229,34 +231,34 @@ def _change_all(
     yes: bool,
     as_json: bool,
 ) -> None:
-    counted = change.of_all(scheduler, filter, dry_run=True)
-    count = _count(counted.matched, exact=counted.exact)
-    doing = not dry_run and counted.matched > 0
-    if doing and not confirmed(change.question(count), yes=yes):
-        print_json(asdict(counted)) if as_json else console().print("not done")
+    counted = scheduler.operations.count(change.action, **change.more, **filter)
+    count = _count(counted["matched"], exact=counted["exact"])
+    nothing = {**counted, "changed": 0, "asked_to_stop": 0, "complete": True}
+    if dry_run or not counted["matched"]:
+        told = f"would {change.verb} {count}" if counted["matched"] else "There are no such jobs."
+        print_json(nothing) if as_json else console().print(Text(told))
         return
-    answer = _done(scheduler, change, filter, counted) if doing else counted
+    if not confirmed(change.question(count), yes=yes):
+        print_json(nothing) if as_json else console().print("not done")
+        return
+    begun = scheduler.operations.start(change.action, expected=counted["matched"], **change.more, **filter)
+    operation = followed(scheduler, begun)
     if as_json:
-        print_json(asdict(answer))
-    elif doing:
-        console().print(Text(_summary(change, answer)))
+        told_fields = {name: operation[name] for name in ("matched", "exact", "changed", "asked_to_stop")}
+        print_json({**told_fields, "complete": operation["state"] == "done", "operation": operation["id"]})
     else:
-        console().print(Text(f"would {change.verb} {count}" if counted.matched else "There are no such jobs."))
+        console().print(Text(_summary(change, operation)), soft_wrap=True)
+    if operation["state"] == "failed":
+        raise typer.Exit(2)
 
 
-def _done(scheduler: Scheduler, change: _JobChange, filter: Mapping[str, Any], counted: Changed) -> Changed:
-    with console().status("") as status:
-
-        def show(so_far: Changed) -> None:
-            status.update(f"{so_far.changed + so_far.asked_to_stop} of {_count(counted.matched, exact=True)}")
-
-        answer = change.of_all(scheduler, filter, progress=show)
-    return replace(answer, matched=counted.matched, exact=counted.exact)
-
-
-def _summary(change: _JobChange, answer: Changed) -> str:
-    asked = f", asked {answer.asked_to_stop} to stop" if answer.asked_to_stop else ""
-    return change.done.format(_count(answer.changed, exact=True)) + asked
+def _summary(change: _JobChange, operation: OperationResponse) -> str:
+    text = change.done.format(_count(operation["changed"], exact=True))
+    if operation["asked_to_stop"]:
+        text += f", asked {operation['asked_to_stop']} to stop"
+    if operation["state"] != "done":
+        text += f"; the operation {operation['state']}"
+    return f"{text}: {one_printable_line(operation['error'])}" if operation["error"] else text
 
 
 def _count(number: int, *, exact: bool) -> str:

@@ -10,6 +10,7 @@ import typer
 from hascheduler.cli.completion import complete_definition, complete_lane, complete_schedule, complete_tenant
 from hascheduler.cli.input.values import instant_or_ago, or_none, read_payload, read_resources, whole_or_none
 from hascheduler.cli.options import Given, LabelFilter, Options
+from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 
@@ -58,17 +59,21 @@ BEGINS: Options = {
         typer.Option("--id", metavar="TEXT", help="Only those whose id begins so, such as fire:nightly: or job:0194."),
     ],
 }
-LISTED: Options = {
+OF_JOBS: Options = {
     **BEGINS,
-    "state": Annotated[
-        list[JobState] | None, typer.Option("--state", help="Only those in this state; again for more.")
-    ],
     "unschedulable": Annotated[
         bool, typer.Option("--unschedulable", help="Only those that no processor which lives could ever run.")
     ],
-    **IN_ANY_STATE,
     **WITHIN,
 }
+LISTED: Options = {
+    **OF_JOBS,
+    "state": Annotated[
+        list[JobState] | None, typer.Option("--state", help="Only those in this state; again for more.")
+    ],
+    **IN_ANY_STATE,
+}
+CHANGED: Options = {**OF_JOBS, **FILTER}
 
 
 class Mode(StrEnum):
@@ -140,8 +145,12 @@ def list_filter(given: Given, now_ms: int) -> dict[str, Any]:
 
 
 def filter_body(given: Given) -> dict[str, Any]:
-    """Empty where nothing is given."""
-    body: dict[str, Any] = {name: str(given[name]) for name in FILTER if name in given and name != "label"}
+    """Those of `CHANGED` that are given, as the filter of an operation; empty where nothing is given."""
+    now_ms = SystemClock().wall_ms()
+    body: dict[str, Any] = {name: str(given[name]) for name in (*FILTER, "id") if name in given and name != "label"}
+    body |= {name: instant_or_ago(given[name], f"--{name}", now_ms) for name in WITHIN if name in given}
+    if given.get("unschedulable"):
+        body["unschedulable"] = True
     labels: dict[str, str] = {}
     for text in given.get("label", ()):
         key, equals, value = text.partition("=")

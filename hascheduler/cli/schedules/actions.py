@@ -6,14 +6,15 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from hascheduler.cli.completion import ScheduleName
+from hascheduler.cli.completion import ScheduleName, ScheduleNameOrNone
 from hascheduler.cli.input.prompts import delete_stored
 from hascheduler.cli.input.values import check_name, read_payload, sendable_key
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
+from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.instants import with_utc
 from hascheduler.cli.replica import replica
+from hascheduler.cli.schedules.all_that_match import MATCHING, carry_out, is_of_many
 from hascheduler.cli.schedules.tables import schedule_page, trigger_text
 from hascheduler.client.wire import ScheduleResponse, TriggerNowBody
 from hascheduler.clock import SystemClock
@@ -22,34 +23,55 @@ from hascheduler.model.schedule import Overlap
 _SHOWN_MAX = 20
 
 
-@example('hascheduler schedule pause nightly --because "the disk is full"')
+@example(
+    'hascheduler schedule pause nightly --because "the disk is full"',
+    "hascheduler schedule pause --label team=a --dry-run",
+)
+@with_options("given", MATCHING)
 @with_utc
 def pause(
-    name: ScheduleName,
+    name: ScheduleNameOrNone = None,
     because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
+    *,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
+    given: Given,
 ) -> None:
-    """Pause a schedule. Its jobs go on, and it can still be triggered by hand."""
+    """Pause a schedule, or all that match. Their jobs go on, and they can still be triggered by hand."""
+    if is_of_many("pause", name, given, asked=dry_run or yes):
+        carry_out("pause", given, url, dry_run=dry_run, yes=yes, as_json=as_json, reason=because)
+        return
+    assert name is not None
     with replica(url) as scheduler:
         answer = scheduler.schedules.pause(check_name(name), because)
     _show(answer, as_json=as_json)
 
 
-@example("hascheduler schedule resume nightly --catch-up")
+@example("hascheduler schedule resume nightly --catch-up", "hascheduler schedule resume --all")
+@with_options("given", MATCHING)
 @with_utc
 def resume(
-    name: ScheduleName,
+    name: ScheduleNameOrNone = None,
     catch_up: Annotated[
         bool, typer.Option("--catch-up", help="Treat the times since the pause as late ones, by the misfire policy.")
     ] = False,
+    *,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
+    given: Given,
 ) -> None:
-    """Resume a paused schedule, from now on.
+    """Resume a paused schedule, or all that match, from now on.
 
     What lay in between does not fire, unless with --catch-up.
     """
+    if is_of_many("resume", name, given, asked=dry_run or yes):
+        carry_out("resume", given, url, dry_run=dry_run, yes=yes, as_json=as_json, catch_up=catch_up or None)
+        return
+    assert name is not None
     with replica(url) as scheduler:
         answer = scheduler.schedules.resume(check_name(name), catch_up=catch_up)
     _show(answer, as_json=as_json)
@@ -75,9 +97,13 @@ def delete(name: ScheduleName, yes: Yes = False, url: Url = DEFAULT_URL, as_json
     )
 
 
-@example("""hascheduler schedule trigger nightly --payload '{"full": true}'""")
+@example(
+    """hascheduler schedule trigger nightly --payload '{"full": true}'""",
+    "hascheduler schedule trigger --verdict missed --dry-run",
+)
+@with_options("given", MATCHING)
 def trigger(
-    name: ScheduleName,
+    name: ScheduleNameOrNone = None,
     overlap: Annotated[
         Overlap | None,
         typer.Option("--overlap", help="While an earlier job has not ended; default: as the schedule has it."),
@@ -91,13 +117,22 @@ def trigger(
         str | None,
         typer.Option("--idempotency-key", metavar="TEXT", help="Triggered again under it, it is the same job."),
     ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
+    given: Given,
 ) -> None:
-    """Make a job of a schedule now.
+    """Make a job of a schedule now, or of all that match.
 
     Beside its times, and whether it is paused or not.
     """
+    options = {"--overlap": overlap, "--payload": payload, "--idempotency-key": idempotency_key}
+    of_one = tuple(option for option, value in options.items() if value is not None)
+    if is_of_many("trigger", name, given, asked=dry_run or yes, of_one=of_one):
+        carry_out("trigger", given, url, dry_run=dry_run, yes=yes, as_json=as_json)
+        return
+    assert name is not None
     check_name(name)
     body: TriggerNowBody = {} if overlap is None else {"overlap": overlap.value}
     if payload is not None:

@@ -41,6 +41,8 @@ def _is_after(position: ListPosition | None, place: tuple[int, str]) -> bool:
 
 
 def _is_meant(which: MatchingSchedules, schedule: Document) -> bool:
+    if which.names is not None and schedule["_id"] not in which.names:
+        return False
     if which.text is not None and which.text.lower() not in str(schedule["_id"]).lower():
         return False
     if which.tenant is not None and schedule["job"]["tenant"] != which.tenant:

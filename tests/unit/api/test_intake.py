@@ -305,3 +305,13 @@ def limit(control: IntakeControl) -> None:
         control.retry_after_s("acme", 1, IntakeSight(at_ms // 5, LATE, at_ms))
     assert control.limit_per_s is not None
     assert at_ms // 5 > QUEUE_JOBS * QUEUE_S
+
+
+def test_background_work_hears_that_submits_are_held_back_until_none_was_for_a_while() -> None:
+    control = IntakeControl()
+    assert not control.is_holding_back(0)
+    limit(control)
+    assert control.is_holding_back(5_000)
+    # Nobody submits any more: that nothing has lifted the limit holds nothing back.
+    assert not control.is_holding_back(60_000)
+    assert control.limit_per_s is not None

@@ -487,3 +487,23 @@ async def test_it_rests_longer_while_the_leader_is_late(
     world.view.leader_lag = LeaderLag(5_000)
     await runner_of(world).turn()
     assert len(rests) == 4
+
+
+async def test_it_rests_while_submits_are_refused_and_goes_on_in_the_end(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+    refusing = 3
+
+    async def rest(for_s: float) -> None:
+        rests.extend([for_s] if for_s else [])
+
+    monkeypatch.setattr(asyncio, "sleep", rest)
+    monkeypatch.setattr(world.admission, "is_holding_back", lambda: len(rests) < refusing)
+    await start(client, CANCEL)
+    await runner_of(world).turn()
+    assert len(rests) == refusing
+    refusing = 1_000
+    await start(client, CANCEL)
+    await runner_of(world).turn()
+    assert len(rests) < 30

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -9,7 +10,7 @@ import pytest
 
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.http.shares import Pool
-from hascheduler.api.ui.live import EVERY_MS, HISTORY_MAX, LivePictures
+from hascheduler.api.ui.live import BUSIEST_MAX, COMPARED_MAX, EVERY_MS, HISTORY_MAX, LivePictures
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import EventType, position
 from hascheduler.model.instants import MonoMs
@@ -78,6 +79,47 @@ async def test_the_picture_says_what_the_routes_say(client: httpx.AsyncClient, w
         picture = shown(await pictures.picture(sight, world.services()))
     assert picture["cluster"] == (await client.get("/v1/cluster")).json()
     assert picture["processors"] == (await client.get("/v1/processors")).json()
+
+
+async def test_lanes_and_tenants_have_their_live_jobs_the_busiest_first(world: World) -> None:
+    pictures = LivePictures()
+    with pictures.followed(None) as sight, pictures.followed("acme") as of_acme, pictures.followed("nobody") as of_none:
+        picture = shown(await pictures.picture(sight, world.services()))
+        acme = shown(await pictures.picture(of_acme, world.services()))
+        nobody = shown(await pictures.picture(of_none, world.services()))
+    lane = {"name": "default", "pending": 3, "dispatched": 0, "running": 1, "waited_ms": 90_000}
+    mine = {"name": "acme", "pending": 2, "dispatched": 0, "running": 0}
+    theirs = {"name": "umbrella", "pending": 1, "dispatched": 0, "running": 1}
+    assert (picture["lanes"], picture["tenants"]) == (
+        {"items": [lane], "whole": True},
+        {"items": [mine, theirs], "whole": True},
+    )
+    assert (acme["lanes"], acme["tenants"]) == (None, {"items": [mine], "whole": True})
+    assert nobody["tenants"]["items"] == [{"name": "nobody", "pending": 0, "dispatched": 0, "running": 0}]
+
+
+@pytest.mark.parametrize(("count", "shown_count"), [(BUSIEST_MAX, BUSIEST_MAX), (BUSIEST_MAX + 1, BUSIEST_MAX)])
+async def test_of_many_lanes_the_busiest_are_shown(
+    world: World, monkeypatch: pytest.MonkeyPatch, count: int, shown_count: int
+) -> None:
+    lanes = {f"lane-{number:04}": {"pending": number} for number in range(1, count + 1)}
+    gauges = replace(world.view.gauges(), jobs_of_lane=lanes)
+    monkeypatch.setattr(world.view, "gauges", lambda: gauges)
+    pictures = LivePictures()
+    with pictures.followed(None) as sight:
+        found = shown(await pictures.picture(sight, world.services()))["lanes"]
+    assert [lane["name"] for lane in found["items"]] == sorted(lanes, reverse=True)[:shown_count]
+    assert found["whole"] is (count <= BUSIEST_MAX)
+
+
+async def test_of_too_many_tenants_none_is_looked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenants = {f"tenant-{number}": {"pending": 1} for number in range(COMPARED_MAX + 1)}
+    gauges = replace(world.view.gauges(), jobs_of_tenant=tenants)
+    monkeypatch.setattr(world.view, "gauges", lambda: gauges)
+    pictures = LivePictures()
+    with pictures.followed(None) as sight:
+        picture = shown(await pictures.picture(sight, world.services()))
+    assert (picture["tenants"], picture["lanes"]["whole"]) == (None, True)
 
 
 async def test_a_token_of_one_tenant_sees_its_own_jobs_and_no_processors(world: World) -> None:

@@ -8,6 +8,8 @@ from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica
 
+pytestmark = pytest.mark.usefixtures("runner")
+
 A, B = "job:0001", "job:0002"
 
 
@@ -89,15 +91,23 @@ async def test_all_that_match_are_counted_before_anything_is_done(replica: Repli
     assert (await replica.done(*asked, "--yes")).out == "There are no such jobs.\n"
 
 
-async def test_much_is_done_in_several_requests(
-    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hascheduler.api.jobs.changes._SLICE", 1)
-    monkeypatch.setattr("hascheduler.api.jobs.changes._SLICES_MAX", 1)
+async def test_all_that_match_are_changed_by_one_operation(replica: Replica, world: World) -> None:
     await two_jobs(replica)
     answer: Any = (await replica.done("job", "cancel", "--definition", "log", "--yes", "--json")).json
-    assert answer == {"matched": 2, "exact": True, "changed": 2, "asked_to_stop": 0, "complete": True}
+    [operation] = world.everything()["operations"]
+    assert answer == {
+        "matched": 2, "exact": True, "changed": 2, "asked_to_stop": 0, "complete": True, "operation": operation["_id"]
+    }  # fmt: skip
+    assert (operation["action"], operation["state"]) == ("cancel_jobs", "done")
     assert {world.job(id)["state"] for id in (A, B)} == {"cancelled"}
+
+
+async def test_jobs_are_chosen_by_their_ids_and_instants_too(replica: Replica, world: World) -> None:
+    await two_jobs(replica)
+    world.view.never_to_run = {A}
+    for options, count in ((("--id", B), 1), (("--unschedulable",), 1), (("--until", "2030-01-01T00:00:00Z"), 0)):
+        told = (await replica.done("job", "cancel", *options, "--dry-run")).out
+        assert told == ("would cancel 1 job\n" if count else "There are no such jobs.\n"), options
 
 
 @pytest.mark.parametrize(

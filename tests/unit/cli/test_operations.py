@@ -43,6 +43,20 @@ async def test_schedules_are_paused_by_a_part_of_their_names(replica: Replica, w
     )
 
 
+async def test_jobs_are_chosen_by_all_that_their_list_takes(replica: Replica, world: World) -> None:
+    await jobs(replica)
+    world.view.never_to_run = {"job:0002"}
+    for options, count in (
+        (("--id", "job:000"), 3), (("--id", "fire:"), 0), (("--unschedulable",), 1),
+        (("--since", "2030-01-01T00:00:00Z"), 3), (("--until", "2030-01-01T00:00:00Z"), 0),
+        (("--since", "1h", "--id", "job:0003"), 1),
+    ):  # fmt: skip
+        told = (await replica.done("operation", "start", "cancel-jobs", *options, "--dry-run")).out
+        assert told == f"{count} job{'' if count == 1 else 's'} to cancel\n", options
+    told = (await replica.done("operation", "start", "pause-schedules", "--verdict", "missed", "--dry-run")).out
+    assert told == "0 schedules to pause\n"
+
+
 async def test_one_that_is_not_followed_is_shown_and_stopped(replica: Replica) -> None:
     await jobs(replica, 1)
     arguments = ("operation", "start", "reprioritize-jobs", "--priority", "9", "--definition", "log", "--yes")
@@ -65,6 +79,9 @@ async def test_there_may_be_none(replica: Replica) -> None:
         (["pause-schedules", "--definition", "log"], "filter.definition"),
         (["reprioritize-jobs", "--definition", "log"], "priority"),
         (["cancel-jobs", "--state", "done"], "filter.state"),
+        (["cancel-jobs", "--since", "soon"], "--since"),
+        (["cancel-jobs", "--verdict", "missed"], "filter.verdict"),
+        (["pause-schedules", "--id", "fire:"], "filter.id"),
     ],
 )
 async def test_what_makes_no_sense_is_refused(replica: Replica, arguments: list[str], told: str) -> None:

@@ -229,3 +229,57 @@ async def test_a_list_is_of_those_that_match(replica: Replica, world: World) -> 
     ):
         listed: Any = (await replica.done("schedule", "list", *options, "--json")).json
         assert [schedule["name"] for schedule in listed["items"]] == expected
+
+
+@pytest.mark.usefixtures("runner")
+async def test_all_that_match_are_paused_triggered_and_resumed(replica: Replica, world: World) -> None:
+    for name, team in (("nightly-a", "a"), ("nightly-b", "b"), ("hourly", "a")):
+        await replica.done("schedule", "add", name, "--every", "1h", "--definition", "log", "--label", f"team={team}")
+
+    def paused() -> set[str]:
+        return {one["_id"] for one in world.everything()["schedules"] if one["paused_at_ms"] is not None}
+
+    asked = ("schedule", "pause", "--text", "night", "--because", "the disk is full")
+    assert (await replica.done(*asked, "--dry-run")).out == "would pause 2 schedules\n"
+    unasked = await replica.run(*asked)
+    assert (unasked.status, "Pause 2 schedules?" in unasked.err, paused()) == (2, True, set())
+    assert (await replica.done(*asked, "--yes")).out == "paused 2 schedules\n"
+    assert paused() == {"nightly-a", "nightly-b"}
+    assert (await replica.done(*asked, "--yes")).out == "There are no such schedules.\n"
+    assert (await replica.done("schedule", "trigger", "--label", "team=a", "-y")).out == "triggered 2 schedules\n"
+    assert (await replica.done("schedule", "resume", "--all", "--yes")).out == "resumed 2 schedules\n"
+    ended: Any = (await replica.done("schedule", "pause", "--all", "--state", "active", "--yes", "--json")).json
+    assert (ended["action"], ended["state"], ended["changed"]) == ("pause_schedules", "done", 3)
+    assert paused() == {"nightly-a", "nightly-b", "hourly"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pause"], "NAME: nothing says which schedules to pause"),
+        (["pause", "tick", "--all"], "NAME: a name and options can't be had together"),
+        (["resume", "tick", "--dry-run"], "NAME: --dry-run and --yes are for all that match"),
+        (["trigger", "--all", "--payload", "{}"], "--payload: is for one schedule"),
+        (["trigger", "--label", "team"], "--label: 'team' is not KEY=VALUE"),
+        (["pause", "--verdict", "fired", "--yes"], "filter.verdict"),
+    ],
+)
+async def test_what_does_not_say_which_is_refused(replica: Replica, arguments: list[str], said: str) -> None:
+    ended = await replica.run("schedule", *arguments)
+    assert (ended.status, ended.out, said in ended.err) == (2, "", True), ended
+
+
+async def test_ctrl_c_leaves_the_operation_and_says_how_to_follow_and_stop_it(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await replica.done("schedule", "add", "tick", "--every", "1h", "--definition", "log")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hascheduler.client.synchronous.operations.OperationsApi.wait", interrupted)
+    ended = await replica.run("schedule", "pause", "--all", "--yes")
+    [operation] = world.everything()["operations"]
+    assert (ended.status, operation["state"]) == (130, "running")
+    for command in ("get --follow", "stop"):
+        assert f"hascheduler operation {command} {operation['_id']}" in ended.err

@@ -10,7 +10,10 @@ const STALE_AFTER_MS = 4_000;
 const HISTORY_MAX = 300;
 const AGAIN_MS_MAX = 5_000;
 
-/** @typedef {{at: string, cluster: import("./wire.js").ClusterResponse, processors: import("./wire.js").ProcessorsResponse | null, slots: Record<string, number>, alerts: {severity: string, runbook: string, text: string}[], numbers: Record<string, number>}} Picture */
+/** @typedef {{at: string, cluster: import("./wire.js").ClusterResponse, processors: import("./wire.js").ProcessorsResponse | null, slots: Record<string, number>, alerts: {severity: string, runbook: string, text: string}[], numbers: Record<string, number>, lanes?: Busiest | null, tenants?: Busiest | null}} Picture */
+/** @typedef {{name: string, pending: number, dispatched: number, running: number, waited_ms?: number | null}} Busy */
+/** Those with the most live jobs; whole: those that it does not name have none.
+ * @typedef {{items: Busy[], whole: boolean}} Busiest */
 
 /** @type {import("./vendor/signals.js").Signal<Picture | null>} */
 export const picture = signal(null);

@@ -840,13 +840,18 @@ export interface OnceResponse {
 export type OperationAction = ("cancel_jobs" | "retry_jobs" | "reprioritize_jobs" | "pause_schedules" | "resume_schedules" | "trigger_schedules");
 
 export interface OperationFilterBody {
-  "state"?: (("pending" | "dispatched" | "running" | "succeeded" | "failed" | "cancelled" | "active" | "paused") | null);
+  "state"?: (("pending" | "dispatched" | "running" | "succeeded" | "failed" | "cancelled" | "active" | "paused" | "ended") | null);
   "definition"?: (string | null);
   "schedule"?: (string | null);
   "tenant"?: (string | null);
   "batch"?: (string | null);
   "target"?: (string | null);
+  "id"?: (string | null);
+  "since"?: (string | null);
+  "until"?: (string | null);
+  "unschedulable": boolean;
   "text"?: (string | null);
+  "verdict"?: (Verdict | null);
   "labels": Record<string, any>;
 }
 

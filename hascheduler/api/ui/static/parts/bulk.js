@@ -13,6 +13,8 @@ function chosen(filter) {
   for (const [name, value] of Object.entries(filter)) {
     if (name === "label" && value.length) {
       found.labels = Object.fromEntries(value.map((/** @type {string} */ each) => [each.slice(0, each.indexOf("=")), each.slice(each.indexOf("=") + 1)]));
+    } else if (name === "unschedulable") {
+      if (value === "true") found[name] = true;
     } else if (value && value.length) found[name] = value;
   }
   return found;

@@ -1,7 +1,8 @@
 // Lanes, tenants, definitions and calendars: what they allow, how much of it is used, and edits where allowed.
 import { html, useRef } from "../html.js";
 import { Problem, request, segment } from "../api.js";
-import { counted, number, plain } from "../format.js";
+import { counted, number, plain, span } from "../format.js";
+import { picture } from "../live.js";
 import { Action } from "../parts/actions.js";
 import { Empty, Failure, Link, Loaded, Pages, Unreadable } from "../parts/basic.js";
 import { Bar } from "../parts/charts.js";
@@ -120,10 +121,10 @@ function New({ kind, noun, reload }) {
     <${JsonField} label="As JSON" name="body" first=${noun.example} /><//>`;
 }
 
-/** @param {{columns: string[], page: any, edits: (item: any) => any, row: (item: any) => any}} props */
-function Table({ columns, page, edits, row }) {
+/** @param {{columns: string[], page: any, edits: (item: any) => any, row: (item: any) => any, more?: any}} props  `more`: rows below */
+function Table({ columns, page, edits, row, more }) {
   return html`<table><thead><tr><th scope="col">Name</th>${columns.map((name) => html`<th scope="col">${name}</th>`)}<th scope="col">Owner</th>${edits({}) && html`<th scope="col">Do</th>`}</tr></thead>
-    <tbody>${page.items.map((/** @type {any} */ item) => html`<tr key=${item.name}><th scope="row" class="id"><bdi>${plain(item.name, 80)}</bdi></th>${row(item)}<td class="dim">${plain(item.owner || "–", 60)}</td>${edits(item)}</tr>`)}</tbody></table>`;
+    <tbody>${page.items.map((/** @type {any} */ item) => html`<tr key=${item.name}><th scope="row" class="id"><bdi>${plain(item.name, 80)}</bdi></th>${row(item)}<td class="dim">${plain(item.owner || "–", 60)}</td>${edits(item)}</tr>`)}${more}</tbody></table>`;
 }
 
 /** A number of a whole, or the number where there is no whole. @param {{value: number | undefined, of: number | null, label: string, exact?: boolean}} props */
@@ -137,21 +138,53 @@ function Used({ value, of, label, exact = true }) {
 /** @param {import("../wire.js").RateLimitResponse | null} rate */
 const rateText = (rate) => (rate ? `${number(rate.count)} per ${spanWords(rate.per)}` : "–");
 
-/** How many jobs wait and run; asked for when the row comes in sight. @param {Record<string, string>} filter */
-function useLive(filter) {
+/** How many jobs wait and run: as the picture says, or asked for when the row comes in sight.
+ * @param {Record<string, string>} filter @param {import("../live.js").Busy | null} [seen] */
+function useLive(filter, seen = null) {
   const cell = useRef(/** @type {HTMLElement | null} */ (null));
+  const inSight = useSeen(cell);
   /** @type {import("../query.js").Asked<import("../wire.js").JobCountsResponse>} */
-  const asked = useData(useSeen(cell) ? "/v1/jobs:counts" : null, { ...filter, state: LIVE }, { everyMs: COUNTS_MS });
+  const asked = useData(inSight && !seen ? "/v1/jobs:counts" : null, { ...filter, state: LIVE }, { everyMs: COUNTS_MS });
   const counts = asked.data;
-  return { cell, error: asked.error, pending: counts?.pending, busy: counts ? counts.dispatched + counts.running : undefined, exact: counts ? counts.exact : true };
+  if (seen) return { cell, inSight, error: null, pending: seen.pending, busy: seen.dispatched + seen.running, exact: true };
+  return { cell, inSight, error: asked.error, pending: counts?.pending, busy: counts ? counts.dispatched + counts.running : undefined, exact: counts ? counts.exact : true };
+}
+
+/** What the picture says of one name; null where it does not say. @param {import("../live.js").Busiest | null | undefined} among @param {string} name */
+function busy(among, name) {
+  const found = among?.items.find((each) => each.name === name);
+  return found || (among?.whole ? { name, pending: 0, dispatched: 0, running: 0, waited_ms: null } : null);
+}
+
+/** A number, and what part of all it is. @param {{value: number | undefined, of: number, label: string}} props */
+function Part({ value, of, label }) {
+  if (value === undefined) return html`<span class="dim">–</span>`;
+  return html`<span class="number">${number(value)}${of > 0 ? html` <span class="dim">${((100 * value) / of).toFixed(1)} %</span>` : ""}</span> <${Bar} value=${value} of=${of} label=${label} />`;
+}
+
+/** How much of a lane runs and waits now. @param {{name: string}} props */
+function LaneUse({ name }) {
+  const seen = busy(picture.value?.lanes, name);
+  const { pending = 0, dispatched = 0, running = 0 } = picture.value?.numbers || {};
+  return html`<td><${Part} value=${seen ? seen.dispatched + seen.running : undefined} of=${dispatched + running} label=${`Running in ${name}`} /></td>
+    <td><${Part} value=${seen ? seen.pending : undefined} of=${pending} label=${`Waiting in ${name}`} />${seen?.waited_ms ? html`<div class="dim">the oldest for ${span(seen.waited_ms)}</div>` : ""}</td>`;
+}
+
+/** Lanes that have work though nobody set them up. @param {{page: import("../wire.js").LanePage}} props */
+function UnlistedLanes({ page }) {
+  const listed = new Set(page.items.map((lane) => lane.name));
+  const unlisted = (picture.value?.lanes?.items || []).filter((lane) => !listed.has(lane.name)).slice(0, FEW);
+  return unlisted.map((lane) => html`<tr key=${`unlisted ${lane.name}`}><th scope="row" class="id"><bdi>${plain(lane.name, 80)}</bdi></th>
+    <td class="number">${number(1)}</td><td><span class="dim">not set up</span></td><${LaneUse} name=${lane.name} /><td class="dim">–</td><td class="dim">–</td><td class="dim">–</td></tr>`);
 }
 
 /** @param {{page: import("../wire.js").LanePage, isWhole: boolean, edits: (item: any) => any}} props */
 function Lanes({ page, isWhole, edits }) {
   const weights = page.items.reduce((sum, lane) => sum + lane.weight, page.items.some((lane) => lane.name === "default") ? 0 : 1);
-  return html`<${Table} columns=${["Weight", "Share while all lanes have work", "Priority grows every", "Order of its jobs"]} page=${page} edits=${edits} row=${(/** @type {import("../wire.js").LaneResponse} */ lane) => html`
+  return html`<${Table} columns=${["Weight", "Share while all lanes have work", "Running", "Waiting", "Priority grows every", "Order of its jobs"]} page=${page} edits=${edits} more=${isWhole && html`<${UnlistedLanes} page=${page} />`} row=${(/** @type {import("../wire.js").LaneResponse} */ lane) => html`
     <td class="number">${number(lane.weight)}</td>
     <td>${isWhole ? html`<span class="number">${((100 * lane.weight) / weights).toFixed(1)} %</span> <${Bar} value=${lane.weight} of=${weights} label=${`Weight of ${lane.name}`} />` : html`<span class="dim">of more lanes than are on this page</span>`}</td>
+    <${LaneUse} name=${lane.name} />
     <td>${Array.isArray(lane.promote_after) ? lane.promote_after.map(spanWords).join(", ") : spanWords(lane.promote_after)}</td>
     <td>${lane.policy ? lane.policy.join(", ") : html`<span class="dim">as the deployment's policy</span>`}</td>`} />`;
 }
@@ -165,9 +198,10 @@ function Tenants({ page, edits }) {
 
 /** @param {{tenant: import("../wire.js").TenantResponse}} props */
 function TenantUse({ tenant }) {
-  const live = useLive({ tenant: tenant.name });
+  const seen = busy(picture.value?.tenants, tenant.name);
+  const live = useLive({ tenant: tenant.name }, seen);
   /** @type {import("../query.js").Asked<import("../wire.js").ScheduleCountsResponse>} */
-  const schedules = useData(live.pending === undefined ? null : "/v1/schedules:counts", { tenant: tenant.name }, { everyMs: COUNTS_MS });
+  const schedules = useData(live.pending === undefined || !live.inSight ? null : "/v1/schedules:counts", { tenant: tenant.name }, { everyMs: COUNTS_MS });
   return html`<td ref=${live.cell}>${live.error ? html`<${Failure} error=${live.error} />` : html`<${Used} value=${live.busy} of=${tenant.max_running} label="Running" exact=${live.exact} />`}</td>
     <td><${Link} to="jobs" query=${{ tenant: tenant.name, state: "pending" }}><${Used} value=${live.pending} of=${tenant.max_pending} label="Waiting" exact=${live.exact} /><//></td>
     <td><${Link} to="schedules" query=${{ tenant: tenant.name }}><${Used} value=${schedules.data?.matched} of=${tenant.max_schedules} label="Schedules" exact=${schedules.data?.exact} /><//></td>`;

@@ -20,7 +20,7 @@ const FIRES = 10;
 const FIRES_MORE = 50;
 const LEDGER_PAGE = 25;
 const RUNS = 10;
-const HISTORY_PAGE = 100;
+const HISTORY_PAGE = 50;
 const OVERLAPS = {
   allow: "beside an earlier job that has not ended",
   skip: "not while an earlier job has not ended",
@@ -211,10 +211,12 @@ function act(record) {
   return /** @type {any} */ (ACTS)[record.method === "POST" ? last : record.method] || plain(`${record.method} ${record.path}`, 200);
 }
 
-/** @param {{schedule: import("../wire.js").ScheduleResponse, path: string}} props */
+/** A page at a time; it begins again at the newest with each look at the view.
+ * @param {{schedule: import("../wire.js").ScheduleResponse, path: string}} props */
 function History({ schedule, path }) {
+  const [after, goOn] = useState("");
   /** @type {import("../query.js").Asked<import("../wire.js").AuditPage>} */
-  const asked = useData(may("administer") ? "/v1/audit" : null, { path, limit: HISTORY_PAGE }, { everyMs: 10_000 });
+  const asked = useData(may("administer") ? "/v1/audit" : null, { path, after, limit: HISTORY_PAGE }, { everyMs: after ? 0 : 10_000 });
   if (!may("administer")) return html`<${Empty}>An admin sees here who changed what: the audit log.<//>`;
   // Paths of other schedules may begin with this one's.
   const items = asked.data?.items.filter((each) => each.path === path || each.path.startsWith(`${path}/`));
@@ -224,7 +226,9 @@ function History({ schedule, path }) {
       <tbody>${items.map((each) => html`<tr key=${each.id}><td><${When} at=${each.at} /></td><td><bdi>${plain(each.who, 80)}</bdi> <span class="dim">${plain(each.role || "", 20)}</span></td>
         <td>${each.status < 400 ? act(each) : html`<${State} state="cancelled" word=${`${act(each)}: refused (${each.status})`} />`}</td>
         <td><bdi>${plain(each.because || "", 200)}</bdi></td><td class="dim">${plain(each.address, 60)}</td></tr>`)}</tbody></table></div>`
-    : html`<${Empty}>No change of it is in the audit log.<//>`)}
-    ${asked.data?.next && html`<p class="dim">Older changes: <code>hascheduler audit-log --path ${plain(path, 160)}</code></p>`}
+    : html`<${Empty}>${asked.data?.next ? "None of the changes on this page is of this schedule; older ones may be." : after ? "No older change of it is in the audit log." : "No change of it is in the audit log."}<//>`)}
+    ${(after || asked.data?.next) && html`<nav class="pages" aria-label="Pages of changes">
+      ${after && html`<button type="button" onClick=${() => goOn("")}>Newest changes</button>`}
+      ${asked.data?.next && html`<button type="button" onClick=${() => goOn(asked.data?.next || "")}>Older changes</button>`}</nav>`}
     <p class="dim">It was made <${When} at=${schedule.created_at} />.</p><//>`;
 }

@@ -65,11 +65,9 @@ function Counts({ filter, known }) {
     <${State} state=${each} /> <strong>${counts ? `${number(counts[each])}${counts.exact ? "" : "+"}` : "…"}</strong></button>`)}</div>`;
 }
 
-/** What is done with all that match, which operations tell by all filters but one.
+/** What is done with all that match.
  * @param {{filter: Record<string, any>, isFiltered: boolean}} props */
-function All({ filter, isFiltered }) {
-  const { verdict, ...which } = filter;
-  if (verdict) return html`<span class="dim">To act on all that match, filter by anything but the last verdict, which changes all the time.</span>`;
+function All({ filter: which, isFiltered }) {
   return html`${may("operate") && html`<${BulkAction} action="pause_schedules" filter=${which} label="Pause all that match" words="They do not fire until they are resumed. Jobs that they made go on." reason />
       <${BulkAction} action="resume_schedules" filter=${which} label="Resume all that match" words="They fire again from then on." />`}
     <${BulkAction} action="trigger_schedules" filter=${which} label="Trigger all that match" words="Each makes a job now, paused or not." />
