@@ -18,7 +18,15 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job_template import decode_jobs, encode_jobs
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
-from hascheduler.model.fields import NAME_CHARACTERS_MAX, Document, identifier, integer, is_integer, not_negative
+from hascheduler.model.fields import (
+    NAME_CHARACTERS_MAX,
+    Document,
+    identifier,
+    integer,
+    is_integer,
+    not_negative,
+    shared_instant,
+)
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.schedule import (
     CATCH_UP_MAX_DEFAULT,
@@ -97,7 +105,7 @@ def decode_schedule(id: object, fields: Document) -> ScheduleRef:
     name = identifier(id, longest=NAME_CHARACTERS_MAX)
     paused_at_ms = fields.get("paused_at_ms")
     past = fields.get("past")
-    created_at_ms = WallMs(integer(fields, "created_at_ms"))
+    created_at_ms = shared_instant(integer(fields, "created_at_ms"))
     cursor_ms = WallMs(integer(fields, "cursor_ms"))
     template, graph = decode_jobs(fields.get("job"), name)
     return ScheduleRef(
