@@ -1,7 +1,10 @@
-"""The application: its middlewares, its routers in their order, its OpenAPI document."""
+"""The application: its middlewares, its routers in their order, its OpenAPI document.
 
-from collections.abc import Callable
+The document is a file of the package, which `make reference` writes: to make it takes most of a second and 11 MB.
+"""
+
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import orjson
@@ -35,7 +38,10 @@ from hascheduler.api.services import ApiServices
 from hascheduler.api.ui import live, pages, sessions
 from hascheduler.api.work import routes as work
 
-__all__ = ["ApiServices", "create_app"]
+__all__ = ["DESCRIPTION", "ApiServices", "create_app", "description_of"]
+
+DESCRIPTION = "openapi.json"
+"""The OpenAPI document, beside this module."""
 
 _DESCRIPTION = """\
 Durations are texts such as `"90s"`, `"1m30s"`, `"200ms"`, or numbers of seconds; instants are RFC 3339 with an offset.
@@ -204,16 +210,15 @@ def _with_published_references(value: Any) -> Any:
             return value
 
 
-def create_app(services: ApiServices, *, described: bool = True, short_path: bool = True) -> FastAPI:
-    """Unless it is ``described`` now, which takes most of a second, the OpenAPI document waits for its first reader.
-    Without ``short_path`` FastAPI answers everything; the answers are the same."""
+def create_app(services: ApiServices, *, short_path: bool = True) -> FastAPI:
+    """Without ``short_path`` FastAPI answers everything; the answers are the same."""
     app = _Api(
         title="hascheduler",
         version=__version__,
         description=_DESCRIPTION,
         redirect_slashes=False,
         dependencies=[Depends(OnlyDeclared())],
-        openapi_url=None,  # `_serve_description` does it
+        openapi_url=None,  # `_description` does it
         docs_url=None,  # `docs_page` serves its own, without assets of other hosts
         redoc_url=None,
         # Spans are of jobs; FastAPI's own would be of probes and of its internals too.
@@ -234,21 +239,19 @@ def create_app(services: ApiServices, *, described: bool = True, short_path: boo
     app.include_router(docs_page.router)
     app.include_router(health.router)
     app.include_router(health.metrics_router, responses=ANY_PROBLEM)
-    description = _serve_description(app)
-    if described:
-        description()  # it needs no token, and building it blocks the event loop for long
+    app.add_api_route("/openapi.json", _description, include_in_schema=False)
     return app
 
 
-def _serve_description(app: FastAPI) -> Callable[[], bytes]:
-    """Serve ``/openapi.json``. What it answers is returned: it is made once, and no route may be added after that."""
+def description_of(app: FastAPI) -> str:
+    """What the file `DESCRIPTION` has to hold."""
+    return orjson.dumps(app.openapi(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
-    @cache
-    def description() -> bytes:
-        return orjson.dumps(app.openapi())
 
-    async def openapi() -> Response:
-        return Response(description(), media_type="application/json")
+async def _description() -> Response:
+    return Response(_stored_description(), media_type="application/json")
 
-    app.add_api_route("/openapi.json", openapi, include_in_schema=False)
-    return description
+
+@cache
+def _stored_description() -> bytes:
+    return files(__package__).joinpath(DESCRIPTION).read_bytes()

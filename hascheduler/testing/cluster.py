@@ -285,4 +285,4 @@ class _NeverWatched:
 @cache
 def _application() -> FastAPI:
     """One for all clusters of this process: to make it takes longer than most tests."""
-    return create_app(None, described=False)  # type: ignore[arg-type]  # each cluster puts its own services in
+    return create_app(None)  # type: ignore[arg-type]  # each cluster puts its own services in
