@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -34,9 +34,6 @@ from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.errors import InvalidInput, Unreachable
-from hascheduler.kubernetes.access import in_cluster
-from hascheduler.kubernetes.api import KubernetesApi
-from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.lifecycle import database_ready, on_signal
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.calendar import encode_calendar
@@ -74,7 +71,7 @@ from hascheduler.mongo.transport import MongoDeliveries, MongoTransport
 from hascheduler.mongo.unreachable import explained
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
-from hascheduler.ports import Clock, Deliveries, EventExchange, Transport
+from hascheduler.ports import Clock, Deliveries, EventExchange, LeaseStore, Transport
 from hascheduler.ports.invariant_scan import THOROUGH, ScanProgress
 from hascheduler.processor import Processor, ProcessorConfig, load_handlers
 from hascheduler.rabbitmq.connection import require_access
@@ -91,6 +88,9 @@ from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 from hascheduler.tls import PemFile, ServedCertificates, client_context
+
+if TYPE_CHECKING:
+    from hascheduler.kubernetes.api import KubernetesApi
 
 log = structlog.get_logger(__name__)
 
@@ -303,7 +303,7 @@ def _replica(
     *,
     tracer: Tracer,
     metrics: ReplicaMetrics,
-    cluster: KubernetesApi | None,
+    cluster: "KubernetesApi | None",
 ) -> Replica:
     config = ReplicaConfig(
         shard=settings.shard,
@@ -329,7 +329,7 @@ def _replica(
         config,
         ReplicaPorts(
             source=MongoChangeSource(database),
-            leases=MongoLeaseStore(database) if cluster is None else KubernetesLeaseStore(cluster, settings.lease_name),
+            leases=_leases(database, cluster, settings),
             leases_streamed=cluster is None,
             journal=MongoJournal(database),
             claims=MongoClaimStore(database, settings.job_retention_ms, tracer),
@@ -466,11 +466,22 @@ def broker_tls(settings: Settings) -> ssl.SSLContext | None:
     )
 
 
-def _cluster(settings: Settings) -> KubernetesApi | None:
+def _cluster(settings: Settings) -> "KubernetesApi | None":
     """None where leases are in MongoDB: then the API server is not used."""
     if settings.lease_store == "mongodb":
         return None
+    from hascheduler.kubernetes.access import in_cluster  # noqa: PLC0415  # only where leases are there
+    from hascheduler.kubernetes.api import KubernetesApi  # noqa: PLC0415  # its HTTP client is 5 MB
+
     return KubernetesApi(in_cluster(os.environ, settings.service_account_dir, settings.lease_namespace))
+
+
+def _leases(database: Database, cluster: "KubernetesApi | None", settings: Settings) -> LeaseStore:
+    if cluster is None:
+        return MongoLeaseStore(database)
+    from hascheduler.kubernetes.leases import KubernetesLeaseStore  # noqa: PLC0415  # likewise
+
+    return KubernetesLeaseStore(cluster, settings.lease_name)
 
 
 def _served_certificates(settings: Settings) -> ServedCertificates | None:
