@@ -81,8 +81,11 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 @lru_cache(1_024)
-def shared_instant(at_ms: int) -> WallMs:
-    """One object for equal instants that are read one after the other: what is made together has the same."""
+def shared_instant(at_ms: int) -> Any:
+    """One object for equal instants that are read one after the other: what is made together has the same.
+
+    `Any`, as compiled code that knows it has an integer makes a new object of it.
+    """
     return WallMs(at_ms)
 
 

@@ -314,6 +314,17 @@ def test_texts_and_instants_that_many_jobs_have_are_one_object() -> None:
         assert getattr(first, name) is getattr(second, name), name
 
 
+def test_equal_instants_of_schedules_are_one_object() -> None:
+    trigger = {"type": "cron", "expression": "0 3 * * *", "timezone": "UTC"}
+    template = JobTemplate("sync", None, "t", "l", "k", 5, "m")
+    stored = [
+        new_schedule_document(NewSchedule(name, decode_trigger(trigger), template, None, {}, WallMs(10**12)))
+        for name in "ab"
+    ]
+    first, second = (decode_schedule(each.pop("_id"), bson.decode(bson.encode(each))) for each in stored)
+    assert first.created_at_ms is first.since_ms is first.cursor_ms is second.created_at_ms is second.cursor_ms
+
+
 def test_a_text_of_another_type_of_bson_is_read() -> None:
     stored = new_job_document(NewJob("j", "sync", "j", None, "t", "l", "k", 5, "m", {}, WallMs(0)))
     assert decode_job("j", stored | {"lane": Code("l")}).lane == "l"
