@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from docs.generate.markdown import cell, code, head, prose, table
-from hascheduler.api.app import create_app
+from hascheduler.api.app import create_app, description_of
 from hascheduler.api.services import ApiServices
 from hascheduler.model.token import POWERS, Role
 
@@ -68,6 +68,11 @@ def bodies_page() -> str:
     for name in sorted(schemas):
         parts += [f"## {name}\n", _body(schemas[name])]
     return "\n".join(parts)
+
+
+def description() -> str:
+    """The OpenAPI document, as the package has it and replicas serve it."""
+    return description_of(_application())
 
 
 @cache

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from docs.generate import cli, events, http, job_states, metrics, policies, problems, runbooks, settings
+from hascheduler.api.app import DESCRIPTION
 
 DOCS = Path(__file__).parents[1]
 PAGES = {
@@ -19,11 +20,13 @@ PAGES = {
 }
 
 
-STATIC = DOCS.parent / "hascheduler" / "api" / "ui" / "static"
+API = DOCS.parent / "hascheduler" / "api"
+STATIC = API / "ui" / "static"
 
 
 def outputs() -> dict[Path, str]:
-    return {DOCS / name: make() for name, make in PAGES.items()} | {STATIC / "runbooks.json": runbooks.asset()}
+    pages = {DOCS / name: make() for name, make in PAGES.items()}
+    return pages | {STATIC / "runbooks.json": runbooks.asset(), API / DESCRIPTION: http.description()}
 
 
 def stale() -> list[str]:

@@ -1,6 +1,10 @@
-"""The application: its middlewares, its routers in their order, its OpenAPI document."""
+"""The application: its middlewares, its routers in their order, its OpenAPI document.
 
-import asyncio
+The document is a file of the package, which `make reference` writes: to make it takes most of a second and 11 MB.
+"""
+
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import orjson
@@ -36,7 +40,10 @@ from hascheduler.api.simulations.process import Simulations
 from hascheduler.api.ui import live, pages, sessions
 from hascheduler.api.work import routes as work
 
-__all__ = ["ApiServices", "create_app"]
+__all__ = ["DESCRIPTION", "ApiServices", "create_app", "description_of"]
+
+DESCRIPTION = "openapi.json"
+"""The OpenAPI document, beside this module."""
 
 _DESCRIPTION = """\
 Durations are texts such as `"90s"`, `"1m30s"`, `"200ms"`, or numbers of seconds; instants are RFC 3339 with an offset.
@@ -214,7 +221,7 @@ def create_app(services: ApiServices, *, short_path: bool = True) -> FastAPI:
         description=_DESCRIPTION,
         redirect_slashes=False,
         dependencies=[Depends(OnlyDeclared())],
-        openapi_url=None,  # `_Description` does it
+        openapi_url=None,  # `_description` does it
         docs_url=None,  # `docs_page` serves its own, without assets of other hosts
         redoc_url=None,
         # Spans are of jobs; FastAPI's own would be of probes and of its internals too.
@@ -236,27 +243,19 @@ def create_app(services: ApiServices, *, short_path: bool = True) -> FastAPI:
     app.include_router(docs_page.router)
     app.include_router(health.router)
     app.include_router(health.metrics_router, responses=ANY_PROBLEM)
-    app.add_api_route("/openapi.json", _Description(app).answer, include_in_schema=False)
+    app.add_api_route("/openapi.json", _description, include_in_schema=False)
     return app
 
 
-class _Description:
-    """What ``/openapi.json`` answers. It is made once, for the first who ask: most of a second of CPU, so in a thread
-    beside the loop, and not while a replica starts."""
+def description_of(app: FastAPI) -> str:
+    """What the file `DESCRIPTION` has to hold."""
+    return orjson.dumps(app.openapi(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
-    def __init__(self, app: FastAPI) -> None:
-        self._app = app
-        self._made: bytes | None = None
-        self._making: asyncio.Future[None] | None = None
 
-    async def answer(self) -> Response:
-        while self._made is None:
-            loop = asyncio.get_running_loop()
-            # Several loops share an application where tests have a scheduler each.
-            if self._making is None or self._making.get_loop() is not loop:
-                self._making = loop.run_in_executor(None, self._make)
-            await asyncio.shield(self._making)  # one that goes away takes it from nobody
-        return Response(self._made, media_type="application/json")
+async def _description() -> Response:
+    return Response(_stored_description(), media_type="application/json")
 
-    def _make(self) -> None:
-        self._made = orjson.dumps(self._app.openapi())
+
+@cache
+def _stored_description() -> bytes:
+    return files(__package__).joinpath(DESCRIPTION).read_bytes()

@@ -1,6 +1,8 @@
 """Reads single fields of stored documents, which may have been written by hand; a wrong value is an `InvalidInput`."""
 
 from collections.abc import Mapping
+from functools import lru_cache
+from sys import intern
 from typing import Any, TypeGuard
 
 from hascheduler.errors import InvalidInput
@@ -32,6 +34,11 @@ def text(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
     if not isinstance(value, str) or not (value or empty):
         raise InvalidInput((name,), wrong(fields, name), "a text")
     return value
+
+
+def shared_text(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
+    """Like `text`, and equal texts are one object: the driver makes a new one for each document."""
+    return intern(str(text(fields, name, empty=empty)))  # BSON has texts of other types too
 
 
 def text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
@@ -71,6 +78,15 @@ def is_integer(value: object) -> TypeGuard[int]:
     if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int)):  # the first, nearly always
         return False
     return -INTEGER_MAX <= value <= INTEGER_MAX
+
+
+@lru_cache(1_024)
+def shared_instant(at_ms: int) -> Any:
+    """One object for equal instants that are read one after the other: what is made together has the same.
+
+    `Any`, as compiled code that knows it has an integer makes a new object of it.
+    """
+    return WallMs(at_ms)
 
 
 def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:

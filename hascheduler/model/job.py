@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from hascheduler.model.fast_frozen import fast_frozen
+from hascheduler.model.compact import compact
 from hascheduler.model.instants import WallMs
 from hascheduler.model.limit_keys import LimitKeys
 from hascheduler.model.resources import Resources
@@ -197,7 +197,11 @@ class ScheduleId(NamedTuple):
         return self.created_at_ms == other.created_at_ms
 
 
-@fast_frozen
+@compact(
+    "processor", "dispatched_at_ms", "cancel_requested_at_ms", "serial", "started_at_ms", "resources", "failures",
+    "first_started_at_ms", "retry_at_ms", "waits_for", "ignores_failures", "losses",
+    "overdue_attempt", "overdue_since_ms", "limit_keys",
+)  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class JobRef:
     """What a mirror keeps of a live job: ids, keys and times, never the payload.
@@ -232,9 +236,9 @@ class JobRef:
     submitted_at_ms: WallMs
     sequence: int
     not_before_ms: WallMs | None
-    processor: str | None
-    dispatched_at_ms: WallMs | None
-    cancel_requested_at_ms: WallMs | None
+    processor: str | None = None
+    dispatched_at_ms: WallMs | None = None
+    cancel_requested_at_ms: WallMs | None = None
     serial: bool = False
     started_at_ms: WallMs | None = None
     resources: Resources | None = None

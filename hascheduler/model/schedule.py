@@ -13,7 +13,7 @@ a period too::
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hascheduler.model.fast_frozen import fast_frozen
+from hascheduler.model.compact import compact
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.resources import Resources
@@ -153,7 +153,7 @@ class Basis:
         return self.created_at_ms is None or self.created_at_ms == created_at_ms
 
 
-@fast_frozen
+@compact("policy", "paused_at_ms", "past", "failures", "graph")
 @dataclass(frozen=True, slots=True)
 class ScheduleRef:
     """One schedule. ``rev`` grows with every edit.

@@ -6,6 +6,7 @@ A `Trigger` is a pattern and its bounds. Triggers compare by value, so equal tri
 from dataclasses import dataclass, field
 
 from hascheduler.model.calendar import Calendar
+from hascheduler.model.compact import compact
 from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.instants import WallMs
 
@@ -92,7 +93,7 @@ class CalendarUse:
         return self.only + self.excluding
 
 
-@fast_frozen
+@compact("jitter_ms", "start_at_ms", "end_at_ms", "max_fires", "exclude", "calendars")
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """A pattern, from ``start_at_ms`` through ``end_at_ms`` (both included; None: no bound).

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from hascheduler.model.compact import compact
 from hascheduler.model.instants import WallMs
 
 
@@ -38,6 +39,7 @@ class Verdict(StrEnum):
     THROTTLED = "throttled"
 
 
+@compact("skipped", "missed", "coalesced", "paused", "excluded", "throttled")
 @dataclass(frozen=True, slots=True)
 class FireCounts:
     """How many nominal times of a schedule got each verdict since its creation; the unstorable are among the fired."""

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 import orjson
-import structlog
 
+from hascheduler.cli.output.plain_structlog import structlog
 from hascheduler.cli.output.printable import printable
 from hascheduler.model.redaction import redacted, redacted_value
 from hascheduler.settings import Settings

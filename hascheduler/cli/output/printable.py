@@ -8,8 +8,10 @@ printable characters, line feeds and tabs reach a terminal; for others stands ho
 
 import json
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
-from rich.text import Span, Text
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _KEPT = "\n\t"
 
@@ -37,11 +39,13 @@ def printable_json(document: str) -> str:
     return "".join(each if is_printable(each) else json.dumps(each)[1:-1] for each in document)
 
 
-def printable_text(text: Text) -> Text:
+def printable_text(text: "Text") -> "Text":
     """``text`` with each style where it was."""
     plain = text.plain
     if plain.isprintable():
         return text
+    from rich.text import Span  # only where something is drawn: a replica needs its log alone
+
     parts = [each if is_printable(each) else _escaped(each) for each in plain]
     places = [0, *accumulate(len(part) for part in parts)]
     shown = text.blank_copy("".join(parts))

@@ -11,6 +11,8 @@ from hascheduler.model.fields import (
     instant_or_none,
     integer,
     is_integer,
+    shared_instant,
+    shared_text,
     text,
     text_or_none,
     wrong,
@@ -148,14 +150,15 @@ def decode_job(id: object, fields: Document) -> JobRef:
         rev=integer(fields, "rev"),
         state=decode_job_state(fields),
         attempt=integer(fields, "attempt"),
-        definition=text(fields, "definition"),
+        # Texts that many jobs have are one object: the driver makes a new one for each document.
+        definition=shared_text(fields, "definition"),
         target=text(fields, "target"),
-        tenant=text(fields, "tenant"),
-        lane=text(fields, "lane"),
-        fairness_key=text(fields, "fairness_key", empty=True),
+        tenant=shared_text(fields, "tenant"),
+        lane=shared_text(fields, "lane"),
+        fairness_key=shared_text(fields, "fairness_key", empty=True),
         priority=integer(fields, "priority"),
-        mode=text(fields, "mode"),
-        submitted_at_ms=WallMs(integer(fields, "submitted_at_ms")),
+        mode=shared_text(fields, "mode"),
+        submitted_at_ms=shared_instant(integer(fields, "submitted_at_ms")),
         sequence=integer(fields, "sequence"),
         not_before_ms=instant_or_none(fields, "not_before_ms"),
         processor=text_or_none(fields, "processor"),
@@ -198,8 +201,8 @@ def patched_job(job: JobRef, decoded: Mapping[str, Any]) -> JobRef:
     return JobRef(*values)
 
 
-_PLACES = {name: place for place, name in enumerate(JobRef.__slots__)}
-_VALUES = attrgetter(*JobRef.__slots__)
+_PLACES = {name: place for place, name in enumerate(JobRef.__match_args__)}
+_VALUES = attrgetter(*JobRef.__match_args__)
 
 
 def _state_of(fields: Document, _: str) -> JobState:

@@ -6,11 +6,10 @@ template has its fields: a release that knows no graphs sets the schedule aside,
 
 from collections.abc import Mapping
 from functools import lru_cache
-from sys import intern
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import Document, integer, text
+from hascheduler.model.fields import Document, integer, shared_text, text
 from hascheduler.model.job_graph import GRAPH_JOBS_MAX, GRAPH_JOBS_MIN, REF_EXPECTED, graph_order, is_ref
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import decode_resources, encode_resources
@@ -63,13 +62,13 @@ def decode_template(fields: object, schedule: str) -> JobTemplate:
 
 def _decode_template(fields: Document, target: str | None) -> JobTemplate:
     return JobTemplate(
-        definition=intern(text(fields, "definition")),
+        definition=shared_text(fields, "definition"),
         target=target,
-        tenant=intern(text(fields, "tenant")),
-        lane=intern(text(fields, "lane")),
-        fairness_key=intern(text(fields, "fairness_key", empty=True)),
+        tenant=shared_text(fields, "tenant"),
+        lane=shared_text(fields, "lane"),
+        fairness_key=shared_text(fields, "fairness_key", empty=True),
         priority=integer(fields, "priority"),
-        mode=intern(text(fields, "mode")),
+        mode=shared_text(fields, "mode"),
         resources=None if fields.get("resources") is None else decode_resources(fields["resources"]),
     )
 

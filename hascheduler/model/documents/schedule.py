@@ -18,7 +18,15 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job_template import decode_jobs, encode_jobs
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
-from hascheduler.model.fields import NAME_CHARACTERS_MAX, Document, identifier, integer, is_integer, not_negative
+from hascheduler.model.fields import (
+    NAME_CHARACTERS_MAX,
+    Document,
+    identifier,
+    integer,
+    is_integer,
+    not_negative,
+    shared_instant,
+)
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.schedule import (
     CATCH_UP_MAX_DEFAULT,
@@ -97,21 +105,19 @@ def decode_schedule(id: object, fields: Document) -> ScheduleRef:
     name = identifier(id, longest=NAME_CHARACTERS_MAX)
     paused_at_ms = fields.get("paused_at_ms")
     past = fields.get("past")
-    created_at_ms = WallMs(integer(fields, "created_at_ms"))
-    cursor_ms = WallMs(integer(fields, "cursor_ms"))
+    created_at_ms = shared_instant(integer(fields, "created_at_ms"))
     template, graph = decode_jobs(fields.get("job"), name)
     return ScheduleRef(
         name=name,
         rev=integer(fields, "rev"),
         trigger=decode_trigger(fields.get("trigger")),
         template=template,
-        # Equal instants of one schedule are one object: there are many schedules.
         created_at_ms=created_at_ms,
-        since_ms=_same(WallMs(integer(fields, "since_ms", default=created_at_ms)), created_at_ms),
+        since_ms=shared_instant(integer(fields, "since_ms", default=created_at_ms)),
         policy=decode_policy(fields.get("policy")),
         paused_at_ms=None if paused_at_ms is None else WallMs(integer(fields, "paused_at_ms")),
         past=_decode_past(past) if past else (),
-        cursor_ms=_same(cursor_ms, created_at_ms),
+        cursor_ms=shared_instant(integer(fields, "cursor_ms")),
         tally=decode_fire_counts(fields.get("tally"), throttled=not_negative(fields, "throttled", default=0)),
         failures=integer(fields, "failures", default=0),
         graph=graph,
@@ -286,7 +292,3 @@ def _choice(kind: Any, fields: Document, name: str, default: Any) -> Any:
         return kind(value)
     except ValueError:
         raise InvalidInput(("policy", name), f"{str(value)[:64]!r} is unknown", " or ".join(kind)) from None
-
-
-def _same(value: WallMs, other: WallMs) -> WallMs:
-    return other if value == other else value

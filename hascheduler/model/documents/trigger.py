@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import instant_or_none, integer, is_integer, text, text_or_none
+from hascheduler.model.fields import instant_or_none, integer, is_integer, shared_text, text_or_none
 from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import (
     PARTS_MAX,
@@ -72,16 +72,16 @@ def decode_trigger(fields: object) -> Trigger:
         jitter_ms = integer(fields, "jitter_ms", default=0)
         if jitter_ms < 0:
             raise InvalidInput(("jitter_ms",), f"{jitter_ms}", "0 or more milliseconds")
-        return _shared(
-            Trigger(
-                pattern,
-                jitter_ms=jitter_ms,
-                start_at_ms=instant_or_none(fields, "start_at_ms"),
-                end_at_ms=instant_or_none(fields, "end_at_ms"),
-                max_fires=None if fields.get("max_fires") is None else integer(fields, "max_fires"),
-                exclude=tuple(_window(window) for window in _items(fields, "exclude", empty=True)),
-            )
+        trigger = Trigger(
+            pattern,
+            jitter_ms=jitter_ms,
+            start_at_ms=instant_or_none(fields, "start_at_ms"),
+            end_at_ms=instant_or_none(fields, "end_at_ms"),
+            max_fires=None if fields.get("max_fires") is None else integer(fields, "max_fires"),
+            exclude=tuple([_window(window) for window in _items(fields, "exclude", empty=True)]),
         )
+        # Instants are of one schedule alone, and would drive out what many have.
+        return trigger if isinstance(pattern, Times | Once) else _shared(trigger)
     except InvalidInput as error:
         raise InvalidInput(("trigger", *error.path), error.problem, error.expected) from None
 
@@ -163,7 +163,7 @@ def _decode_part(fields: Mapping[str, Any]) -> Part:
                 raise InvalidInput(("every_ms",), f"{every_ms}", "a positive number of milliseconds")
             return Interval(every_ms, WallMs(integer(fields, "anchor_ms")))
         case "cron":
-            return Cron(text(fields, "expression"), text(fields, "timezone"))
+            return Cron(shared_text(fields, "expression"), shared_text(fields, "timezone"))
         case "times":
             at_ms = _items(fields, "at_ms")
             if not all(is_integer(at) for at in at_ms) or any(a >= b for a, b in pairwise(at_ms)):

@@ -1,7 +1,5 @@
 """The OpenAPI document is the contract: it is complete, and its examples are true."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -283,19 +281,18 @@ def test_published_models_keep_their_names() -> None:
     assert all(name.isalpha() for name in SCHEMAS.split())
 
 
-async def test_the_document_is_made_once_for_all_who_ask_and_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes most of a second, and needs no token."""
-    made = []
-
-    def make(app: object) -> dict[str, Any]:
-        made.append(threading.current_thread())
-        return {"openapi": "3.1.0"}
-
-    monkeypatch.setattr(application._Api, "openapi", make)
+async def test_the_document_that_is_served_is_the_one_in_the_package_and_the_one_that_the_routes_give() -> None:
     app = application.create_app(World().services())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
-        together = await asyncio.gather(*(client.get("/openapi.json") for _ in range(3)))
-        for answer in (*together, await client.get("/openapi.json")):
-            assert answer.json() == {"openapi": "3.1.0"}
-    [thread] = made
-    assert thread is not threading.current_thread()
+        answer = await client.get("/openapi.json")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.text == application.description_of(app), "write it: make reference"
+    assert answer.json() == DOCUMENT
+
+
+def test_a_start_makes_no_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take most of a second, and 11 MB for good."""
+    made: list[object] = []
+    monkeypatch.setattr(application._Api, "openapi", made.append)
+    application.create_app(World().services())
+    assert not made

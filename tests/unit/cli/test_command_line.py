@@ -115,6 +115,25 @@ def test_the_command_line_is_light_until_a_command_is_chosen() -> None:
     assert not heavy & set(loaded.split())
 
 
+def test_a_replica_has_nothing_in_memory_to_draw_with_and_no_http_client() -> None:
+    code = "import sys, hascheduler.__main__, hascheduler.cli.run.processes, hascheduler.assembly; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert "structlog" in loaded.split()
+    assert not {"rich", "pygments", "httpx", "hascheduler.client"} & set(loaded.split())
+
+
+def test_a_log_with_a_traceback_is_readable_without_rich() -> None:
+    code = (
+        "import logging\nfrom hascheduler.cli.output.logs import configure_logging\n"
+        "from hascheduler.settings import Settings\nimport structlog, rich\n"
+        "configure_logging(Settings(log_format='console'))\n"
+        "try: 1 / 0\nexcept ZeroDivisionError: structlog.get_logger('hascheduler').exception('broken')"
+    )
+    written = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stderr
+    assert "broken" in written
+    assert "ZeroDivisionError: division by zero" in written
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+import bson
 import pytest
+from bson import Code
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -303,6 +305,39 @@ def test_a_fired_job_is_what_the_insert_will_show(
     inserted = new_job_document(job)
     assert inserted["payload"] == {"of": str(nominal_ms) if filled else "${nominal_ms}"}
     assert fired_job(decode_schedule("s", document), nominal_ms) == decode_job(inserted["_id"], inserted)
+
+
+def test_texts_and_instants_that_many_jobs_have_are_one_object() -> None:
+    stored = [new_job_document(NewJob(id, "sync", id, None, "t", "l", "k", 5, "m", {}, WallMs(10**12))) for id in "ab"]
+    first, second = (decode_job(each.pop("_id"), bson.decode(bson.encode(each))) for each in stored)
+    for name in ("definition", "tenant", "lane", "fairness_key", "mode", "submitted_at_ms"):
+        assert getattr(first, name) is getattr(second, name), name
+
+
+def test_equal_instants_of_schedules_are_one_object() -> None:
+    trigger = {"type": "cron", "expression": "0 3 * * *", "timezone": "UTC"}
+    template = JobTemplate("sync", None, "t", "l", "k", 5, "m")
+    stored = [
+        new_schedule_document(NewSchedule(name, decode_trigger(trigger), template, None, {}, WallMs(10**12)))
+        for name in "ab"
+    ]
+    first, second = (decode_schedule(each.pop("_id"), bson.decode(bson.encode(each))) for each in stored)
+    assert first.created_at_ms is first.since_ms is first.cursor_ms is second.created_at_ms is second.cursor_ms
+
+
+def test_a_text_of_another_type_of_bson_is_read() -> None:
+    stored = new_job_document(NewJob("j", "sync", "j", None, "t", "l", "k", 5, "m", {}, WallMs(0)))
+    assert decode_job("j", stored | {"lane": Code("l")}).lane == "l"
+    template = {**stored, "target": "s", "tenant": Code("t")}
+    assert decode_template(template, "s").tenant == "t"
+
+
+def test_lists_of_times_do_not_drive_out_the_triggers_that_many_schedules_have() -> None:
+    common = {"type": "cron", "expression": "0 3 * * *", "timezone": "UTC", "jitter_ms": 5}
+    first = decode_trigger(common)
+    for at_ms in range(10_000):
+        decode_trigger({"type": "once", "at_ms": at_ms})
+    assert decode_trigger(common) is first
 
 
 def test_schedules_whose_targets_are_their_names_have_one_template() -> None:
