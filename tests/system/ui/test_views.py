@@ -1,5 +1,6 @@
 """Every view on a system that runs: it shows what there is, breaks no policy, and everybody can use it."""
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,8 @@ async def test_each_view_shows_what_there_is_and_can_be_used_by_everybody(
         for words in seen:
             await browser.sees(words, "main")
         wrong += [f"{name}: {each}" for each in await browser.inaccessible()]
+        if PICTURES and name == "now":
+            await _be_busy(processes)
         if PICTURES:
             browser.screenshot(Path(PICTURES) / f"{name}-{theme}.png")
     browser.resize(NARROW)
@@ -161,3 +164,14 @@ async def test_an_address_without_a_view_or_a_job_says_where_to_go(processes: Pr
     await browser.open(f"{processes.any_url()}/ui/jobs?state=nonsense")
     await browser.sees("state", "[role=alert]")
     assert browser.complaints((processes.any_url(),)) == []
+
+
+async def _be_busy(processes: Processes) -> None:
+    """While the page is open, for its picture alone: more replicas and processors, jobs, and another leader."""
+    for name in ("replica-two", "replica-three"):
+        await processes.replica(name)
+    await processes.processor("processor-two")
+    for second in range(40):
+        jobs = [{"definition": "log", "payload": {"message": "hello"}}] * (20 + second % 7 * 10)
+        await processes.post("/v1/jobs:batch", {"jobs": jobs})
+        await asyncio.sleep(0.5)
