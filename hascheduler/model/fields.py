@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from sys import intern
 from typing import Any, TypeGuard
 
 from hascheduler.errors import InvalidInput
@@ -38,7 +37,7 @@ def text(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
 
 def shared_text(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
     """Like `text`, and equal texts are one object: the driver makes a new one for each document."""
-    return intern(str(text(fields, name, empty=empty)))  # BSON has texts of other types too
+    return _shared(str(text(fields, name, empty=empty)))  # BSON has texts of other types too
 
 
 def text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
@@ -78,6 +77,12 @@ def is_integer(value: object) -> TypeGuard[int]:
     if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int)):  # the first, nearly always
         return False
     return -INTEGER_MAX <= value <= INTEGER_MAX
+
+
+@lru_cache(16_384)
+def _shared(value: str) -> str:
+    """Not `sys.intern`, by which Python 3.12 keeps a text for good: keys of jobs may be without number."""
+    return value
 
 
 @lru_cache(1_024)
