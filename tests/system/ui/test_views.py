@@ -9,11 +9,12 @@ import pytest
 
 from tests.system.processes import Processes
 from tests.system.ui.browser import Browser
-from tests.system.ui.scene import EXACT, furnish
+from tests.system.ui.scene import EXACT, HIDDEN, HOSTILE, furnish
 
 PICTURES = os.environ.get("UI_PICTURES")
 """A folder for a picture of each view; unset: none are kept."""
 NARROW = 360
+LONG = 250_000
 WIDE, HIGH = 1_300, 2_100
 
 
@@ -136,6 +137,22 @@ async def test_a_payload_is_shown_when_asked_for_and_to_the_last_digit(processes
     assert str(EXACT) not in browser.text()
     await browser.press("Show")
     await browser.sees(str(EXACT), "pre")
+
+
+async def test_a_line_as_long_as_a_payload_may_be_is_text_and_stays_within_the_page(
+    processes: Processes, browser: Browser
+) -> None:
+    await processes.replica("replica-one")
+    line = f"{HOSTILE}{HIDDEN}" + "x" * LONG
+    job = await processes.post("/v1/jobs", {"definition": "nobody-runs-it", "payload": {"line": line}})
+    await browser.open(f"{processes.any_url()}/ui/job?id={job['id']}")
+    browser.resize(NARROW)
+    await browser.sees("Payload", "main")
+    await browser.press("Show")
+    await browser.sees(HOSTILE[:20], "pre")
+    assert not browser.script("return document.documentElement.scrollWidth > innerWidth")
+    assert not browser.script(r"return /[\u202e\u001b]/.test(document.body.innerText)")
+    assert browser.complaints((processes.any_url(),)) == []
 
 
 async def test_filters_are_the_address_and_the_back_button_works(processes: Processes, browser: Browser) -> None:
