@@ -21,7 +21,7 @@ from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Options,
 from hascheduler.cli.output.console import console, or_dash, print_json
 from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.printable import one_printable_line
-from hascheduler.cli.output.progress import followed
+from hascheduler.cli.output.progress import count_text, followed
 from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.replica import replica
 
@@ -82,13 +82,12 @@ def start(
     After a look at how many those are. Ctrl-C ends the look at its progress, not the operation.
     """
     name: Any = action.value.replace("-", "_")
-    of_schedules = {option: given[option] for option in ("text", "verdict") if option in given}
-    filter: Any = {**filter_body(given), **of_schedules}
+    filter: Any = filter_body(given)
     with replica(url) as scheduler:
         number = None if priority is None else whole_or_none("--priority", priority)
         counted = scheduler.operations.count(name, priority=number, **filter)
         noun = action.value.partition("-")[2].removesuffix("s")
-        count = _count(counted["matched"], noun, exact=counted["exact"])
+        count = count_text(counted["matched"], noun, exact=counted["exact"])
         verb = action.value.partition("-")[0]
         if dry_run or not counted["matched"]:
             print_json(counted) if as_json else console().print(f"{count} to {verb}", markup=False)
@@ -190,7 +189,3 @@ def _table(operations: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 def _matched(operation: Mapping[str, Any]) -> str:
     return f"{'' if operation['exact'] else '>'}{operation['matched']}"
-
-
-def _count(number: int, noun: str, *, exact: bool) -> str:
-    return f"{'' if exact else 'more than '}{number} {noun}{'' if number == 1 else 's'}"

@@ -23,9 +23,9 @@ ends; clients reconnect.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -37,6 +37,7 @@ from hascheduler.api.http.shares import Pool
 from hascheduler.api.middleware.auth import Viewer, still_identified
 from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
+from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import Services
 from hascheduler.model.event import POSITION_PATTERN, EventType, encode_event, is_position
 from hascheduler.model.repr_limits import quoted
@@ -114,31 +115,11 @@ def _one(type: str, data: object, id: str = "") -> str:
     return f"{head}event: {type}\ndata: {orjson.dumps(data).decode()}\n\n"
 
 
-async def until_left(stream: Coroutine[Any, Any, None], receive: Receive) -> None:
-    """Run ``stream`` to its end, or until the client has disconnected."""
-    sending = asyncio.create_task(stream, name="stream")
-    leaving = asyncio.create_task(_left(receive), name="the stream's client")
-    try:
-        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (sending, leaving):
-            task.cancel()
-        await asyncio.wait({sending, leaving})
-    if not sending.cancelled():
-        sending.result()
-
-
 async def send_piece(send: Send, piece: str | bytes, *, more: bool = True) -> None:
     """Of a stream; `TimeoutError` for a client that does not read."""
     async with asyncio.timeout(_WRITE_PATIENCE_S):
         body = piece.encode() if isinstance(piece, str) else piece
         await send({"type": "http.response.body", "body": body, "more_body": more})
-
-
-async def _left(receive: Receive) -> None:
-    """Returns when the client has disconnected."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 router = APIRouter(tags=["events"])

@@ -1,13 +1,18 @@
 """Holds a request open until something happens, its client disconnects, or this replica stops."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import Request
+from starlette.types import Receive
 
 from hascheduler.ports import Waiter
+
+_LOOK_EVERY_S = 0.25
+
+Result = TypeVar("Result")
 
 
 class ClientGone(Exception):
@@ -47,18 +52,36 @@ class WaitingClient:
 @asynccontextmanager
 async def waiting_client(request: Request) -> AsyncIterator[WaitingClient]:
     """The client of ``request``, whose body has been read."""
-    disconnection = asyncio.create_task(_disconnected(request), name="client")
+    disconnection = asyncio.create_task(_disconnected(request.receive), name="client")
     try:
         yield WaitingClient(disconnection)
     finally:
         await _ended(disconnection)
 
 
-async def _ended(task: asyncio.Task[Any]) -> None:
-    task.cancel()
-    await asyncio.wait([task])
+async def until_left(
+    work: Coroutine[Any, Any, Result], receive: Receive, is_over: Callable[[], bool] | None = None
+) -> Result | None:
+    """What ``work`` returns; None where it was cancelled, as the client has disconnected, or ``is_over`` holds."""
+    working = asyncio.create_task(work, name="work")
+    leaving = asyncio.create_task(_disconnected(receive), name="client")
+    timeout_s = None if is_over is None else _LOOK_EVERY_S
+    try:
+        while is_over is None or not is_over():
+            done, _ = await asyncio.wait({working, leaving}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                break
+    finally:
+        await _ended(working, leaving)
+    return None if working.cancelled() else working.result()
 
 
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
+async def _ended(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
         pass

@@ -7,11 +7,9 @@ another token has its turn after two minutes at most, mostly after seconds. Wher
 what does not end in time.
 """
 
-import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Generator
 from functools import cache
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
@@ -20,9 +18,10 @@ from hascheduler.api.middleware.audit import CHANGES_NOTHING
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.routing.body import LargeJsonRoute
+from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.routing.queries import PathName
 from hascheduler.api.routing.time_slicing import run_in_slices
-from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.services import Services
 from hascheduler.api.simulations.process import SimulationBroke, Simulations, SimulationTooLarge, SimulationTooSlow
 from hascheduler.api.simulations.schemas import (
     PIECES_MAX,
@@ -37,7 +36,6 @@ from hascheduler.model.policy import PRESETS
 from hascheduler.simulate.examples import example_names, example_note, example_text
 
 SCENARIO_BYTES_MAX = 4 * 1024 * 1024
-_STOPPING_EVERY_S = 0.25
 _RETRY_AFTER_S = 5
 _NO_LIMIT = "send less, or run it with `hascheduler simulate`, which has no such limit"
 
@@ -66,7 +64,9 @@ async def simulate(body: SimulationBody, request: Request, services: Services, c
     slot = take(services.pools.simulations, request.scope)
     with held_open(slot, request.scope):
         try:
-            found = await _while_wanted(simulations.run("".join(body.scenario), body.policies), request, services)
+            found = await until_left(
+                simulations.run("".join(body.scenario), body.policies), request.receive, lambda: services.view.stopping
+            )
         except SimulationTooLarge as error:
             raise ProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY, "simulation-too-large", f"{error}; {_NO_LIMIT}"
@@ -80,29 +80,6 @@ async def simulate(body: SimulationBody, request: Request, services: Services, c
         if found is None:
             raise _unavailable("the replica ends; ask another one")
         return Response(found, media_type="application/json")
-
-
-async def _while_wanted(work: Coroutine[Any, Any, bytes], request: Request, services: ApiServices) -> bytes | None:
-    """None where the client went away or the replica stops before the end."""
-    running = asyncio.create_task(work, name="simulation")
-    leaving = asyncio.create_task(_left(request), name="the simulation's client")
-    try:
-        while not services.view.stopping:
-            done, _ = await asyncio.wait(
-                {running, leaving}, timeout=_STOPPING_EVERY_S, return_when=asyncio.FIRST_COMPLETED
-            )
-            if done:
-                break
-    finally:
-        for task in (running, leaving):
-            task.cancel()
-        await asyncio.wait({running, leaving})
-    return None if running.cancelled() else running.result()
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _unavailable(detail: str) -> ProblemError:

@@ -35,8 +35,9 @@ from hascheduler.api.middleware.auth import Caller, Viewer, still_identified
 from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
 from hascheduler.api.ops.cluster import show_cluster
-from hascheduler.api.ops.events import MEDIA_TYPE, send_piece, until_left
+from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
 from hascheduler.api.ops.processors import show_processors
+from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.ui.alerts import alerts
 from hascheduler.errors import Overloaded

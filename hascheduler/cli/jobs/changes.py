@@ -18,7 +18,7 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
-from hascheduler.cli.output.progress import followed
+from hascheduler.cli.output.progress import count_text, followed
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import Scheduler
 from hascheduler.client.wire import OperationResponse
@@ -232,7 +232,7 @@ def _change_all(
     as_json: bool,
 ) -> None:
     counted = scheduler.operations.count(change.action, **change.more, **filter)
-    count = _count(counted["matched"], exact=counted["exact"])
+    count = count_text(counted["matched"], "job", exact=counted["exact"])
     nothing = {**counted, "changed": 0, "asked_to_stop": 0, "complete": True}
     if dry_run or not counted["matched"]:
         told = f"would {change.verb} {count}" if counted["matched"] else "There are no such jobs."
@@ -253,13 +253,9 @@ def _change_all(
 
 
 def _summary(change: _JobChange, operation: OperationResponse) -> str:
-    text = change.done.format(_count(operation["changed"], exact=True))
+    text = change.done.format(count_text(operation["changed"], "job", exact=True))
     if operation["asked_to_stop"]:
         text += f", asked {operation['asked_to_stop']} to stop"
     if operation["state"] != "done":
         text += f"; the operation {operation['state']}"
     return f"{text}: {one_printable_line(operation['error'])}" if operation["error"] else text
-
-
-def _count(number: int, *, exact: bool) -> str:
-    return f"{'' if exact else 'more than '}{number} job{'' if number == 1 else 's'}"

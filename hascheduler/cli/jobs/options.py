@@ -145,9 +145,11 @@ def list_filter(given: Given, now_ms: int) -> dict[str, Any]:
 
 
 def filter_body(given: Given) -> dict[str, Any]:
-    """Those of `CHANGED` that are given, as the filter of an operation; empty where nothing is given."""
+    """What is given of `CHANGED`, or says which schedules, as the filter of an operation; empty where nothing is."""
     now_ms = SystemClock().wall_ms()
-    body: dict[str, Any] = {name: str(given[name]) for name in (*FILTER, "id") if name in given and name != "label"}
+    body: dict[str, Any] = {
+        name: str(given[name]) for name in (*FILTER, "id", "text", "verdict") if name in given and name != "label"
+    }
     body |= {name: instant_or_ago(given[name], f"--{name}", now_ms) for name in WITHIN if name in given}
     if given.get("unschedulable"):
         body["unschedulable"] = True

@@ -1,4 +1,4 @@
-"""The progress of an operation, as a bar that one may leave: the operation goes on."""
+"""How many an operation is about, and its progress, as a bar that one may leave: the operation goes on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +9,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from hascheduler.cli.output.console import console
 from hascheduler.client import Scheduler
 from hascheduler.client.wire import OperationResponse
+
+
+def count_text(number: int, noun: str, *, exact: bool) -> str:
+    return f"{'' if exact else 'more than '}{number} {noun}{'' if number == 1 else 's'}"
 
 
 def followed(scheduler: Scheduler, operation: OperationResponse) -> OperationResponse:

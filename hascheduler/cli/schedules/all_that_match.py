@@ -11,7 +11,7 @@ from hascheduler.cli.jobs.options import filter_body
 from hascheduler.cli.options import Given, LabelFilter, Options
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
-from hascheduler.cli.output.progress import followed
+from hascheduler.cli.output.progress import count_text, followed
 from hascheduler.cli.replica import replica
 from hascheduler.errors import InvalidInput
 from hascheduler.model.schedule import ScheduleState
@@ -51,13 +51,13 @@ def is_of_many(verb: str, name: str | None, given: Given, *, asked: bool, of_one
 
 def carry_out(verb: str, given: Given, url: str, *, dry_run: bool, yes: bool, as_json: bool, **more: Any) -> None:
     """Count, ask, begin the operation and follow it to its end."""
-    filter = {**filter_body(given), **{name: str(given[name]) for name in ("text", "verdict") if name in given}}
+    filter = filter_body(given)
     if given.get("all"):
         filter.setdefault("state", ScheduleState.PAUSED.value if verb == "resume" else ScheduleState.ACTIVE.value)
     action: Any = f"{verb}_schedules"
     with replica(url) as scheduler:
         counted = scheduler.operations.count(action, **filter)
-        count = _count(counted["matched"], exact=counted["exact"])
+        count = count_text(counted["matched"], "schedule", exact=counted["exact"])
         if dry_run or not counted["matched"]:
             told = f"would {verb} {count}" if counted["matched"] else "There are no such schedules."
             print_json(counted) if as_json else console().print(told, markup=False)
@@ -70,7 +70,7 @@ def carry_out(verb: str, given: Given, url: str, *, dry_run: bool, yes: bool, as
     if as_json:
         print_json(operation)
     else:
-        text = Text(f"{_DONE[verb]} {_count(operation['changed'], exact=True)}")
+        text = Text(f"{_DONE[verb]} {count_text(operation['changed'], 'schedule', exact=True)}")
         if operation["refused"]:
             text.append(f", {operation['refused']} refused")
         if operation["state"] != "done":
@@ -80,7 +80,3 @@ def carry_out(verb: str, given: Given, url: str, *, dry_run: bool, yes: bool, as
         console().print(text, soft_wrap=True)
     if operation["state"] == "failed":
         raise typer.Exit(2)
-
-
-def _count(number: int, *, exact: bool) -> str:
-    return f"{'' if exact else 'more than '}{number} schedule{'' if number == 1 else 's'}"
