@@ -85,6 +85,7 @@ class Replica:
             metrics=metrics,
             observer=self._takeovers,
         )
+        self._liveness.silenced = self.is_out_of_touch
         self._probe = LeaderProbe(config.replica_id, self._leader.holder_died, ports.wait_for_death)
         self._standstill = StandstillWatch(
             config,
@@ -211,6 +212,10 @@ class Replica:
             for task in running:
                 task.cancel()
         await self._heartbeat.leave()
+
+    def is_out_of_touch(self) -> bool:
+        """`Leader.is_out_of_touch`: this process does not greet then."""
+        return self._leader.is_out_of_touch()
 
     @property
     def next_step_at_ms(self) -> int | None:

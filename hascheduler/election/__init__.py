@@ -52,7 +52,8 @@ How it fails, and what follows
 the leader's process dies              proof of death, a challenge at once; without proof (its host is gone) the lease
 the leader stands still                a challenge after a short silence (`hascheduler.election.suspicion`); awake again
                                        it finds another record, and could write nothing anyway
-its host is cut off                    the same; from the database alone: the lease
+it is cut off, with its host or from   the same: where its renewals get no answer, its process does not greet
+the database alone
 a renewal gets no answer               it may or may not have happened: repeated; trust runs on from the last good one
 the lease document is deleted          free at once; the next term is above the journal's
 its stream is silent or far behind     not renewed, released if it can be: such a replica is not fit to lead

@@ -235,13 +235,19 @@ class Cluster:
             return False
         await asyncio.sleep(there_s)
         asked_s = self._loop.now_s
-        greeting: asyncio.Future[None] = self._loop.create_future()
+        greeted: asyncio.Future[bool] = self._loop.create_future()
+
+        def answer() -> None:
+            if not greeted.done():
+                greeted.set_result(not life.actor.is_out_of_touch())
+
         if life.is_up:
             # In that process, so that one which is paused answers when it goes on.
-            self._loop.call_in(life.process, 0, lambda: None if greeting.done() else greeting.set_result(None))
+            self._loop.call_in(life.process, 0, answer)
         try:
             async with asyncio.timeout(max(limit_s - there_s - back_s, 0)):
-                await greeting
+                if not await greeted:
+                    return False
         except TimeoutError:
             return False
         await asyncio.sleep(back_s)

@@ -86,6 +86,8 @@ class Leader:
         self._term: asyncio.Task[None] | None = None
         self._must_end = ""
         self._resigning = False
+        self._answered_at = clock.mono_ms()
+        self._unanswered = False
 
     # What other parts see, and what they report
 
@@ -105,6 +107,21 @@ class Leader:
     def in_term(self) -> bool:
         """Whether a term is held here, or is about to begin."""
         return self._term is not None
+
+    def is_out_of_touch(self) -> bool:
+        """Whether the lease is this replica's, as far as it knows, and the store of leases has left its writes without
+        an answer for as long as a leader may be silent.
+
+        Attempts that were not made say nothing: a replica without CPU is not cut off.
+        """
+        lease, patience_ms = self._elector.record, self._config.standstill_after_ms
+        return (
+            patience_ms > 0
+            and self._unanswered
+            and lease is not None
+            and lease.holder == self._config.replica_id
+            and self._clock.mono_ms() - self._answered_at >= patience_ms
+        )
 
     def active_committer(self) -> Committer | None:
         """The present term's committer; None as soon as the lease can't be trusted, and then for the term's rest."""
@@ -201,6 +218,9 @@ class Leader:
         except (StoreUnavailable, TimeoutError) as error:
             log.warning("lease_write_unanswered", term=attempt.proposed.term, error=str(error) or "no answer in time")
         self._elector.concluded(attempt, answer, began, self._clock.mono_ms())
+        self._unanswered = answer is LeaseAnswer.UNKNOWN
+        if not self._unanswered:
+            self._answered_at = began
         if is_challenge and answer is LeaseAnswer.WON:
             self._observer.won(attempt.proposed.term)
 

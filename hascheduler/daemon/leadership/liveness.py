@@ -2,7 +2,9 @@
 processors (`hascheduler.daemon.loop.processor_probe`).
 
 **The server**, in every replica and processor: a port that greets with its id and then holds the connection. When the
-process dies, by whatever means, the kernel closes the connection. Nothing else is ever sent. Where there are
+process dies, by whatever means, the kernel closes the connection. Nothing else is ever sent. While a leader's renewals
+of its lease go unanswered it does not greet: a new connection is closed, so that standbys that have not heard of it for
+a while need not wait for its lease, and no death is proved by it. Where there are
 `CONNECTIONS_MAX` connections, the address that holds the most loses its oldest: taking them all keeps no standby from
 its proof. One who loses a connection has no proof by that, and connects again.
 
@@ -14,7 +16,7 @@ leader's own host can reach.
 
 **The question**, put only to a leader that the stream has been silent about for a while: one more connection, and
 whether it is greeted within a moment (`greets_in_time`). A process that stands still sends no greeting, though its
-kernel may go on accepting connections.
+kernel may go on accepting connections; nor does a leader that is cut off from the store of leases.
 
 An early challenge is safe in any case, because the journal fences the old leader; proof only makes it quick. Nor can a
 processor that was taken for dead finish its attempt: the attempt's number fences it.
@@ -36,13 +38,15 @@ CONNECTIONS_MAX = 64
 
 
 class LivenessServer:
-    """Owner of the port and its connections; `bind` comes before `run`."""
+    """Owner of the port and its connections; `bind` comes before `run`. ``silenced`` may be set: while it says so,
+    nobody is greeted."""
 
     def __init__(self, host: str, port: int, candidate_id: str) -> None:
         self._host = host
         self._port = port
         self._greeting = GREETING.format(id=candidate_id).encode()
         self._server: asyncio.Server | None = None
+        self.silenced: Callable[[], bool] = lambda: False
         self._connections: dict[asyncio.StreamWriter, str] = {}
         """Oldest first, with the addresses at their other ends."""
 
@@ -69,6 +73,9 @@ class LivenessServer:
                 connection.close()
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.silenced():
+            writer.close()
+            return
         if len(self._connections) >= CONNECTIONS_MAX:
             self._make_room()
         peer = writer.get_extra_info("peername")

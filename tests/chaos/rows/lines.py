@@ -2,6 +2,7 @@
 
 import asyncio
 
+from hascheduler.model.failover import Cause
 from tests.chaos.load import LoadPlan
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import Stage
@@ -34,6 +35,27 @@ async def _one_way_lines(stage: Stage) -> None:
         await asyncio.sleep(2)
 
 
+async def _leader_loses_mongodb(stage: Stage) -> None:
+    """Its process goes on and can be reached by the others; refused one time, silent the other."""
+    causes = []
+    for turn in range(stage.times(smoke=2, full=4)):
+        await asyncio.sleep(4)
+        leader, term = await stage.leader()
+        line = stage.to_mongodb[leader.name]
+        if turn % 2:
+            await line.cut()
+        else:
+            line.hold()
+        await stage.leader(after_term=term)
+        causes.append(await stage.failover_cause(term))
+        # It is not back before the next leader has been silent for as long, or was followed needlessly.
+        await asyncio.sleep(4)
+        await line.mend()
+        await asyncio.sleep(2)
+    if Cause.STOOD_STILL not in causes:
+        raise AssertionError(f"no leader was followed before its lease ran out: {causes}")
+
+
 async def _slow_lines(stage: Stage) -> None:
     for delay_s in (0.02, 0.1, 0.3):
         for line in [*stage.to_mongodb.values(), *stage.to_rabbitmq.values()]:
@@ -57,6 +79,13 @@ ROWS = (
         lines=True,
         settings=SHORT_LEASE,
         gap_s=10.0,
+    ),
+    Row(
+        "leader-loses-mongodb",
+        "the leader's process lives and is cut off from MongoDB alone; the lease is the usual 10 s",
+        _leader_loses_mongodb,
+        lines=True,
+        gap_s=6.0,
     ),
     Row(
         "lines-slow",

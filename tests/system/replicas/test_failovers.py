@@ -10,8 +10,10 @@ from typing import Any
 
 import httpx
 import pytest
+from pymongo.uri_parser import parse_uri
 
 from hascheduler.model.instants import parse_instant
+from tests.chaos.proxy import Line
 from tests.system.processes import Process, Processes, eventually
 from tests.unit.telemetry.scraping import Scrape
 
@@ -189,3 +191,35 @@ async def test_after_a_time_without_replicas_the_account_is_of_all_of_it(process
 
 async def _have_fired(processes: Processes, *names: str) -> bool:
     return all(processes.nominal_times(name) for name in names)
+
+
+async def test_a_leader_that_loses_mongodb_alone_is_followed_long_before_its_lease_runs_out(
+    processes: Processes, mongodb_uri: str
+) -> None:
+    """Its process lives on and can be reached, so nothing proves it dead."""
+    lease = {"HASCHEDULER_LEASE_DURATION": "600s", "HASCHEDULER_RENEW_DEADLINE": "500s"}
+    host, port = parse_uri(mongodb_uri)["nodelist"][0]
+    line = Line((host, port))
+    await line.open("127.0.0.1")
+    try:
+        through = f"mongodb://127.0.0.1:{line.port}/?directConnection=true"
+        await processes.replica("one", HASCHEDULER_MONGODB_URI=through, **lease)
+        leader, term = await processes.leader()
+        for name in ("two", "three"):
+            await processes.replica(name, **lease)
+        await processes.processor("worker")
+        for name in SCHEDULES:
+            await processes.schedule(name, f"{EVERY_MS}ms")
+        await fired(processes, 5)
+        line.hold()
+        # Asked last, as it can't answer.
+        processes.replicas[leader.name] = processes.replicas.pop(leader.name)
+        _, next_term = await processes.leader(not_in_term=term)
+        assert (await listed(processes, next_term))["cause"] == "stood_still"
+        await line.mend()
+        # The one before is back while it still trusts its lease: the journal keeps it from doing anything.
+        await fired(processes, 20)
+        processes.assert_no_effect_twice()
+        await processes.assert_terms_never_return()
+    finally:
+        await line.close()

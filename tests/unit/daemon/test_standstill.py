@@ -173,6 +173,15 @@ async def test_a_process_that_lives_greets_and_another_or_none_does_not() -> Non
     assert not await greets_in_time("leader", where, 10)
 
 
+async def test_a_process_that_is_silenced_does_not_greet_until_it_may_again() -> None:
+    async with process("leader") as one:
+        where = f"{HOST}:{one.port}"
+        one.silenced = lambda: True
+        assert not await greets_in_time("leader", where, 10)
+        one.silenced = lambda: False
+        assert await greets_in_time("leader", where, 10)
+
+
 async def test_a_process_that_accepts_and_says_nothing_does_not_greet() -> None:
     async with impostor(b"") as (port, _):
         assert not await greets_in_time("leader", f"{HOST}:{port}", 0.05)
