@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Process, Processes, eventually
 from tests.unit.telemetry.scraping import Scrape
 
