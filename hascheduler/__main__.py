@@ -9,7 +9,7 @@ from hascheduler.cli.app import app
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.errors import CallerError, HaschedulerError, WorldError
 from hascheduler.gc_tuning import collect_seldom
-from hascheduler.model.redaction import redacted
+from hascheduler.model.values.redaction import redacted
 
 
 def main() -> None:

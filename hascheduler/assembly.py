@@ -57,7 +57,7 @@ from hascheduler.rabbitmq.publisher import RabbitTransport
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.settings import Settings
 from hascheduler.telemetry.health import ReplicaHealth, Vitals
-from hascheduler.telemetry.log_fields import name_process
+from hascheduler.telemetry.log_lines import name_process
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics

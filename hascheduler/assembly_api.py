@@ -23,7 +23,7 @@ from hascheduler.mongo.audit_log import MongoAuditStore
 from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.failovers import MongoFailoverStore
-from hascheduler.mongo.jobs import MongoJobStore
+from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.matches import MongoMatchStore
 from hascheduler.mongo.operations import MongoOperationStore
 from hascheduler.mongo.resources import MongoResourceStore

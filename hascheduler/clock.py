@@ -2,7 +2,7 @@
 
 import time
 
-from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 
 
 class SystemClock:

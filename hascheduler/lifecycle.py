@@ -11,7 +11,7 @@ import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from hascheduler.errors import StoreUnavailable, Unreachable
-from hascheduler.telemetry.reminders import Reminders
+from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
 

@@ -20,7 +20,6 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.durations import parse_duration
 from hascheduler.model.policy import (
     DEFAULT_PRESET,
     ON_DEMAND_BONUS_MAX_DEFAULT,
@@ -29,9 +28,10 @@ from hascheduler.model.policy import (
     IdleKeyStart,
     criteria,
 )
-from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.token import PUBLISHED_PREFIX
+from hascheduler.model.values.durations import parse_duration
+from hascheduler.model.values.error_texts import quoted
 
 PREFIX = "HASCHEDULER_"
 SECRETS = ("MONGODB_URI", "AMQP_URL", "ADMIN_TOKEN")

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, Vali
 from pydantic_core import PydanticCustomError
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.durations import format_duration, parse_duration
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.durations import format_duration, parse_duration
+from hascheduler.model.values.error_texts import quoted
 
 _Payload = TypeVar("_Payload", bound="Payload")
 _QUOTED_LENGTH_MAX = 100

@@ -9,7 +9,6 @@ from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.failover import Backlog, Cause, Failover, FailoverEnd
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import Lane
@@ -21,6 +20,7 @@ from hascheduler.model.schedule import Basis, JobTemplate
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token, digest_of
 from hascheduler.model.trigger import Interval, Trigger
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z

@@ -9,7 +9,7 @@ from pathlib import Path
 from hascheduler.bootstrap.secret_files import ADMIN_PASSWORD, PROCESSOR_PASSWORD, SCHEDULER_PASSWORD
 from hascheduler.bootstrap.secret_values import PUBLISHED_KEY
 from hascheduler.errors import InvalidInput
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.settings import INSTEAD_OF_PUBLISHED, PUBLISHED, is_published
 
 _KEY = re.compile(r"[A-Za-z0-9+/=]{6,1024}")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hascheduler.model.instants import LATEST_MS, format_instant
+from hascheduler.model.values.instants import LATEST_MS, format_instant
 
 FINDINGS_KEPT_MAX = 100
 """Of each kind, with their texts; the others are only counted."""

@@ -1,6 +1,8 @@
 """``hascheduler`` itself: its commands, ``--version``, ``--ca-file`` and ``--utc``."""
 
+import logging
 import os
+import sys
 from typing import Annotated
 
 import typer
@@ -11,7 +13,6 @@ from hascheduler.cli.credentials import set_ca_file
 from hascheduler.cli.environment import require_known_variables
 from hascheduler.cli.lazy_groups import lazy_group
 from hascheduler.cli.output.instants import Utc, set_utc
-from hascheduler.cli.output.sdk_warnings import show_warnings
 
 # Plain help: in a table the names of environment variables would be cut off.
 app = typer.Typer(cls=lazy_group(COMMANDS), no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -44,9 +45,26 @@ def hascheduler(
     HASCHEDULER_TOKEN, or a file that HASCHEDULER_TOKEN_FILE names, holds the token for replicas that demand one.
     """
     require_known_variables(os.environ)
-    show_warnings()
+    _show_warnings()
     set_ca_file(ca_file)
     set_utc(utc)
+
+
+class _OnStandardError(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        from hascheduler.cli.output.printable import one_printable_line
+
+        sys.stderr.write(f"warning: {one_printable_line(record.getMessage())}\n")
+
+
+_WARNINGS = _OnStandardError()
+
+
+def _show_warnings() -> None:
+    """What a replica accepted and warned of, from now on: a line each on standard error, beside the answer."""
+    log = logging.getLogger("hascheduler.client")
+    log.propagate = False
+    log.addHandler(_WARNINGS)
 
 
 def version(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.near_names import expected_name
+from hascheduler.model.values.error_texts import expected_name
 
 _PREFIX = "HASCHEDULER_"
 _LISTED = "the settings of `hascheduler serve --help`"

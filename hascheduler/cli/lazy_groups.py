@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from hascheduler.model.near_names import near_names
+from hascheduler.model.values.error_texts import near_names
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., None])
 

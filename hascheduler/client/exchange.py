@@ -12,7 +12,7 @@ from hascheduler.client.failures import Refused, Retryable, Unavailable
 from hascheduler.client.requests import Answer, Request
 from hascheduler.client.results import read_problem
 from hascheduler.errors import InvalidInput
-from hascheduler.model.redaction import redacted
+from hascheduler.model.values.redaction import redacted
 
 T = TypeVar("T")
 

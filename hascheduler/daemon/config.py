@@ -11,7 +11,7 @@ from hascheduler.daemon.leadership.liveness import (
 )
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.election.config import ElectionConfig
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     AccountStore,
     ChangeSource,

@@ -32,10 +32,10 @@ from hascheduler.mirror.changes import (
     TokenSeen,
 )
 from hascheduler.mirror.mirror import Folded
-from hascheduler.model.instants import MonoMs
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import MonoMs
 
 log = structlog.get_logger(__name__)
 

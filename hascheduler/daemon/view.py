@@ -27,7 +27,6 @@ from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, drains
@@ -36,6 +35,7 @@ from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Clock, Cluster, Gauges, LeaderLag, Recording
 
 _QUARANTINE_SHOWN_MAX = 100

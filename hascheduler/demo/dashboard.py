@@ -19,7 +19,7 @@ from rich.text import Text
 from hascheduler.demo.environment import DemoEnvironment
 from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.demo.scenario import Kill, RunRecord
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 
 _REFRESH_PER_SECOND = 4
 _LINE_EVERY_S = 2.0

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from rich.console import RenderableType
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 
 @dataclass(frozen=True, slots=True)

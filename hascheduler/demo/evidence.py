@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from hascheduler.errors import WorldError
-from hascheduler.model.durations import parse_duration
-from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.job import LIVE, fire_job_id
-from hascheduler.model.repr_limits import quoted
 from hascheduler.model.trigger import Interval, Once, Trigger
+from hascheduler.model.values.durations import parse_duration
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.triggers import next_nominal
 
 _EFFECT = b'{"effect"'

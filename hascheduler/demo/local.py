@@ -17,7 +17,7 @@ from hascheduler.demo.replica_api import ReplicaApi, open_replica_api
 from hascheduler.embedded.children import Child
 from hascheduler.embedded.stack import Stack, StackPlan, list_servers, list_stack, open_stack
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.faults import faults, translated
 

@@ -12,7 +12,7 @@ from hascheduler.demo.dashboard import Dashboard, LatestAnswers, poll_system
 from hascheduler.demo.environment import DemoEnvironment
 from hascheduler.demo.evidence import DemoResult, Effect, Effects, evaluate
 from hascheduler.demo.scenario import DemoScenario, Kill, RunRecord
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 
 OpenEnvironment = Callable[[str, Callable[[str], None]], AbstractAsyncContextManager[DemoEnvironment]]
 """Opens an environment: gets an id for this run, and a function that shows a line to the user."""

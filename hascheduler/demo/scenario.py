@@ -7,8 +7,8 @@ from typing import Any
 
 from hascheduler.demo.environment import DemoEnvironment
 from hascheduler.demo.evidence import Effects, Expectation
-from hascheduler.model.durations import parse_duration
-from hascheduler.model.instants import format_instant
+from hascheduler.model.values.durations import parse_duration
+from hascheduler.model.values.instants import format_instant
 
 PAUSE_S = 8.0
 """Long enough to see it run undisturbed."""

@@ -11,10 +11,10 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import decode_basis, decode_fire_counts, encode_basis, encode_fire_counts
-from hascheduler.model.fields import is_integer
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import AttemptEnd, JobState, Move, fire_job_id
 from hascheduler.model.schedule import Basis
+from hascheduler.model.values.fields import is_integer
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import (
     NOTHING_DECIDED,
     FireCounts,

@@ -67,10 +67,10 @@ from hascheduler.mirror.changes import (
     TenantSeen,
 )
 from hascheduler.model.documents.fired_job import fired_job
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.retry import lost_text, tries_text
+from hascheduler.model.values.instants import WallMs
 
 
 class Dispatcher:

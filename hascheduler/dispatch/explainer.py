@@ -25,11 +25,11 @@ from hascheduler.dispatch.live_jobs.table import LiveJobs
 from hascheduler.dispatch.queue.criteria import Measures
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.dispatch.rules import Rules
-from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.pause import StandingPause, drain_id
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 
 LOOKED_AT_MAX = 5_000
 """Waiting jobs that are compared with the one in question; more would hold up decisions."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hascheduler.model.instants import WallMs
 from hascheduler.model.policy import Criterion
+from hascheduler.model.values.instants import WallMs
 
 Figure = int | str | list[str]
 

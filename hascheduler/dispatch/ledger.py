@@ -30,9 +30,9 @@ from hascheduler.dispatch.decisions import (
     Settlement,
     TimeOutcome,
 )
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobRef, JobState
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.values.instants import WallMs
 
 
 @dataclass(slots=True)

@@ -40,9 +40,9 @@ from hascheduler.errors import InvalidInput
 from hascheduler.mirror import changes as seen
 from hascheduler.mirror.tables import TABLES
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.policy import IdleKeyStart, criteria
+from hascheduler.model.values.instants import WallMs
 
 FORMAT = 1
 MARK = "hascheduler_recording"

@@ -24,8 +24,8 @@ from hascheduler.mirror.changes import (
     ScheduleSeen,
     TenantSeen,
 )
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.values.instants import WallMs
 
 
 def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator[Input]:

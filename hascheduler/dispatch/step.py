@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hascheduler.dispatch.decisions import Decision, Send
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hascheduler.election.config import ElectionConfig
-from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import MonoMs, WallMs
 
 
 class LeaseAnswer(StrEnum):

@@ -30,8 +30,8 @@ Owner: `LeaderSuspicion` of the signs, the lateness and the budget. All instants
 from collections import deque
 from enum import StrEnum
 
-from hascheduler.model.instants import MonoMs
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import MonoMs
 
 SIGNS_MIN = 3
 """So many signs of a leader have come before its silence means anything."""

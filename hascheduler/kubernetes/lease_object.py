@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import WallMs, format_instant, parse_instant
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
 
 Lease = Mapping[str, Any]
 """A stored one: it has a resource version and a uid."""

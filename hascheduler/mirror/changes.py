@@ -11,7 +11,6 @@ from enum import StrEnum
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lane import Lane
@@ -23,6 +22,7 @@ from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import SchemaVersion
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
+from hascheduler.model.values.frozen import fast_frozen
 
 
 class Operation(StrEnum):

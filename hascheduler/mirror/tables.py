@@ -25,9 +25,9 @@ from hascheduler.model.documents.schedule import (
 )
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
-from hascheduler.model.fields import is_integer
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.schema_version import decode_schema_version, encode_schema_version
+from hascheduler.model.values.fields import is_integer
 
 
 def _never(_: Any) -> bool:

@@ -1,7 +1,10 @@
 """The nouns that cross rooms: frozen values, no behaviour beyond their own meaning.
 
-One file a noun: ``job`` holds the life of a job as one table, ``instants`` and ``durations`` how time is written,
-``schema_version`` how two releases share a database. ``documents/`` has the stored form of each noun and stands above
-the nouns; ``fields`` reads single fields of documents and stands below them.
+::
+
+    documents/         the stored form of each noun
+    one file a noun    job: the life of a job as one table; schema_version: how two releases share a database; …
+    values/            instants, durations, single fields of documents, texts of errors
+
 Nothing here knows a driver, a clock or an event loop.
 """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAYS_MAX = 1_000

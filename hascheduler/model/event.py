@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from hascheduler.model.fast_frozen import fast_frozen
-from hascheduler.model.instants import format_instant
+from hascheduler.model.values.frozen import fast_frozen
+from hascheduler.model.values.instants import format_instant
 
 EVENTS_OF_A_CHANGE_MAX = 2
 ERROR_LENGTH_MAX = 500

@@ -14,7 +14,7 @@ clock, even if the wall clock was set meanwhile. Only ``last_decision_at_ms`` is
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 
 class Cause(StrEnum):

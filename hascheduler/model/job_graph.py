@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
 
 GRAPH_JOBS_MIN = 2
 GRAPH_JOBS_MAX = 20

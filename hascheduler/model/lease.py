@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 
 @dataclass(frozen=True, slots=True)

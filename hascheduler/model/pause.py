@@ -6,7 +6,7 @@ One document a thing that is paused: everything, or the processors of one name, 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 EVERYTHING = "everything"
 """The id of the pause of all schedules and, unless it is of ``schedules_only``, of all dispatches."""

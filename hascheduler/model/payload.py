@@ -18,8 +18,8 @@ from typing import Any
 import orjson
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import LATEST_MS, format_instant
 from hascheduler.model.job import JOB_ID_TAIL_MAX
+from hascheduler.model.values.instants import LATEST_MS, format_instant
 
 PAYLOAD_BYTES_MAX = 256 * 1024
 """Of every job. MongoDB holds 16 MiB; as BSON, a list of many small numbers takes six times its JSON size."""

@@ -7,8 +7,8 @@ absence shows that the mirror is stale, even if nothing else is ever written.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schema_version import UNSTATED_VERSION
+from hascheduler.model.values.instants import WallMs
 
 
 @dataclass(frozen=True, slots=True)

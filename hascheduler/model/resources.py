@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import is_integer
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.fields import is_integer
 
 Resources = tuple[tuple[str, int], ...]
 Path = tuple[str | int, ...]

@@ -13,7 +13,7 @@ their own: none after the first, as the processor is most often to blame.
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 ATTEMPTS_MAX_DEFAULT = 5
 LOST_ATTEMPTS_MAX_DEFAULT = 10

@@ -13,11 +13,11 @@ a period too::
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hascheduler.model.compact import compact
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.resources import Resources
 from hascheduler.model.trigger import Trigger
+from hascheduler.model.values.frozen import compact
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 
 PAST_MAX = 32

@@ -48,7 +48,7 @@ from enum import StrEnum
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import integer, is_integer
+from hascheduler.model.values.fields import integer, is_integer
 
 NEWEST_VERSION = 1
 """The newest form that this release reads."""

@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 ALL_TENANTS = "*"
 SECRET_PREFIX = "hsk_"  # noqa: S105  # so that secrets can be recognized wherever they turn up

@@ -6,9 +6,8 @@ A `Trigger` is a pattern and its bounds. Triggers compare by value, so equal tri
 from dataclasses import dataclass, field
 
 from hascheduler.model.calendar import Calendar
-from hascheduler.model.compact import compact
-from hascheduler.model.fast_frozen import fast_frozen
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.frozen import compact, fast_frozen
+from hascheduler.model.values.instants import WallMs
 
 
 @fast_frozen

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
-from hascheduler.model.instants import WallMs
 from hascheduler.model.limit_keys import LimitKeys
+from hascheduler.model.values.instants import WallMs
 
 UNIQUE_KEYS_MAX = 4
 """Of one definition."""

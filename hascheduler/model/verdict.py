@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from hascheduler.model.compact import compact
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.frozen import compact
+from hascheduler.model.values.instants import WallMs
 
 
 class Verdict(StrEnum):

@@ -38,7 +38,8 @@ The rooms, each on those below it::
     stream/                   the change stream, the snapshot, and the gap-free way from one to the other
     schema/                   collections, indexes, the schema version; `migrate`
     apply/     work/          the leader's decisions · the processors' attempts
-    one file a store          jobs, schedules, leases, journal, tokens, …; transport: the jobs themselves as messages;
+    jobs/                     what the API does with jobs: submits, changes, lists, counts
+    one file a store          schedules, leases, journal, tokens, …; transport: the jobs themselves as messages;
                               fallback: the same while the broker is away
     state_updates, queries, request_batcher     the writes of TRANSITIONS, filters, many callers in one exchange
     faults, connection        where driver errors stop; the client and its options

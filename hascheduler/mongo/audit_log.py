@@ -8,7 +8,7 @@ from pymongo import ASCENDING, DESCENDING
 from pymongo.errors import BulkWriteError
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import to_datetime
+from hascheduler.model.values.instants import to_datetime
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record

@@ -7,8 +7,8 @@ meanwhile is looked for again, so a slice that changes nothing means that no mat
 from typing import Any
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, Move
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.queries import job_query

@@ -1,9 +1,9 @@
 """Goes through all jobs or schedules that match, in an order that the changes made on the way do not disturb.
 
-Jobs go along an index by (submitted_at_ms, _id), the oldest first, which `hascheduler.mongo.job_lists` reads backwards.
-Of several indexes the one is read that can be read to its end, or else that brings a slice the furthest. So a slice
-meets a bounded number of jobs that do not match, and each job is met once. Where few ids begin as is asked, those jobs
-are read and sorted, as for a list. Schedules go by name.
+Jobs are read along an index by (submitted_at_ms, _id), the oldest first; `hascheduler.mongo.jobs.lists` reads it
+backwards. Of several indexes the store takes the one that it can read to its end, or else the one that brings a slice
+the furthest. So a slice meets a bounded number of jobs that do not match, and each job is met once. Where few ids have
+the wanted beginning, those jobs are read and sorted, as for a list. Schedules are read by name.
 """
 
 import re
@@ -15,7 +15,7 @@ from pymongo import ASCENDING
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.job_lists import SUBMITTED, begin_few, job_ranges, rest_of
+from hascheduler.mongo.jobs.lists import SUBMITTED, begin_few, job_ranges, rest_of
 from hascheduler.mongo.newest_first import SCANNED_MAX, IndexRange
 from hascheduler.mongo.queries import has_labels
 from hascheduler.mongo.state_updates import BY_ID

@@ -19,8 +19,8 @@ from typing import Any
 
 from pymongo import DESCENDING
 
-from hascheduler.model.fields import is_integer
-from hascheduler.model.instants import LATEST_MS
+from hascheduler.model.values.fields import is_integer
+from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.ports import ListPosition, StoredDocument
 
 SCANNED_MAX = 10_000

@@ -12,7 +12,7 @@ from pymongo import DESCENDING, ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs, to_datetime
+from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import BulkOperation, OperationState, StoredDocument

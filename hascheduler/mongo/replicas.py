@@ -10,8 +10,8 @@ from pymongo import ReturnDocument
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.replica import encode_replica
-from hascheduler.model.instants import WallMs, from_datetime
 from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.values.instants import WallMs, from_datetime
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 

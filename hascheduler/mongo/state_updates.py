@@ -14,10 +14,10 @@ from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.documents.job import RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
-from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.retry import LOST_PAUSES_MS
-from hascheduler.model.tracebacks import TRACEBACKS_KEPT_MAX
+from hascheduler.model.values.instants import WallMs, to_datetime
+from hascheduler.model.values.redaction import TRACEBACKS_KEPT_MAX
 from hascheduler.ports import AttemptOutcome
 
 NEXT_REV = {"$add": ["$rev", 1]}

@@ -9,8 +9,8 @@ from pymongo.errors import DuplicateKeyError
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.token import encode_token
-from hascheduler.model.instants import WallMs
 from hascheduler.model.token import Token, session_id, sessions_of
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import StoredDocument, ended_sessions

@@ -21,7 +21,7 @@ from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import faults, translated
 from hascheduler.ports import Confirm, Delivery
-from hascheduler.telemetry.reminders import Reminders
+from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
 

@@ -18,9 +18,9 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job_state
 from hascheduler.model.documents.verdict import decode_verdict, verdict_id
-from hascheduler.model.fields import instant_or_none, integer, is_integer
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId, fire_job_id
+from hascheduler.model.values.fields import instant_or_none, integer, is_integer
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import STORED_AS, Verdict, VerdictRun, is_unstorable
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults

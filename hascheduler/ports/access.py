@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hascheduler.model.instants import WallMs
 from hascheduler.model.token import Token
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.resources import StoredDocument
 
 

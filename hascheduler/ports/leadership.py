@@ -7,10 +7,10 @@ from typing import Protocol
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.model.failover import Failover
-from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.values.instants import MonoMs, WallMs
 
 
 class Clock(Protocol):

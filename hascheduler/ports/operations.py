@@ -11,9 +11,17 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import identifier, instant_or_none, integer, not_negative, text, text_or_none, wrong
-from hascheduler.model.instants import WallMs
 from hascheduler.model.token import Power, Role
+from hascheduler.model.values.fields import (
+    identifier,
+    instant_or_none,
+    integer,
+    not_negative,
+    text,
+    text_or_none,
+    wrong,
+)
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.jobs import JobSelection
 from hascheduler.ports.resources import ListPosition, StoredDocument
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, ScheduleId
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 
 StoredDocument = Mapping[str, Any]

@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from hascheduler.model.definition import Definition
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import AttemptEnd, JobState
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.trace import TraceContext
+from hascheduler.model.values.instants import WallMs
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class AttemptOutcome:
 
     A failed one with ``retry_at_ms`` is not the end of the job: it is pending again, and waits until then. The job
     fails although its attempt was only ``lost`` where it was lost too often. ``traceback`` is redacted and bounded by
-    then (`hascheduler.model.tracebacks`); the newest `TRACEBACKS_KEPT_MAX` attempts of a job keep theirs.
+    then (`hascheduler.model.values.redaction`); the newest `TRACEBACKS_KEPT_MAX` attempts of a job keep theirs.
     """
 
     state: JobState

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import HandlerProgress
 
 Key = tuple[str, int]

@@ -25,7 +25,7 @@ import orjson
 import structlog
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.tracebacks import kept_traceback
+from hascheduler.model.values.redaction import kept_traceback
 from hascheduler.processor.context import JobContext
 from hascheduler.processor.handlers import ProcessHandler
 from hascheduler.processor.outcomes import checked_percent, checked_result, failure_of, shown_text

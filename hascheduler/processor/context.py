@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 import structlog
 
 from hascheduler.errors import WorldError
-from hascheduler.model.instants import MonoMs
 from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Clock, WorkStore
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.self_fence import SelfFence
-from hascheduler.telemetry.reminders import Reminders
+from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
 

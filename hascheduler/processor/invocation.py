@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import WallMs
+from hascheduler.model.definition import time_over
 from hascheduler.model.job import JobState
-from hascheduler.model.time_over import time_over
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, StartedJob
 from hascheduler.processor.attempts import HeldAttempt, StopReason
 from hascheduler.processor.child_process import run_in_process

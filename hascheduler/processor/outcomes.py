@@ -15,11 +15,11 @@ from typing import Any
 import orjson
 
 from hascheduler.errors import CallerError, InvalidInput
-from hascheduler.model.durations import parse_duration
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.retry import lost_text
-from hascheduler.model.tracebacks import kept_traceback
+from hascheduler.model.values.durations import parse_duration
+from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.redaction import kept_traceback
 from hascheduler.ports import AttemptOutcome, StartedJob
 
 RESULT_BYTES_MAX = 256 * 1024

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import structlog
 
-from hascheduler.model.instants import MonoMs
+from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Clock
 
 log = structlog.get_logger(__name__)

@@ -23,7 +23,7 @@ from yarl import URL
 
 from hascheduler.errors import BrokerUnavailable, InvalidInput
 from hascheduler.rabbitmq.faults import EXCHANGE_LIMIT_S, faults
-from hascheduler.telemetry.reminders import Reminders
+from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
 

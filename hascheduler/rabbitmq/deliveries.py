@@ -1,13 +1,17 @@
-"""Messages in: a processor's own queue, consumed again after whatever happened to it."""
+"""Messages in: a processor's own queue, consumed again after whatever happened to it, and the queue of those that it
+could not read."""
 
 import asyncio
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import structlog
+from aio_pika import DeliveryMode
+from aio_pika import Message as AmqpMessage
 from aio_pika.abc import AbstractIncomingMessage
 
 from hascheduler.errors import BrokerUnavailable
@@ -16,10 +20,11 @@ from hascheduler.model.trace import TraceContext, trace_from_headers
 from hascheduler.ports import Delivery
 from hascheduler.rabbitmq.connection import BrokerConnection, Session
 from hascheduler.rabbitmq.faults import faults
-from hascheduler.rabbitmq.parked_queue import ParkedQueue
-from hascheduler.rabbitmq.topology import declare_processor_queue, queue_name
+from hascheduler.rabbitmq.topology import PARKED_QUEUE, declare_parked, declare_processor_queue, queue_name
 
 log = structlog.get_logger(__name__)
+
+_REASON_CHARACTERS_MAX = 1_000
 
 
 class RabbitDeliveries:
@@ -120,3 +125,34 @@ async def _after(lost: asyncio.Event, news: asyncio.Event) -> Any:
     """A loss is news too."""
     await lost.wait()
     news.set()
+
+
+class ParkedQueue:
+    """Puts unreadable messages aside, where people find them: body, reason, processor, time.
+
+    A connection for each parked message: it is rare, and consuming connections must never publish.
+    """
+
+    def __init__(self, url: str, processor_id: str, tls: ssl.SSLContext | None = None) -> None:
+        self._link = BrokerConnection(url, f"hascheduler parking {processor_id}", tls)
+        self._processor_id = processor_id
+        self._one_at_a_time = asyncio.Lock()
+
+    async def park(self, body: bytes, reason: str) -> None:
+        """Returns once the broker has it safe; `BrokerUnavailable` when that is not known."""
+        async with faults("park a message"), self._one_at_a_time, self._link.session() as session:
+            channel = await session.channel(confirms=True)
+            await declare_parked(channel)
+            await channel.default_exchange.publish(
+                AmqpMessage(
+                    body,
+                    headers={
+                        "reason": reason[:_REASON_CHARACTERS_MAX],
+                        "processor": self._processor_id,
+                        "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                    },
+                    delivery_mode=DeliveryMode.PERSISTENT,
+                ),
+                routing_key=PARKED_QUEUE,
+                mandatory=True,
+            )

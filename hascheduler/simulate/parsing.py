@@ -30,13 +30,13 @@ from pydantic import (
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import ConflictScope, Definition
-from hascheduler.model.durations import LONGEST_MS
-from hascheduler.model.fields import INTEGER_MAX
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.policy import DEFAULT_PRESET, Criteria, IdleKeyStart, criteria
 from hascheduler.model.processor import ANY_DEFINITION
-from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, resources
+from hascheduler.model.values.durations import LONGEST_MS
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.fields import INTEGER_MAX
 from hascheduler.simulate.reading import read_text
 from hascheduler.simulate.scenario import (
     JOBS_MAX,

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.strict_yaml import StrictLoader, too_deep_at
+from hascheduler.model.values.strict_yaml import StrictLoader, too_deep_at
 
 BYTES_MAX = 256 * 1024 * 1024
 _YAML_CHARACTERS_MAX = 32 * 1024 * 1024

@@ -7,7 +7,7 @@ from hascheduler.dispatch.decisions import Decision
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 
 @dataclass(frozen=True, slots=True)

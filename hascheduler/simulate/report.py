@@ -4,13 +4,13 @@ each other.
 Whole milliseconds and exact fractions.
 """
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from hascheduler.simulate.outcome import JobRecord, RunOutcome
 from hascheduler.simulate.overtaking import Overtakes, Promise, overtakes, promises
-from hascheduler.simulate.percentiles import percentile
 from hascheduler.simulate.scenario import account_names
 
 
@@ -216,3 +216,10 @@ def differences(first: RunOutcome, second: RunOutcome) -> StartDifferences:
         most_sooner=max(sooner, key=lambda shift: shift[1], default=None),
         most_later=max(later, key=lambda shift: shift[1], default=None),
     )
+
+
+def percentile(values: Sequence[int], per_cent: float) -> int:
+    """The smallest value that at least ``per_cent`` of them do not exceed; 0 for none."""
+    if not values:
+        return 0
+    return sorted(values)[max(0, math.ceil(len(values) * per_cent / 100) - 1)]

@@ -25,10 +25,10 @@ from hascheduler.mirror.changes import (
     ProcessorSeen,
     TenantSeen,
 )
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.retry import lost_pause_ms
+from hascheduler.model.values.instants import WallMs
 from hascheduler.simulate.outcome import JobRecord, RunOutcome, SimulatedAttempt
 from hascheduler.simulate.scenario import Scenario, ScenarioJob, ScenarioProcessor, account_names
 

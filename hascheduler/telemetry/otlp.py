@@ -36,8 +36,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from hascheduler import __version__
 from hascheduler.errors import InvalidInput
-from hascheduler.model.redaction import redacted
 from hascheduler.model.trace import TraceContext, trace_from_headers
+from hascheduler.model.values.redaction import redacted
 from hascheduler.telemetry.tracing import JOB_ATTEMPT, JOB_ID, Attribute, Span, SpanKind
 
 log = structlog.get_logger(__name__)

@@ -32,28 +32,25 @@ from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.documents.tenant import encode_tenant
-from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
-from hascheduler.testing.memory.accounts import MemoryAccountStore
-from hascheduler.testing.memory.audit_log import MemoryAuditStore
+from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.broker import MemoryBroker
-from hascheduler.testing.memory.buckets import MemoryBucketStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.failovers import MemoryFailoverStore
 from hascheduler.testing.memory.jobs import MemoryJobStore
-from hascheduler.testing.memory.journal import MemoryJournal
-from hascheduler.testing.memory.leases import MemoryLeaseStore
-from hascheduler.testing.memory.matches import MemoryMatchStore
-from hascheduler.testing.memory.operations import MemoryOperationStore
-from hascheduler.testing.memory.replicas import MemoryReplicaBoard
-from hascheduler.testing.memory.resources import MemoryResourceStore
-from hascheduler.testing.memory.schedules import MemoryScheduleStore
+from hascheduler.testing.memory.leadership import (
+    MemoryAccountStore,
+    MemoryFailoverStore,
+    MemoryJournal,
+    MemoryLeaseStore,
+    MemoryReplicaBoard,
+)
+from hascheduler.testing.memory.messages import MemoryDeliveries, MemoryTransport
+from hascheduler.testing.memory.operations import MemoryMatchStore, MemoryOperationStore
+from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
-from hascheduler.testing.memory.tokens import MemoryTokenStore
-from hascheduler.testing.memory.transport import MemoryDeliveries, MemoryTransport
-from hascheduler.testing.memory.verdicts import MemoryVerdictStore
 from hascheduler.testing.memory.work import MemoryWorkStore
 from hascheduler.testing.virtual_loop import VirtualLoop
 

@@ -9,8 +9,8 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL
+from hascheduler.model.values.instants import WallMs
 from hascheduler.testing.cluster import LEAP_MAX_S, VirtualClock, VirtualCluster
 from hascheduler.testing.virtual_loop import VirtualLoop
 

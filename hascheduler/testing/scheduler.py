@@ -15,9 +15,9 @@ from hascheduler.client.bodies import JobFilter, JobOptions
 from hascheduler.client.results import read_problem
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.errors import InvalidInput
-from hascheduler.model.durations import parse_duration
-from hascheduler.model.instants import parse_instant
 from hascheduler.model.policy import DEFAULT_PRESET
+from hascheduler.model.values.durations import parse_duration
+from hascheduler.model.values.instants import parse_instant
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.testing.cluster import HOST, VirtualClock, VirtualCluster
 from hascheduler.testing.instrumented import Call, CrashPoint, Handler, InstrumentedHandlers

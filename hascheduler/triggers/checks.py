@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.durations import format_duration
-from hascheduler.model.instants import format_instant
 from hascheduler.model.trigger import PARTS_MAX, PARTS_MIN, AnyOf, Cron, Interval, Once, Part, Times, Trigger
+from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.instants import format_instant
 from hascheduler.triggers import cron
 from hascheduler.triggers.days import CALENDARS_USED_MAX
 from hascheduler.triggers.due import excluded_until

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
-from hascheduler.model.instants import WallMs
-from hascheduler.model.near_names import expected_name
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger import CalendarDays, CalendarUse, Trigger
+from hascheduler.model.values.error_texts import expected_name
+from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers.zones import DAY_S, span_at, zone_of
 
 CALENDARS_USED_MAX = 10

@@ -3,8 +3,8 @@
 from bisect import bisect_right
 from hashlib import blake2b
 
-from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.trigger import AnyOf, Trigger
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.triggers.days import day_part, run_until, runs
 from hascheduler.triggers.nominal import count_nominal, latest_nominal, next_nominal
 

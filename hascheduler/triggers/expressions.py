@@ -42,7 +42,7 @@ from typing import cast
 from croniter import croniter
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.durations import format_duration, parse_duration
+from hascheduler.model.values.durations import format_duration, parse_duration
 from hascheduler.triggers.interval import EVERY_MIN_MS
 from hascheduler.triggers.walls import DayOfMonth, Walls
 

@@ -1,7 +1,7 @@
 """Fixed intervals with an anchored phase: ``anchor + k × every`` for every whole k, before the anchor as well."""
 
-from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Interval
+from hascheduler.model.values.instants import WallMs
 
 EVERY_MIN_MS = 100
 

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.trigger import AnyOf, Cron, Interval, Once, Part, Pattern, Times, Trigger
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.triggers import cron, interval, times
 from hascheduler.triggers.day_bits import count_distinct
 

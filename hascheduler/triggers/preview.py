@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Cron, Trigger
+from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers.days import day_part
 from hascheduler.triggers.due import due_ms, excluded_until
 from hascheduler.triggers.expressions import is_hourly, walls_of

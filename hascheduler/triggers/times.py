@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 TIMES_MAX = 10_000
 

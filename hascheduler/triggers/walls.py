@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
-from hascheduler.model.instants import LATEST_MS
+from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.triggers.zones import DAY_S
 
 Values = list[int | Literal["*", "l"]]

@@ -13,7 +13,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.near_names import near_names
+from hascheduler.model.values.error_texts import near_names
 
 DAY_S = 86_400
 # Changes closer to each other than this would be overlooked; since 1970 the closest are a week apart (Boa Vista, 2000).

@@ -20,7 +20,6 @@ from pydantic import (
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.model.limit_keys import KEY_CHARACTERS_MAX, KEY_LIMITS_MAX, LIMIT_KEY_PATTERN, checked_limit_key
-from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import resources
 from hascheduler.model.retry import (
     ATTEMPTS_MAX_DEFAULT,
@@ -32,6 +31,7 @@ from hascheduler.model.retry import (
     RetryPolicy,
 )
 from hascheduler.model.uniqueness import MAX_WAIT_PERIODS, UNIQUE_KEYS_MAX, OnDuplicate, Uniqueness
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.wire.fields import (
     JOBS_MAX,
     WEEK_MS,

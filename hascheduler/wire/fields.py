@@ -28,10 +28,10 @@ from pydantic import (
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.durations import format_duration, parse_duration
-from hascheduler.model.instants import format_instant, parse_instant
-from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import AMOUNT_MAX, NAME_EXPECTED, NAME_PATTERN, RESOURCE_NAMES_MAX, is_resource_name
+from hascheduler.model.values.durations import format_duration, parse_duration
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import format_instant, parse_instant
 
 TEXT_LENGTH_MAX = 256
 LABELS_MAX = 64

@@ -7,11 +7,11 @@ import orjson
 from pydantic import ConfigDict, Field, JsonValue, SkipValidation, field_validator
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import NewJob
 from hascheduler.model.lane import DEFAULT_LANE, PRIORITY_MAX
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
 from hascheduler.model.resources import Resources, resources
+from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.wire.fields import (
     InstantMs,
     Labels,

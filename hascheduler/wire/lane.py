@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, TypeAdapter, ValidationError, WithJsonSchema
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.durations import format_duration
 from hascheduler.model.lane import (
     PRIORITY_MAX,
     PROMOTE_AFTER_MS_DEFAULT,
@@ -14,7 +13,8 @@ from hascheduler.model.lane import (
     Lane,
 )
 from hascheduler.model.policy import PRESETS, Criteria, Criterion, criteria
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.wire.fields import WEEK_MS, DurationMs, NullIs, Owner, Revisioned, StrictModel, between, invalid_value
 
 _PRIORITIES = PRIORITY_MAX + 1

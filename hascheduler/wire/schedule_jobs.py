@@ -8,9 +8,9 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job_graph import GRAPH_JOBS_MAX, REF_EXPECTED, REF_PATTERN, is_ref
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, PLACEHOLDERS, missing_placeholders
-from hascheduler.model.repr_limits import quoted
 from hascheduler.model.schedule import GraphJob, JobTemplate
 from hascheduler.model.tenant import DEFAULT_TENANT
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.wire.fields import Text, invalid_value
 from hascheduler.wire.job import JobFields
 

@@ -6,8 +6,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.near_names import expected_name
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import expected_name, quoted
 
 Path = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)

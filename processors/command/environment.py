@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import format_instant
+from hascheduler.model.values.instants import format_instant
 from hascheduler.processor import JobContext
 
 ENV = "HASCHEDULER_COMMAND_ENV"

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from hascheduler.model.durations import format_duration
+from hascheduler.model.values.durations import format_duration
 from hascheduler.processor import JobContext
 from hascheduler.processor.process_group import signal_name
 from processors.command.child import Child, CommandFailed, Invocation

@@ -9,7 +9,7 @@ import orjson
 from pydantic_core import PydanticCustomError
 
 from hascheduler.errors import CallerError, InvalidInput, WorldError
-from hascheduler.model.durations import format_duration
+from hascheduler.model.values.durations import format_duration
 from hascheduler.processor import JobContext, RetryLater
 from processors.texts import beginning, one_line
 from processors.webhook.destinations import Destinations

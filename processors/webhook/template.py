@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import format_instant
+from hascheduler.model.values.instants import format_instant
 from hascheduler.processor import JobContext
 from processors.payloads import shown
 

@@ -29,10 +29,10 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, ProcessorSeen
 from hascheduler.model.definition import Definition
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import PRESETS, bonus_max_of
 from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.values.instants import WallMs
 
 SIZES = (10_000, 100_000, 1_000_000)
 TARGETS = {"decision_us": 50, "add_us": 10, "cancel_us": 10, "reprioritize_us": 10, "bytes_per_job": 500}

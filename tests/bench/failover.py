@@ -16,8 +16,8 @@ from pymongo import AsyncMongoClient
 from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
-from hascheduler.model.instants import format_instant
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.model.values.instants import format_instant
+from hascheduler.simulate.report import percentile
 from tests.bench.cast import leading
 from tests.bench.figures import Figures
 from tests.bench.made_schedules import make_schedules

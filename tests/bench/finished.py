@@ -20,12 +20,12 @@ from pymongo.write_concern import WriteConcern
 from hascheduler.api.routing.queries import place_text
 from hascheduler.embedded.stack import Stack
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob
-from hascheduler.mongo.job_lists import job_ranges
+from hascheduler.model.values.instants import WallMs
+from hascheduler.mongo.jobs.lists import job_ranges
 from hascheduler.mongo.queries import job_query
 from hascheduler.ports import JobSelection, ListPosition
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 
 _BATCH = 5_000
 _AGE_MS = 6 * 86_400_000

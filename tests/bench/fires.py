@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.embedded.stack import Stack
-from hascheduler.model.instants import format_instant
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.model.values.instants import format_instant
+from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.made_schedules import make_schedules
 

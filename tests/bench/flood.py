@@ -18,7 +18,7 @@ from pymongo import AsyncMongoClient
 
 from hascheduler.client import AsyncScheduler
 from hascheduler.embedded.stack import Stack
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 
 _CAP = 5_000
 _EVERY_S = 0.1

@@ -15,7 +15,7 @@ import httpx
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.mongod import start_mongod
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.lone_replica import LoneReplica, start_lone_replica
 from tests.bench.schedules import write_schedules

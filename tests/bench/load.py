@@ -23,7 +23,7 @@ import aiohttp
 import orjson
 import uvloop
 
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 
 _CONNECTIONS = 64
 _TRIES = 300

@@ -12,7 +12,7 @@ from typing import Any
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.stack import Stack
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.load import Load, Sent, loading
 

@@ -23,8 +23,8 @@ from pymongo.write_concern import WriteConcern
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
+from hascheduler.model.values.instants import WallMs
 from tests.bench.figures import Figures
 from tests.bench.lone_replica import LoneReplica, start_lone_replica
 from tests.bench.metrics import read_metrics

@@ -26,8 +26,8 @@ from pymongo import AsyncMongoClient
 from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.embedded.stack import Stack
-from hascheduler.model.instants import format_instant
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.model.values.instants import format_instant
+from hascheduler.simulate.report import percentile
 from tests.bench.cast import leading, resident_mb, servers
 from tests.bench.figures import Figures, slope
 from tests.bench.load import Load, loading, read_sent

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.load import Load, loading, read_sent
 

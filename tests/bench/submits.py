@@ -11,7 +11,7 @@ import httpx
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.stack import Stack
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 
 _WARM_UP_S = 3
 _BATCH_EVERY_S = 0.2

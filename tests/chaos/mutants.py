@@ -13,8 +13,8 @@ from pymongo.errors import DuplicateKeyError
 
 from hascheduler.dispatch.decisions import encode_decisions
 from hascheduler.model.documents.journal import encode_journal_head
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import to_terminal
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, StartedJob

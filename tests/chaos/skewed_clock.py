@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from hascheduler.clock import SystemClock
-from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 
 FILE = "clock"
 _LOOK_EVERY_S = 0.05

@@ -13,7 +13,7 @@ from pymongo.errors import PyMongoError
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import LIVE
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 from hascheduler.triggers import next_nominal
 from tests.chaos.audited import what_needs_a_person
 from tests.chaos.effects import read_effects

@@ -9,12 +9,14 @@ from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
-from hascheduler.testing.memory.accounts import MemoryAccountStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.journal import MemoryJournal
-from hascheduler.testing.memory.leases import MemoryLeaseStore
-from hascheduler.testing.memory.replicas import MemoryReplicaBoard
+from hascheduler.testing.memory.leadership import (
+    MemoryAccountStore,
+    MemoryJournal,
+    MemoryLeaseStore,
+    MemoryReplicaBoard,
+)
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from hascheduler.testing.memory.work import MemoryWorkStore
 from tests.cluster_simulation.broker import SimBroker, SimDeliveries, SimTransport

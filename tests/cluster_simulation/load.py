@@ -14,18 +14,17 @@ from hascheduler.model.definition import Definition, KeyLimit, RateLimit
 from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TRANSITIONS, Move, NewJob
 from hascheduler.model.job_graph import graph_order
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, JobTemplate, Overlap, SchedulePolicy
 from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Trigger
+from hascheduler.model.values.instants import WallMs
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.jobs import MemoryJobStore
-from hascheduler.testing.memory.resources import MemoryResourceStore
-from hascheduler.testing.memory.schedules import MemoryScheduleStore
+from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore
 from tests.checkers.evidence import Effect, Evidence, Submitted
 from tests.cluster_simulation.cluster import RETENTION_MS
 from tests.cluster_simulation.database import Server

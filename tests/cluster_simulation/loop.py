@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 
 EPOCH_MS = 1_700_006_382_000
 """The wall time at which every simulation begins: 18 s before midnight, which comes while there is trouble."""

@@ -14,7 +14,7 @@ from hascheduler.dispatch.decisions import Decision, Fire, Requeue, Settlement
 from hascheduler.mirror.changes import CalendarSeen, Change, PauseSeen
 from hascheduler.model.calendar import Days
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, RetryAnswer
 from hascheduler.processor import Processor
 from tests.cluster_simulation.cluster import Bugs

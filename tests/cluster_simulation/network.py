@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.errors import StoreUnavailable
 from hascheduler.mirror.changes import Change
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Batch
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.stream import MemoryChangeSource, MemoryChangeStream

@@ -24,7 +24,7 @@ from hascheduler.mongo.audit_log import MongoAuditStore
 from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.failovers import MongoFailoverStore
-from hascheduler.mongo.jobs import MongoJobStore
+from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.matches import MongoMatchStore
@@ -57,25 +57,22 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
-from hascheduler.testing.memory.accounts import MemoryAccountStore
-from hascheduler.testing.memory.audit_log import MemoryAuditStore
-from hascheduler.testing.memory.buckets import MemoryBucketStore
+from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.failovers import MemoryFailoverStore
 from hascheduler.testing.memory.jobs import MemoryJobStore
-from hascheduler.testing.memory.journal import MemoryJournal
-from hascheduler.testing.memory.leases import MemoryLeaseStore
-from hascheduler.testing.memory.matches import MemoryMatchStore
-from hascheduler.testing.memory.operations import MemoryOperationStore
-from hascheduler.testing.memory.replicas import MemoryReplicaBoard
-from hascheduler.testing.memory.resources import MemoryResourceStore
-from hascheduler.testing.memory.schedules import MemoryScheduleStore
+from hascheduler.testing.memory.leadership import (
+    MemoryAccountStore,
+    MemoryFailoverStore,
+    MemoryJournal,
+    MemoryLeaseStore,
+    MemoryReplicaBoard,
+)
+from hascheduler.testing.memory.messages import MemoryJobTraces
+from hascheduler.testing.memory.operations import MemoryMatchStore, MemoryOperationStore
+from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
-from hascheduler.testing.memory.tokens import MemoryTokenStore
-from hascheduler.testing.memory.traces import MemoryJobTraces
-from hascheduler.testing.memory.verdicts import MemoryVerdictStore
 from hascheduler.testing.memory.work import MemoryWorkStore
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE

@@ -4,8 +4,8 @@ from typing import Any
 
 from hascheduler.dispatch.decisions import Decision, Dispatch, Settlement
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer, ClaimStore, JobStore
 from tests.contract.backends import Behind
 from tests.contract.racing import RACERS, raced

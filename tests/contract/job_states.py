@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch, Settlement
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, CancelAnswer, FinishAnswer
 from tests.contract.backends import Backend
 from tests.factories import NOW, make_job

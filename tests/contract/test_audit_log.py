@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs, to_datetime
+from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import AuditFilter, AuditRecord, audit_id
 from tests.contract.backends import RETENTION_MS, Backend, on
 

@@ -4,8 +4,8 @@ import pytest
 
 from hascheduler.dispatch.decisions import Fail, Settlement
 from hascheduler.model.documents.job import REVIVED_FIELDS
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, dependency_error
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Dependent
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied

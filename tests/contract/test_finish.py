@@ -5,8 +5,8 @@ import pytest
 from hascheduler.dispatch.decisions import Requeue
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied

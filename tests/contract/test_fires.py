@@ -9,8 +9,8 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, REFUSED, UNKNOWN, applied

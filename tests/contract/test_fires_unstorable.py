@@ -8,8 +8,8 @@ from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
 from hascheduler.model.documents.schedule import encode_fire_counts
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from tests.contract.backends import Backend, on

@@ -9,9 +9,9 @@ from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS, decode_job
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, tries
 from hascheduler.model.retry import RetryPolicy
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     AttemptOutcome,
     CancelAnswer,

@@ -6,8 +6,8 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ERROR_BEGINNING_MAX, FailedJob, JobCounts, JobSelection, ListPosition
 from tests.contract.backends import Backend, on
 from tests.factories import NOW, make_job

@@ -8,8 +8,8 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer, JobPage, JobSelection, ListPosition, Submission, SubmitAnswer
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.job_states import bring_to, dispatch, stored

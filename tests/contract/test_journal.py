@@ -1,9 +1,9 @@
 """`Journal`: one entry per (shard, seq), written once, never changed."""
 
 from hascheduler.dispatch.decisions import Cancel, CountFailures, Dispatch, Fail, RecordVerdict, Requeue
-from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.schedule import Basis
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import JournalEntry
 from tests.contract.backends import Backend, on

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from tests.contract.backends import Backend, on
 from tests.contract.lease_checks import (
     an_update_of_another_version_changes_nothing,

@@ -5,8 +5,8 @@ from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch, Settlement
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, Submission, SubmitAnswer
 from tests.contract.backends import Backend, on
 from tests.contract.job_states import SUCCEEDED

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import JobState
 from hascheduler.model.token import Role
+from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.mongo.connection import Client, open_database
 from hascheduler.mongo.matches import MongoMatchStore
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes

@@ -15,8 +15,8 @@ import pytest
 
 from hascheduler.dispatch.decisions import Cancel, Dispatch, Fail, Requeue
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, may_follow
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Client
 from hascheduler.ports import AttemptOutcome, JobSelection
 from tests.contract.backends import Backend

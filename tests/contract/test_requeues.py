@@ -3,8 +3,8 @@
 import pytest
 
 from hascheduler.dispatch.decisions import LOST_UNSTARTED, NOT_STARTED, UNREGISTERED, Fail, Requeue
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, JobState
+from hascheduler.model.values.instants import WallMs
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import (
     AT,

@@ -2,8 +2,8 @@
 
 from hascheduler.model.documents.schedule import encode_fire_counts
 from hascheduler.model.documents.trigger import encode_trigger
-from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Once, Trigger
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied

@@ -10,8 +10,8 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.following import (

@@ -4,8 +4,8 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
-from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import CancelAnswer, KnownJob, SubmitAnswer
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.job_states import dispatch, finish, start, stored

@@ -6,8 +6,8 @@ import pytest
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, SubmitAnswer
 from tests.contract.backends import Backend, on
 from tests.contract.job_states import stored

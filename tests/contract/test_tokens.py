@@ -4,8 +4,8 @@ import pytest
 
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.documents.token import decode_token
-from hascheduler.model.instants import WallMs
 from hascheduler.model.token import Token, digest_of, session_id
+from hascheduler.model.values.instants import WallMs
 from tests.contract.backends import Backend, on
 from tests.factories import NOW, make_token
 

@@ -6,8 +6,8 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.trace import TraceContext
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import TracedJob
 from tests.contract.backends import Backend, on
 from tests.contract.job_states import dispatch, stored

@@ -3,9 +3,9 @@
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import JobState, NewJob
 from hascheduler.model.uniqueness import OnDuplicate, UniqueKey, Uniqueness
+from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import AttemptOutcome, JobSelection, SubmitAnswer
 from tests.contract.backends import Backend, on
 from tests.contract.job_states import dispatch, finish, start, stored

@@ -6,7 +6,7 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.verdict import verdict_document
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import ListPosition, VerdictPage, VerdictSelection
 from tests.contract.backends import Backend, on

@@ -9,8 +9,8 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.processor import decode_processor
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer, StartedJob, StopRequests
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, applied

@@ -6,8 +6,8 @@ Each takes the stores that bring a job into place as well; only ``work`` is the 
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch, Requeue, Settlement
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, ClaimStore, FinishAnswer, JobStore, WorkStore
 from tests.contract.racing import RACERS, raced
 from tests.factories import NOW, make_job

@@ -28,13 +28,13 @@ from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.trigger import decode_trigger
-from hascheduler.model.durations import parse_duration
-from hascheduler.model.instants import parse_instant
 from hascheduler.model.message import decode_bundle, decode_message
 from hascheduler.model.payload import missing_placeholders, render
-from hascheduler.model.redaction import redacted
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.trigger import Cron
+from hascheduler.model.values.durations import parse_duration
+from hascheduler.model.values.instants import parse_instant
+from hascheduler.model.values.redaction import redacted
 from hascheduler.simulate.parsing import parse_scenario
 from hascheduler.triggers import cron, expressions
 from tests import factories

@@ -10,8 +10,8 @@ from typing import Any
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.mirror.changes import Change
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     AttemptOutcome,
     Batch,

@@ -21,10 +21,10 @@ from hascheduler.api.admission.intake import IntakeControl, IntakeSight
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput, Overloaded, TooMany
 from hascheduler.model.definition import RateLimit
-from hascheduler.model.durations import format_duration
 from hascheduler.model.lane import DEFAULT_LANE
-from hascheduler.model.repr_limits import quoted
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import BucketStore, Clock, ClusterView
 from hascheduler.ports.jobs import Path
 

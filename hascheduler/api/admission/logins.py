@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 from hascheduler.api.middleware.audit_writer import Sampler
 from hascheduler.errors import TooMany
-from hascheduler.model.instants import MonoMs
+from hascheduler.model.values.instants import MonoMs
 
 SESSIONS_MAX = 32
 """Of one token that live at once; a login beyond that ends the oldest."""

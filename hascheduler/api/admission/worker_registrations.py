@@ -19,7 +19,7 @@ from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import TooMany
 from hascheduler.model.processor import ProcessorRef, is_polling
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import Clock, ClusterView
 
 PROCESSORS_OF_TOKEN_MAX = 1_000

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from hascheduler.model.redaction import redacted_beginning
+from hascheduler.model.values.redaction import redacted_beginning
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_SHOWN_MAX = 50

@@ -29,12 +29,11 @@ from hascheduler.api.http.problems import (
     problem_responses,
 )
 from hascheduler.api.jobs import idempotency
-from hascheduler.api.jobs.all_or_none import require_all
-from hascheduler.api.jobs.batch_bodies import BatchBody, BatchJobBody, BatchResponse
+from hascheduler.api.jobs.batch_bodies import BatchBody, BatchJobBody, BatchResponse, require_all
 from hascheduler.api.jobs.dependencies import BATCH_PREFIX, Lookup, look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
 from hascheduler.api.jobs.keys import Definitions, definitions_of, with_keys
-from hascheduler.api.jobs.submit_span import submit_span
+from hascheduler.api.jobs.submit import submit_span
 from hascheduler.api.jobs.topological_levels import topological_levels
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter

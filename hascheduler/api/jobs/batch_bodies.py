@@ -1,8 +1,13 @@
-"""What a batch of jobs looks like in a request, and its answer."""
+"""What a batch of jobs looks like in a request, its answer, and the refusal of a whole batch."""
 
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation
 
-from hascheduler.api.http.problems import ProblemDetails
+from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemDetails, ProblemError
 from hascheduler.wire.fields import Name, StrictModel
 from hascheduler.wire.job import SubmitJobBody
 
@@ -66,3 +71,34 @@ class BatchResponse(BaseModel):
 
     batch: str = Field(description="Its jobs are found by it; others may depend on it")
     results: list[BatchJobResponse] = Field(description="One for each job, in their order")
+
+
+def require_all(refusals: Sequence[bytes | None]) -> None:
+    """Returns if there are none. ``refusals`` are the answers of the jobs, in their order, as they would be sent.
+
+    The status and the type are those of the first; each error has its job's place before its path.
+    """
+    refused: list[tuple[int, dict[str, Any]]] = [
+        (place, orjson.loads(refusal)["problem"]) for place, refusal in enumerate(refusals) if refusal is not None
+    ]
+    if not refused:
+        return
+    errors: list[FieldError] = []
+    for place, problem in refused:
+        if len(errors) >= ERRORS_SHOWN_MAX:
+            break
+        own = problem["errors"] or [{"path": "", "problem": problem["detail"], "expected": ""}]
+        errors += [_error(place, each) for each in own]
+    first = refused[0][1]
+    others = f"; {len(refused)} of {len(refusals)} jobs are refused, so none is submitted"
+    raise ProblemError(
+        HTTPStatus(first["status"]),
+        first["type"].rpartition(":")[2],
+        f"{errors[0]}{others}",
+        errors=errors[:ERRORS_SHOWN_MAX],
+    )
+
+
+def _error(place: int, error: dict[str, Any]) -> FieldError:
+    path = ("jobs", place, *error["path"].split(".")) if error["path"] else ("jobs", place)
+    return FieldError(path, error["problem"], error.get("expected") or "")

@@ -11,7 +11,7 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import TERMINAL, JobState
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import KnownJob
 from hascheduler.wire.job import DEPENDENCIES_MAX
 

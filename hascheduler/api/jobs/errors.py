@@ -14,7 +14,7 @@ from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.services import Services
 from hascheduler.model.job import JobState
-from hascheduler.model.redaction import redacted_beginning
+from hascheduler.model.values.redaction import redacted_beginning
 from hascheduler.ports import ERROR_BEGINNING_MAX, FailedJob
 from hascheduler.wire.fields import instant_text
 

@@ -10,10 +10,10 @@ from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import decode_definition
-from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import NewJob
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.uniqueness import unique_key
+from hascheduler.model.values.instants import WallMs, format_instant
 
 Definitions = Mapping[str, Definition]
 """By name; those that are not stored are missing."""

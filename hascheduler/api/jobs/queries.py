@@ -6,8 +6,8 @@ from dataclasses import replace
 from pydantic import Field
 
 from hascheduler.api.routing.queries import LabelsQuery, NewestFirstQuery
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection
 from hascheduler.wire.fields import InstantMs
 

@@ -12,8 +12,8 @@ from hascheduler.api.routing.wire_format import instant, instant_or_none, plain_
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.fields import integer
 from hascheduler.model.job import JobState, tries
+from hascheduler.model.values.fields import integer
 from hascheduler.ports import CancelAnswer, ReprioritizeAnswer, StoredDocument
 
 _SUMMARY_EXAMPLE: JsonDict = {

@@ -5,6 +5,7 @@ How it waits: `hascheduler.api.jobs.waiting`. If the client disconnects, the job
 caller's share of the waits is used up, the answer comes at once, as if the time were over.
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -20,7 +21,6 @@ from hascheduler.api.jobs.dependencies import look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.keys import definitions_of, with_keys
 from hascheduler.api.jobs.responses import JobResponse, job_response
-from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.jobs.waiting import Unwanted, end_of
 from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.middleware.timeouts import WAIT_S_MAX
@@ -30,8 +30,9 @@ from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, Overloaded, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
+from hascheduler.model.trace import TRACEPARENT, TRACESTATE, TraceContext, trace_context
 from hascheduler.ports import KnownJob, StoredDocument, SubmitAnswer
-from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID
+from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, Attribute, Span, SpanKind, traced
 from hascheduler.wire.fields import QueryDurationMs, between
 from hascheduler.wire.job import SubmitJobBody
 
@@ -161,3 +162,22 @@ async def _cancel(job_id: str, services: ApiServices) -> None:
         log.info("cancelled_as_client_left", job=job_id, answer=answer)
     except WorldError as error:
         log.warning("not_cancelled_though_client_left", job=job_id, error=str(error))
+
+
+def submit_span(
+    request: Request | None, services: ApiServices, subject: str, **attributes: Attribute
+) -> AbstractContextManager[Span]:
+    """The tracing span of a request that submits jobs, within the caller's trace if it sends one; the jobs continue it.
+
+    ``attributes`` have dots in their names; ``subject`` is a definition where there is one. ``request`` is None for
+    a job that an operation makes.
+    """
+    if request is None:
+        return traced(services.tracer, SpanKind.SUBMIT, subject, None, attributes)
+    described = {"http.request.method": request.method, "url.path": request.scope["path"], **attributes}
+    return traced(services.tracer, SpanKind.SUBMIT, subject, _parent(request), described)
+
+
+def _parent(request: Request) -> TraceContext | None:
+    parents = request.headers.getlist(TRACEPARENT)
+    return trace_context(parents[0], ",".join(request.headers.getlist(TRACESTATE))) if len(parents) == 1 else None

@@ -15,8 +15,8 @@ from secrets import token_hex
 import structlog
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import MonoMs
 from hascheduler.model.token import sessions_of
+from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import AuditRecord, AuditStore, Clock, audit_id
 
 log = structlog.get_logger(__name__)

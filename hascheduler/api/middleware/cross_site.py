@@ -35,7 +35,7 @@ from starlette.types import Scope
 
 from hascheduler.api.http.problems import problem
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
 
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::([0-9]{1,5}))?", re.ASCII)
 _ORIGIN = re.compile(r"(https?)://(.{1,300})", re.ASCII)

@@ -19,7 +19,7 @@ from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput, Overloaded, StoreUnavailable, TooMany, WorldError
 from hascheduler.ports import BulkOperation, OperationState, decode_operation
 from hascheduler.ports.operations import UnfinishedOperation
-from hascheduler.telemetry.reminders import Reminders
+from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
 

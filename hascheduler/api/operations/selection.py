@@ -20,9 +20,9 @@ from hascheduler.api.schedules.selection import (
 )
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, JobState
 from hascheduler.model.schedule import ScheduleState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import BulkOperation, JobSelection, MatchingSchedules, OperationAction, ScheduleSlice
 
 _UNPAUSED = (ScheduleState.ACTIVE, ScheduleState.ENDED)

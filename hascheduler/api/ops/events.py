@@ -40,7 +40,7 @@ from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import Services
 from hascheduler.model.event import POSITION_PATTERN, EventType, encode_event, is_position
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, NewEvents
 from hascheduler.wire.fields import Name, StrictModel, TextOrEmpty, invalid_value
 

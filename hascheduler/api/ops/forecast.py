@@ -13,7 +13,7 @@ from hascheduler.api.services import Services
 from hascheduler.dispatch.forecast.forecast import Forecast, LimitedBy, Peak
 from hascheduler.dispatch.forecast.queueing import STEP_MS
 from hascheduler.dispatch.forecast.shares import CONTRIBUTORS_MAX, Contributor, Shares
-from hascheduler.model.durations import format_duration
+from hascheduler.model.values.durations import format_duration
 from hascheduler.wire.fields import QueryDurationMs, between, instant_text, invalid_together, invalid_value
 
 router = APIRouter(prefix="/forecast", tags=["cluster"])

@@ -17,8 +17,8 @@ from hascheduler.api.routing.revisions import TRIES_MAX
 from hascheduler.api.services import Services
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.pause import decode_pause
-from hascheduler.model.instants import LATEST_MS
 from hascheduler.model.pause import EVERYTHING, StandingPause
+from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.ports import ResourceStore
 from hascheduler.wire.fields import StrictModel, Text, instant_text
 

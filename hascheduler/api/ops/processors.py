@@ -18,8 +18,8 @@ from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PathName
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput, NotFound
-from hascheduler.model.fields import NAME_CHARACTERS_MAX
 from hascheduler.model.pause import DRAIN_FORGOTTEN_AFTER_MS, DRAINS_MAX, StandingPause, drain_id
+from hascheduler.model.values.fields import NAME_CHARACTERS_MAX
 from hascheduler.ports import Cluster
 from hascheduler.wire.fields import StrictModel, Text
 

@@ -9,8 +9,8 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Admin
 from hascheduler.api.routing.queries import Page, PageQuery, page
 from hascheduler.api.services import Services
-from hascheduler.model.fields import integer, text, text_or_none
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.fields import integer, text, text_or_none
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AuditFilter, StoredDocument
 from hascheduler.wire.fields import InstantMs, instant_text
 

@@ -31,10 +31,10 @@ from hascheduler.api.routing.queries import Page, Paging, page
 from hascheduler.api.services import Services
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.model.documents.token import decode_token
-from hascheduler.model.durations import format_duration
-from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
-from hascheduler.model.repr_limits import quoted
 from hascheduler.model.token import ALL_TENANTS, SECRET_BYTES, SECRET_PREFIX, Power, Role, Token, digest_of
+from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.ports import StoredDocument
 from hascheduler.wire.fields import NAME, DurationMs, Name, StrictModel, between, instant_text, invalid_value
 

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import LATEST_MS
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.ports import ListPosition, StoredDocument
 from hascheduler.wire.fields import LABELS_MAX, NAME, TEXT_LENGTH_MAX, Name, invalid_value
 

@@ -13,7 +13,7 @@ from fastapi import Depends, Header, Request
 
 from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.errors import Conflict, InvalidInput, NotFound, RevisionMismatch
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import StoredDocument
 
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')

@@ -15,8 +15,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from hascheduler.api.http.problems import FieldError, ProblemError
-from hascheduler.model.near_names import expected_name
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import expected_name, quoted
 
 _ERRORS_MAX = 10
 _NOTHING = b"{}"

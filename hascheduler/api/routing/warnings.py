@@ -3,8 +3,7 @@
 from fastapi import Response
 
 from hascheduler.model.lane import DEFAULT_LANE
-from hascheduler.model.near_names import expected_name
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import expected_name, quoted
 from hascheduler.ports import ClusterView
 
 

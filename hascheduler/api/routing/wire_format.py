@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import format_instant
+from hascheduler.model.values.instants import format_instant
 from hascheduler.wire.fields import is_calendar_ms
 
 

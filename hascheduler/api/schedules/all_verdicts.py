@@ -12,7 +12,7 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.queries import NameText, NewestFirstQuery, place_text
 from hascheduler.api.services import Services
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import DecidedVerdict, VerdictSelection
 from hascheduler.wire.fields import InstantMs, instant_text, invalid_value

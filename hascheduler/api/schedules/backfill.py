@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.jobs.keys import definitions_of, with_limit_keys
-from hascheduler.api.jobs.submit_span import submit_span
+from hascheduler.api.jobs.submit import submit_span
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator
 from hascheduler.api.routing.body import JsonRoute
@@ -30,8 +30,8 @@ from hascheduler.dispatch.schedules.backfill import (
 )
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.fired_job import begins_after, jobs_from_schedule
-from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import NewJob, ScheduleId
+from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.ports import StoredDocument, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_SCHEDULE, JOBS, Attribute
 from hascheduler.triggers import with_calendars

@@ -33,9 +33,9 @@ from hascheduler.model.documents.schedule import (
     new_schedule_document,
 )
 from hascheduler.model.documents.trigger import decode_trigger
-from hascheduler.model.fields import is_integer
-from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Trigger
+from hascheduler.model.values.fields import is_integer
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ClusterView, StoredDocument
 from hascheduler.triggers import missing_calendar
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody, ScheduleBody

@@ -31,9 +31,9 @@ from hascheduler.dispatch.schedules.previews import (
     make_preview,
 )
 from hascheduler.model.documents.trigger import decode_trigger
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger import Trigger
+from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers import missing_calendar, on_calendars, with_calendars
 from hascheduler.wire.fields import InstantMs, Name, StrictModel, instant_text
 from hascheduler.wire.trigger import TriggerBody, trigger_of

@@ -23,9 +23,9 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import LIVE
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.ports import VerdictRecord
 from hascheduler.triggers import count_firing, due_ms, next_firing, with_calendars

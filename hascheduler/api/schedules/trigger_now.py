@@ -13,7 +13,7 @@ from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.keys import definitions_of, with_limit_keys
 from hascheduler.api.jobs.responses import JobResponse, show_job
-from hascheduler.api.jobs.submit_span import submit_span
+from hascheduler.api.jobs.submit import submit_span
 from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PAGE_SIZE_MAX, PathName
@@ -28,9 +28,9 @@ from hascheduler.model.documents.fired_job import (
     require_storable_payload,
 )
 from hascheduler.model.documents.job_template import decode_template
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob, ScheduleId, is_before_last, last_job_id, trigger_job_id
 from hascheduler.model.schedule import Overlap, ScheduleRef
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, StoredDocument, Submission, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 from hascheduler.wire.fields import StrictModel

@@ -22,9 +22,9 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedBecause, summarize_undecided
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import unstorable_of
-from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import JobState, fire_job_id
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from hascheduler.triggers import MissingCalendar, next_nominal, with_calendars, without_calendars

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from hascheduler.model.durations import format_duration
+from hascheduler.model.values.durations import format_duration
 from hascheduler.ports import Cluster, Gauges
 
 _STREAM_LAG_MS_MAX = 5_000

@@ -42,7 +42,7 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.ui.alerts import alerts
 from hascheduler.errors import Overloaded
 from hascheduler.model.event import EventType
-from hascheduler.model.instants import MonoMs
+from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, NewEvents
 from hascheduler.wire.fields import instant_text
 

@@ -49,13 +49,12 @@ from hascheduler.api.work.schemas import (
 )
 from hascheduler.dispatch.settlements import has_attempt_record
 from hascheduler.errors import Conflict, InvalidInput
-from hascheduler.model.definition import Definition
+from hascheduler.model.definition import Definition, time_over
 from hascheduler.model.documents.definition import decode_definition
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef
-from hascheduler.model.time_over import time_over
-from hascheduler.model.tracebacks import kept_traceback
+from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.redaction import kept_traceback
 from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, StoredDocument
 
 _LOOK_AGAIN_S = 1.0

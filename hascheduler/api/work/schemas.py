@@ -18,10 +18,10 @@ from pydantic import (
 )
 
 from hascheduler.api.routing.wire_format import plain_json
-from hascheduler.model.instants import WallMs
 from hascheduler.model.processor import ANY_DEFINITION
-from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import Resources, resources
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import FinishAnswer, HandlerProgress, StartedJob
 from hascheduler.wire.fields import (
     NAME,

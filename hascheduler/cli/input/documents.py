@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.strict_yaml import StrictLoader, too_deep_at
+from hascheduler.model.values.strict_yaml import StrictLoader, too_deep_at
 
 TEXT_LENGTH_MAX = 4 * 1024 * 1024
 _VALUES_MAX = 200_000

@@ -14,8 +14,8 @@ from hascheduler.cli.input.documents import TEXT_LENGTH_MAX, located, read_docum
 from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule
 from hascheduler.cli.input.values import check_name
 from hascheduler.errors import CallerError, InvalidInput
-from hascheduler.model.instants import WallMs
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import WallMs
 from hascheduler.wire.calendar import CalendarBody
 from hascheduler.wire.definition import DefinitionBody
 from hascheduler.wire.fields import Name, StrictModel

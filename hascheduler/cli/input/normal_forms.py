@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hascheduler.cli.output.changes import ANSWERED
-from hascheduler.model.durations import format_duration
-from hascheduler.model.instants import WallMs
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.trigger import Interval
+from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.instants import WallMs
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

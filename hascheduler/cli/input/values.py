@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.durations import parse_duration
-from hascheduler.model.instants import format_instant, parse_instant
 from hascheduler.model.resources import parse_resources
+from hascheduler.model.values.durations import parse_duration
+from hascheduler.model.values.instants import format_instant, parse_instant
 
 NONE = "none"
 """Given for an option of an edit, it puts that part back to its default."""

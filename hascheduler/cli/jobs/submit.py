@@ -19,7 +19,7 @@ from hascheduler.cli.output.printable import printable
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import Job, Scheduler
 from hascheduler.errors import WorldError
-from hascheduler.model.durations import parse_duration
+from hascheduler.model.values.durations import parse_duration
 
 _SAID_AS_THEY_ARE = ("target", "not_before", "expires_at", "depends_on", "on_dependency_failure")
 _FIRST_PAUSE_S = 0.1

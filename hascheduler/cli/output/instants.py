@@ -19,7 +19,7 @@ import typer
 
 from hascheduler.cli.options import widened
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo  # most commands show no instants

@@ -15,9 +15,9 @@ import orjson
 
 from hascheduler.cli.output.plain_structlog import structlog
 from hascheduler.cli.output.printable import printable
-from hascheduler.model.redaction import redacted, redacted_value
+from hascheduler.model.values.redaction import redacted, redacted_value
 from hascheduler.settings import Settings
-from hascheduler.telemetry.log_fields import add_process, add_span
+from hascheduler.telemetry.log_lines import add_process, add_span
 
 _QUIET = {
     # These report as errors what is answered or retried here, and as news what is none.

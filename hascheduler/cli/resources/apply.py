@@ -30,7 +30,7 @@ from hascheduler.cli.resources.uses import Noun, uses
 from hascheduler.client import Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, NotFound, WorldError
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers import remarks
 from hascheduler.wire.trigger import read_trigger
 

@@ -57,7 +57,7 @@ def demo(
     from hascheduler.demo.run import run_demo
     from hascheduler.embedded.children import run_in_foreground
     from hascheduler.errors import InvalidInput
-    from hascheduler.model.durations import parse_duration
+    from hascheduler.model.values.durations import parse_duration
 
     pause_ms = parse_duration(pause)
     of_a_cluster = {"--context": context, "--namespace": namespace, "--url": url, "--kills": kills}

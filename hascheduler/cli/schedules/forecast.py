@@ -14,8 +14,8 @@ from hascheduler.cli.output.console import console, print_json, refuse_json_with
 from hascheduler.cli.output.instants import day_text, reader_zone, span_text, utc_datetime, with_utc
 from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.replica import replica
-from hascheduler.model.durations import format_duration, parse_duration
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.durations import format_duration, parse_duration
+from hascheduler.model.values.instants import parse_instant
 
 Answer = Mapping[str, Any]
 

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from hascheduler.dispatch.schedules import previews
-from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.trigger import Trigger
+from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.triggers import Upcoming, count_nominal, excluded_until, upcoming
 
 

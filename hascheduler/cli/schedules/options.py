@@ -15,8 +15,8 @@ from hascheduler.cli.input.values import NONE, or_none, whole_or_none
 from hascheduler.cli.jobs.options import JOB, LABEL, job_fields, labels_of
 from hascheduler.cli.options import Given, Options
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import parse_instant
 from hascheduler.model.schedule import CatchUp, Overlap
+from hascheduler.model.values.instants import parse_instant
 
 _PATTERNS = ("cron", "every", "at")
 

@@ -11,7 +11,7 @@ from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, with_option
 from hascheduler.cli.output.instants import with_utc
 from hascheduler.cli.schedules.options import TRIGGER, new_trigger
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import WallMs, parse_instant
+from hascheduler.model.values.instants import WallMs, parse_instant
 
 
 @example(

@@ -24,8 +24,8 @@ from hascheduler.cli.output.instants import (
 )
 from hascheduler.cli.schedules.dst_chart import LEGEND, draw_dst_chart
 from hascheduler.cli.schedules.tables import warning_lines
-from hascheduler.model.durations import format_duration
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.instants import parse_instant
 
 Fire = Mapping[str, Any]
 

@@ -25,8 +25,8 @@ from hascheduler.cli.output.instants import day_text, reader_zone, utc_datetime
 from hascheduler.client import Scheduler
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
-from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.trigger import Trigger
+from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.triggers import count_firing, on_calendars
 from hascheduler.wire.calendar import CalendarBody
 from hascheduler.wire.trigger import read_trigger

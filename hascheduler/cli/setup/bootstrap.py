@@ -10,7 +10,7 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.errors import InvalidInput
-from hascheduler.model.durations import parse_duration
+from hascheduler.model.values.durations import parse_duration
 from hascheduler.settings import read_settings
 
 _REPLICA_SET = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -23,8 +23,8 @@ from hascheduler.cli.simulate.output import ProgressBar, drawing, write_picture
 from hascheduler.cli.simulate.tables import comparison, difference_lines, examples_table, summary
 from hascheduler.dispatch.decisions import Decision, encode_decisions
 from hascheduler.dispatch.recording import RecordingHeading, read_recording
-from hascheduler.model.instants import format_instant
 from hascheduler.model.policy import policy_name
+from hascheduler.model.values.instants import format_instant
 from hascheduler.simulate.examples import example_names, example_note
 from hascheduler.simulate.outcome import RunOutcome, as_document
 from hascheduler.simulate.replay import Replayed, replay

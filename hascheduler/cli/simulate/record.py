@@ -16,7 +16,7 @@ from hascheduler.cli.options import DEFAULT_URL, Url
 from hascheduler.cli.replica import replica
 from hascheduler.client.wire import ClusterResponse
 from hascheduler.errors import InvalidInput, WorldError
-from hascheduler.model.durations import format_duration, parse_duration
+from hascheduler.model.values.durations import format_duration, parse_duration
 
 _REFRESH_EVERY = 50
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.output.console import new_table
-from hascheduler.model.durations import format_duration
+from hascheduler.model.values.durations import format_duration
 from hascheduler.simulate.outcome import RunOutcome
 from hascheduler.simulate.overtaking import Promise
 from hascheduler.simulate.report import ProcessorUse, RunReport, WaitFigures, differences

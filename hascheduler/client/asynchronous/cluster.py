@@ -22,7 +22,7 @@ from hascheduler.client.wire import (
     SimulationResponse,
     WhoamiResponse,
 )
-from hascheduler.model.durations import parse_duration
+from hascheduler.model.values.durations import parse_duration
 
 _SILENCE_MAX_S = 20.0
 """A replica sends a picture every second."""

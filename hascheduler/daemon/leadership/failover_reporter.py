@@ -16,8 +16,8 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 from hascheduler.daemon.leadership.failover_tracker import BEHIND_MAX_MS
 from hascheduler.errors import InvalidInput, InvariantBroken, StoreUnavailable
 from hascheduler.model.failover import Failover
-from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import FAILOVERS_MAX, FailoverStore, Journal
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 

@@ -20,9 +20,9 @@ from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, RecordVerdi
 from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.dispatch.step import Step
 from hascheduler.model.failover import NO_BACKLOG, Backlog, Failover, FailoverEnd
-from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import Clock
 

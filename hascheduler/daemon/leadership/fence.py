@@ -47,8 +47,8 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponen
 
 from hascheduler.dispatch.decisions import Decision
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Journal, JournalEntry
 
 _BEGIN_TRIES = 100

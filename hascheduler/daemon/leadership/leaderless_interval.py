@@ -16,9 +16,9 @@ won it.
 from dataclasses import dataclass
 
 from hascheduler.model.failover import Cause
-from hascheduler.model.instants import MonoMs
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import MonoMs
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ back; so where the time is unknown, nothing is decided.
 
 import structlog
 
-from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import Clock
 
 log = structlog.get_logger(__name__)

@@ -7,7 +7,7 @@ each event a second, that many events share an exchange (rate² × per_event_ms 
 
 from math import exp
 
-from hascheduler.model.instants import MonoMs
+from hascheduler.model.values.instants import MonoMs
 
 _MEMORY_MS = 500.0
 """The rate is an exponential mean over about that long: long enough for a burst to be over, short for people."""

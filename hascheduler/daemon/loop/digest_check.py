@@ -26,8 +26,8 @@ import structlog
 
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.mirror.mirror import Mark, Mirror
-from hascheduler.model.instants import MonoMs
 from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Clock
 
 log = structlog.get_logger(__name__)

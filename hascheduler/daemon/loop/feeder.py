@@ -27,10 +27,10 @@ from hascheduler.gc_tuning import without_collecting
 from hascheduler.mirror.changes import Quarantined
 from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import MonoMs
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import ChangeSource, ChangeStream, Clock
-from hascheduler.telemetry.reminders import Reminders
+from hascheduler.telemetry.log_lines import Reminders
 from hascheduler.triggers import due_ms
 
 log = structlog.get_logger(__name__)

@@ -11,8 +11,8 @@ import structlog
 
 from hascheduler.check.finding import CheckReport, FindingKind
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import WallMs
 from hascheduler.model.replica import LastCheck
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.invariant_scan import LIGHT, InvariantScan
 
 log = structlog.get_logger(__name__)

@@ -13,7 +13,7 @@ from hascheduler.dispatch.decisions import Decision
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Clock
 
 RECORDINGS_MAX = 4

@@ -13,10 +13,10 @@ import structlog
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import MonoMs
 from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import ReplicaBoard
-from hascheduler.telemetry.reminders import Reminders
+from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
 

@@ -22,7 +22,7 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced, TrustLost
 from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import ProcessorGone, ProcessorSeen
-from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import Clock
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 

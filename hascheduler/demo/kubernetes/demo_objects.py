@@ -13,8 +13,8 @@ from hascheduler.client import AsyncScheduler, Job, ListPage
 from hascheduler.demo.kubernetes.kubectl import poll_until
 from hascheduler.demo.replica_api import ReplicaApi
 from hascheduler.errors import CallerError, WorldError
-from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.job import LIVE, schedule_of
+from hascheduler.model.values.instants import WallMs, parse_instant
 
 _PAGE = 200
 _AT_ONCE = 8

@@ -21,7 +21,7 @@ from hascheduler.demo.kubernetes.pods import PROCESSOR, SCHEDULER, Pod, PodLogs,
 from hascheduler.demo.kubernetes.preflight import PreflightResult, run_preflight
 from hascheduler.demo.replica_api import ReplicaApi, open_replica_api
 from hascheduler.errors import CallerError, StoreUnavailable
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 _PATIENCE_S = 60.0
 _READY_S = 180.0

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from hascheduler.errors import InvalidInput, StoreUnavailable, WorldError
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
 
 PATIENCE_S = 20.0
 _LINE_BYTES_MAX = 4 * 1024 * 1024

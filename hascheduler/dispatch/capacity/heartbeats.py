@@ -12,8 +12,8 @@ this replica. It counts as one beat of this replica; else all of them would be l
 while their first beats are on their way.
 """
 
-from hascheduler.model.instants import MonoMs
 from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.values.instants import MonoMs
 
 
 class Heartbeats:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from hascheduler.dispatch.forecast.queueing import STEP_MS
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
-from hascheduler.model.instants import LATEST_MS
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger import Cron, Interval, Trigger
+from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.triggers import count_firing, next_firing, on_calendars
 
 CRONS_MAX = 4_000

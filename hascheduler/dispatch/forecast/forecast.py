@@ -9,8 +9,8 @@ from hascheduler.dispatch.forecast.fires import FiresAhead, Key, Minutes, evenly
 from hascheduler.dispatch.forecast.inputs import ForecastInputs
 from hascheduler.dispatch.forecast.pools import Flow, SlotPools, offered_slots
 from hascheduler.dispatch.forecast.queueing import STEP_MS, AlikeJobs, Service, congestions, serve
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.values.instants import WallMs
 
 PEAKS_MAX = 20
 ADDED_MAX = 1_000_000

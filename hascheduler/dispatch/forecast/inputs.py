@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, Definition
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.values.instants import WallMs
 
 
 class RunningJob(NamedTuple):

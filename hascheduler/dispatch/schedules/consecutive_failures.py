@@ -7,9 +7,9 @@ ended while no replica ran is not counted.
 from collections.abc import Callable
 
 from hascheduler.dispatch.decisions import CountFailures
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.values.instants import WallMs
 
 
 class ConsecutiveFailures:

@@ -17,9 +17,9 @@ from hascheduler.dispatch.schedules.trigger_periods import undecided
 from hascheduler.dispatch.timers import Timers
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
-from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts
 from hascheduler.triggers import calendars_of, due_ms, with_calendars
 

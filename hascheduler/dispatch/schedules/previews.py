@@ -12,9 +12,9 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from hascheduler.dispatch.schedules.trigger_periods import undecided
-from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger import Trigger
+from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.triggers import (
     ClockChange,
     Upcoming,

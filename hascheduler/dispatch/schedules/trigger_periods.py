@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hascheduler.model.fast_frozen import fast_frozen
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef, TriggerPeriod
 from hascheduler.model.trigger import Trigger
+from hascheduler.model.values.frozen import fast_frozen
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.triggers import count_nominal, day_part, latest_nominal, next_nominal, run_until
 

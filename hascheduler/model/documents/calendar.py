@@ -5,8 +5,8 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import WEEKDAYS, Calendar, Days, read_days
-from hascheduler.model.fields import Document, identifier, integer, is_integer, text_or_none
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.fields import Document, identifier, integer, is_integer, text_or_none
 
 CALENDAR_FIELDS = ("v", "rev", "weekdays", "include", "exclude", "owner")
 

@@ -5,15 +5,6 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, KeyLimit, RateLimit
-from hascheduler.model.fields import (
-    Document,
-    identifier,
-    integer,
-    not_negative,
-    positive,
-    positive_or_none,
-    text_or_none,
-)
 from hascheduler.model.limit_keys import KEY_LIMITS_MAX, checked_limit_key
 from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.retry import (
@@ -26,6 +17,15 @@ from hascheduler.model.retry import (
 )
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 from hascheduler.model.uniqueness import UNIQUE_KEYS_MAX, OnDuplicate, Uniqueness
+from hascheduler.model.values.fields import (
+    Document,
+    identifier,
+    integer,
+    not_negative,
+    positive,
+    positive_or_none,
+    text_or_none,
+)
 
 DEFINITION_FIELDS = (
     "v", "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",

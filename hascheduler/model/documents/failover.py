@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.failover import Backlog, Cause, Failover, FailoverEnd
-from hascheduler.model.fields import instant_or_none, integer, not_negative, text, text_or_none, wrong
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.fields import instant_or_none, integer, not_negative, text, text_or_none, wrong
+from hascheduler.model.values.instants import WallMs
 
 Word = TypeVar("Word", bound=StrEnum)
 

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job_template import decode_jobs
 from hascheduler.model.documents.schedule import decode_policy
-from hascheduler.model.fields import Document, is_integer
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id, graph_job_id, is_before_last, last_job_id
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.payload import (
@@ -21,6 +19,8 @@ from hascheduler.model.payload import (
     require_storable_size,
 )
 from hascheduler.model.schedule import Basis, JobGraph, JobTemplate, Overlap, ScheduleRef
+from hascheduler.model.values.fields import Document, is_integer
+from hascheduler.model.values.instants import WallMs
 
 _AFTER_MAX = 100
 """Jobs that one fire waits for: an entry of the journal, which may have a hundred such fires, has to stay small."""

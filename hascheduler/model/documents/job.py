@@ -5,7 +5,11 @@ from operator import attrgetter
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import (
+from hascheduler.model.job import JobRef, JobState, NewJob, ScheduleId, schedule_of
+from hascheduler.model.limit_keys import LimitKeys
+from hascheduler.model.resources import Resources, decode_resources, encode_resources
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.fields import (
     Document,
     identifier,
     instant_or_none,
@@ -17,11 +21,7 @@ from hascheduler.model.fields import (
     text_or_none,
     wrong,
 )
-from hascheduler.model.instants import WallMs, to_datetime
-from hascheduler.model.job import JobRef, JobState, NewJob, ScheduleId, schedule_of
-from hascheduler.model.limit_keys import LimitKeys
-from hascheduler.model.resources import Resources, decode_resources, encode_resources
-from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.instants import WallMs, to_datetime
 
 JOB_FIELDS = (
     "v", "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",

@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import Document, integer, shared_text, text
 from hascheduler.model.job_graph import GRAPH_JOBS_MAX, GRAPH_JOBS_MIN, REF_EXPECTED, graph_order, is_ref
-from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.schedule import GraphJob, JobGraph, JobTemplate
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.fields import Document, integer, shared_text, text
 
 _SHARED_MAX = 4_096
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import (
+from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.fields import (
     Document,
     integer,
     text,
 )
-from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 
 _KINDS = {kind.value: kind for kind in EntryKind}
 JOURNAL_FIELDS = ("v", "term", "kind", "holder", "applied_through")

@@ -3,7 +3,10 @@
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import (
+from hascheduler.model.lane import PRIORITY_MAX, PROMOTE_AFTER_MS_DEFAULT, Lane
+from hascheduler.model.policy import criteria
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.fields import (
     Document,
     identifier,
     integer,
@@ -11,9 +14,6 @@ from hascheduler.model.fields import (
     positive,
     text_or_none,
 )
-from hascheduler.model.lane import PRIORITY_MAX, PROMOTE_AFTER_MS_DEFAULT, Lane
-from hascheduler.model.policy import criteria
-from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 
 LANE_FIELDS = ("v", "rev", "weight", "promote_after_ms", "criteria", "owner")
 

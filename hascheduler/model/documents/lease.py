@@ -3,15 +3,15 @@
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import (
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.fields import (
     Document,
     identifier,
     integer,
     text,
 )
-from hascheduler.model.instants import WallMs
-from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.instants import WallMs
 
 LEASE_FIELDS = (
     "v", "holder", "term", "renewals", "endpoint", "acquired_at_ms", "renewed_at_ms", "lease_duration_ms",

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from hascheduler.model.fields import Document, identifier, integer, not_negative, text, text_or_none
-from hascheduler.model.instants import WallMs
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.fields import Document, identifier, integer, not_negative, text, text_or_none
+from hascheduler.model.values.instants import WallMs
 
 PAUSE_FIELDS = ("v", "rev", "since_ms", "by", "because", "schedules_only")
 

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from hascheduler.model.fields import (
+from hascheduler.model.replica import LastCheck, ReplicaStatus
+from hascheduler.model.schema_version import INDEX_GENERATION, UNSTATED_VERSION, WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.fields import (
     Document,
     identifier,
     integer,
     text,
     text_or_none,
 )
-from hascheduler.model.instants import WallMs
-from hascheduler.model.replica import LastCheck, ReplicaStatus
-from hascheduler.model.schema_version import INDEX_GENERATION, UNSTATED_VERSION, WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.instants import WallMs
 
 REPLICA_FIELDS = (
     "v", "name", "beat", "started_at_ms", "http_endpoint", "liveness_endpoint", "ready", "stream_lag_ms",

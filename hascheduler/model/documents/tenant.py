@@ -3,15 +3,15 @@
 from typing import Any
 
 from hascheduler.model.documents.definition import decode_rate_limit, encode_rate_limit
-from hascheduler.model.fields import (
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.tenant import Tenant
+from hascheduler.model.values.fields import (
     Document,
     identifier,
     integer,
     positive_or_none,
     text_or_none,
 )
-from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
-from hascheduler.model.tenant import Tenant
 
 TENANT_FIELDS = ("v", "rev", "max_running", "max_pending", "submit_rate", "max_schedules", "fire_rate", "owner")
 

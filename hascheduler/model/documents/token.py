@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import identifier, instant_or_none, integer, text, text_or_none, wrong
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 from hascheduler.model.token import Role, Token
+from hascheduler.model.values.fields import identifier, instant_or_none, integer, text, text_or_none, wrong
+from hascheduler.model.values.instants import WallMs
 
 TOKEN_FIELDS = (
     "v",

@@ -14,8 +14,6 @@ from itertools import pairwise
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import instant_or_none, integer, is_integer, shared_text, text_or_none
-from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import (
     PARTS_MAX,
     PARTS_MIN,
@@ -30,6 +28,8 @@ from hascheduler.model.trigger import (
     Trigger,
     Window,
 )
+from hascheduler.model.values.fields import instant_or_none, integer, is_integer, shared_text, text_or_none
+from hascheduler.model.values.instants import WallMs
 
 _SHARED_MAX = 4_096
 _CALENDARS = "calendars"

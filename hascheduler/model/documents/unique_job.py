@@ -3,10 +3,10 @@
 from dataclasses import replace
 from enum import Enum
 
-from hascheduler.model.fields import Document, is_integer
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, JobState, NewJob
 from hascheduler.model.uniqueness import OnDuplicate, UniqueKey
+from hascheduler.model.values.fields import Document, is_integer
+from hascheduler.model.values.instants import WallMs
 
 
 class HolderFate(Enum):

@@ -25,7 +25,7 @@ from hascheduler.dispatch.settlements import riding
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.job_updates import JobUpdates
 from hascheduler.mongo.apply.time_outcomes import TimeOutcomeWriter
 from hascheduler.mongo.connection import MAJORITY, ONE, Database

@@ -20,8 +20,8 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import FIRED_ON, fired_on, new_fired_jobs
 from hascheduler.model.documents.job import MADE_BY_FIELDS, maker_of, new_job_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob, ScheduleId, is_before_last, last_job_id
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document
 from hascheduler.mongo.state_updates import cancelled, claimed_fields

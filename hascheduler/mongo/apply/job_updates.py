@@ -16,8 +16,8 @@ from hascheduler.dispatch.decisions import Cancel, Dispatch, JobMove, Requeue, S
 from hascheduler.dispatch.settlements import CLASSIFIED_FIELDS, classify_outcome
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, Move
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import BY_ID, back_to_pending, claimed_fields, source_states, to_terminal

@@ -31,7 +31,7 @@ from hascheduler.dispatch.schedules.cursor_steps import (
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import encode_fire_counts, encode_missed
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, MissedTimes
 from hascheduler.mongo.apply.fired_jobs import FiredJobs
 from hascheduler.mongo.apply.verdict_records import VerdictRecords

@@ -12,7 +12,7 @@ from pymongo.errors import BulkWriteError
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, Settlement, TimeOutcome
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults

@@ -13,8 +13,8 @@ from hascheduler.check.jobs import CheckContext, EndedJob, check_dependent, chec
 from hascheduler.check.waiting import OccupiedSlots, check_wait
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
-from hascheduler.model.fields import is_integer
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobRef, JobState
+from hascheduler.model.values.fields import is_integer
 from hascheduler.mongo.check.context import ScanContext
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database

@@ -17,7 +17,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head, journal_id
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
-from hascheduler.model.fields import is_integer
+from hascheduler.model.values.fields import is_integer
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults

@@ -21,9 +21,9 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.verdict import verdict_id
-from hascheduler.model.fields import is_integer
 from hascheduler.model.job import ScheduleId, fire_job_id
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.values.fields import is_integer
 from hascheduler.model.verdict import VerdictRun
 from hascheduler.mongo.check.context import ScanContext, expiry_ms
 from hascheduler.mongo.check.indexes import PresentIndexes

@@ -25,7 +25,7 @@ _NAMESPACE_EXISTS = 48
 _SHAPING = ("unique", "sparse", "partialFilterExpression", "expireAfterSeconds")
 """The options that make an index another one."""
 _ORDER = [("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
-"""The order in which jobs are listed, see `hascheduler.mongo.job_lists`."""
+"""The order in which jobs are listed, see `hascheduler.mongo.jobs.lists`."""
 
 
 def _listed_by(attribute: str, *, where_given: bool = False) -> IndexModel:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from hascheduler.model.instants import from_datetime
+from hascheduler.model.values.instants import from_datetime
 from hascheduler.mongo.state_updates import AttemptTimes
 
 STARTED_ATTEMPTS_MAX = 20_000

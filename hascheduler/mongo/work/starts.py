@@ -20,9 +20,9 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, Move
 from hascheduler.model.trace import trace_context
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import BY_ID, NEXT_REV, source_states

@@ -12,10 +12,10 @@ from pymongo import UpdateOne
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.processor import encode_processor
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.schema_version import NEWEST_VERSION
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.request_batcher import RequestBatcher

@@ -12,6 +12,9 @@
 
     MemoryTransport, MemoryDeliveries ── MemoryBroker      queues by processor, the parked messages
 
+The files are named as those of `hascheduler.ports`: ``access``, ``jobs``, ``leadership`` (with ``claims`` beside it),
+``messages``, ``operations``, ``resources``, ``stream``, ``work``.
+
 For tests and simulations. There is no clock and no chance in this room: the database's time stands still until a test
 advances it (`MemoryDatabase.pass_time_to`), faults happen only on request, and the same calls in the same order give
 the same answers. Every store behaves as its MongoDB counterpart; the contract tests run against both. The database is

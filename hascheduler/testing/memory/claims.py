@@ -22,8 +22,8 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.dispatch.settlements import is_carried_out, riding
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, Move
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase

@@ -13,7 +13,7 @@ from typing import Any
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
-from hascheduler.model.instants import WallMs, to_datetime
+from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.testing.memory.history import EVENTS_MAX, Dropped, History
 from hascheduler.testing.memory.storable import stored_form, stored_value
 

@@ -9,9 +9,9 @@ from typing import Any
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state, maker_of, new_job_document
 from hascheduler.model.documents.unique_job import HolderFate, fate_of, replacing
-from hascheduler.model.fields import is_integer
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, replaced_error
+from hascheduler.model.values.fields import is_integer
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     ERROR_BEGINNING_MAX,
     CancelAnswer,

@@ -1,12 +1,23 @@
-"""Definitions, lanes and tenants as the API writes them."""
+"""Definitions, lanes, tenants and schedules as the API writes them, and the verdicts on schedules' nominal times."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection as SomeOf
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any, Generic, TypeVar
 
+from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.ports import StoredDocument
+from hascheduler.model.documents.job import maker_of
+from hascheduler.model.documents.verdict import decode_verdict
+from hascheduler.model.job import JobState, ScheduleId, fire_job_id, fired_at
+from hascheduler.model.values.fields import integer
+from hascheduler.model.values.instants import WallMs
+from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.ports import DecidedVerdict, ListPosition, StoredDocument, VerdictPage, VerdictRecord, VerdictSelection
 from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.storable import stored_form
 
 Resource = TypeVar("Resource")
 
@@ -58,3 +69,148 @@ class MemoryResourceStore(Generic[Resource]):
             if stored is None or rev not in (None, stored["rev"]):
                 return False
             return database.delete(self._collection, name)
+
+
+class MemoryScheduleStore:
+    """`hascheduler.ports.ScheduleStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def create(self, document: StoredDocument) -> StoredDocument | None:
+        async with self._connection.exchange("schedules.create") as database:
+            stored = stored_form(document)
+            return stored if database.insert(Collection.SCHEDULES, stored) else None
+
+    async def edit(self, name: str, rev: int, fields: Mapping[str, Any]) -> StoredDocument | None:
+        async with self._connection.exchange("schedules.edit") as database:
+            stored = database.find(Collection.SCHEDULES, name)
+            if stored is None or stored.get("rev") != rev:
+                return None
+            return deepcopy(database.update(Collection.SCHEDULES, stored, {**fields, "rev": rev + 1}))
+
+    async def get(self, name: str) -> StoredDocument | None:
+        async with self._connection.exchange("schedules.get") as database:
+            return deepcopy(database.find(Collection.SCHEDULES, name))
+
+    async def list(
+        self, after: str | None, limit: int, labels: Mapping[str, str] | None = None, *, tenant: str | None = None
+    ) -> Sequence[StoredDocument]:
+        def matches(schedule: StoredDocument) -> bool:
+            return _matches(schedule, labels or {}, tenant)
+
+        async with self._connection.exchange("schedules.list") as database:
+            return deepcopy(database.page(Collection.SCHEDULES, after, limit, which=matches))
+
+    async def among(
+        self, names: Sequence[str], labels: Mapping[str, str], limit: int, *, tenant: str | None = None
+    ) -> Sequence[StoredDocument]:
+        async with self._connection.exchange("schedules.among") as database:
+            found = (database.find(Collection.SCHEDULES, name) for name in sorted(set(names)))
+            matching = [one for one in found if one is not None and _matches(one, labels, tenant)]
+            return deepcopy(matching[:limit])
+
+    async def names_among(
+        self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None
+    ) -> Sequence[str]:
+        async with self._connection.exchange("schedules.names_among") as database:
+            found = (database.find(Collection.SCHEDULES, name) for name in set(names))
+            return [str(one["_id"]) for one in found if one is not None and _matches(one, labels, tenant)]
+
+    async def count(self, tenant: str, limit: int) -> int:
+        async with self._connection.exchange("schedules.count") as database:
+            tenants = [schedule["job"]["tenant"] for schedule in database.documents(Collection.SCHEDULES)]
+            return min(tenants.count(tenant), limit)
+
+    async def delete(self, name: str, rev: int | None = None) -> bool:
+        async with self._connection.exchange("schedules.delete") as database:
+            stored = database.find(Collection.SCHEDULES, name)
+            if stored is None or rev not in (None, stored.get("rev")):
+                return False
+            return database.delete(Collection.SCHEDULES, name)
+
+
+def _matches(schedule: StoredDocument, labels: Mapping[str, str], tenant: str | None) -> bool:
+    if tenant is not None and schedule["job"]["tenant"] != tenant:
+        return False
+    return bool(labels.items() <= schedule["labels"].items())
+
+
+class MemoryVerdictStore:
+    """`hascheduler.ports.VerdictStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def list(
+        self, schedule: ScheduleId, verdicts: SomeOf[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
+    ) -> Sequence[VerdictRecord]:
+        async with self._connection.exchange("verdicts.list") as database:
+            records = [
+                record
+                for record in [*_passed_over(database, schedule), *_fired(database, schedule)]
+                if record.run.verdict in verdicts and after_ms < record.run.first_ms < before_ms
+            ]
+        return sorted(records, key=lambda record: record.run.first_ms, reverse=True)[:limit]
+
+    async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
+        async with self._connection.exchange("verdicts.of_all") as database:
+            found = [(place, verdict) for place, verdict in _decided(database, which) if _is_after(after, place)]
+        found.sort(key=lambda one: one[0], reverse=True)
+        next = ListPosition(*found[limit - 1][0]) if len(found) > limit else None
+        return VerdictPage([verdict for _, verdict in found[:limit]], next)
+
+
+def _decided(database: MemoryDatabase, which: VerdictSelection) -> Iterator[tuple[tuple[int, str], DecidedVerdict]]:
+    for document in database.documents(Collection.VERDICTS):
+        with suppress(InvalidInput):  # malformed by hand: no verdict
+            verdict = DecidedVerdict(decode_verdict(document), integer(document, "decided_at_ms"))
+            since_ms, before_ms = which.since_ms, which.before_ms
+            if (
+                verdict.run.verdict in which.verdicts
+                and (since_ms is None or verdict.decided_at_ms >= since_ms)
+                and (before_ms is None or verdict.decided_at_ms < before_ms)
+                and (which.text or "").lower() in verdict.run.schedule.lower()
+                and which.takes(document, database.find(Collection.SCHEDULES, verdict.run.schedule))
+                and not _has_fired(database, document, verdict)
+            ):
+                yield (verdict.decided_at_ms, str(document["_id"])), verdict
+
+
+def _has_fired(database: MemoryDatabase, document: Document, verdict: DecidedVerdict) -> bool:
+    job = database.find(Collection.JOBS, fire_job_id(verdict.run.schedule, verdict.run.first_ms))
+    if verdict.run.verdict is not Verdict.UNSTORABLE or job is None:
+        return False
+    made_ms = job.get("schedule_created_at_ms")
+    return made_ms is None or document.get("schedule_created_at_ms") in (None, made_ms)
+
+
+def _is_after(position: ListPosition | None, place: tuple[int, str]) -> bool:
+    if position is None:
+        return True
+    return place[0] <= position.at_ms if position.id is None else place < (position.at_ms, position.id)
+
+
+def _passed_over(database: MemoryDatabase, schedule: ScheduleId) -> Iterator[VerdictRecord]:
+    for document in database.documents(Collection.VERDICTS):
+        is_own = document.get("schedule_created_at_ms") in (None, schedule.created_at_ms)
+        if document["schedule"] == schedule.name and is_own:
+            with suppress(InvalidInput):  # malformed by hand: no verdict
+                run = decode_verdict(document)
+                job = database.find(Collection.JOBS, fire_job_id(schedule.name, run.first_ms))
+                maker = None if job is None else maker_of(job)
+                is_fired = maker is not None and maker.is_same(schedule)
+                if run.verdict is not Verdict.UNSTORABLE or not is_fired:
+                    yield VerdictRecord(run)
+
+
+def _fired(database: MemoryDatabase, schedule: ScheduleId) -> Iterator[VerdictRecord]:
+    for job in database.documents(Collection.JOBS):
+        maker = maker_of(job) if fired_at(str(job["_id"])) is not None else None
+        if maker is not None and maker.is_same(schedule):
+            nominal_ms = job["nominal_ms"]
+            yield VerdictRecord(
+                VerdictRun(schedule.name, Verdict.FIRED, nominal_ms, nominal_ms, 1),
+                JobState(job["state"]),
+                job.get("first_started_at_ms"),
+            )

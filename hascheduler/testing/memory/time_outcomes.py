@@ -20,8 +20,8 @@ from hascheduler.model.documents.fired_job import FIRED_ON, fired_on, new_fired_
 from hascheduler.model.documents.job import maker_of, new_job_document
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_fire_counts, encode_missed, unstorable_of
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
-from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import is_before_last, last_job_id
+from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun, is_unstorable, stored_verdict
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.state_updates import cancelled

@@ -10,10 +10,10 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.documents.processor import encode_processor
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.trace import trace_context
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests, encode_progress
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from hascheduler.demo.evidence import Effect
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 
 GRACE_MS = 3_000
 BEFORE_KILL_MS = 2_000

@@ -19,7 +19,7 @@ from pymongo import AsyncMongoClient
 
 from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
-from hascheduler.model.instants import format_instant
+from hascheduler.model.values.instants import format_instant
 from tests.bench.cast import leading
 from tests.bench.peers.environments import CannotRun
 from tests.bench.throughput import post_heeding

@@ -19,11 +19,11 @@ from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.documents.verdict import verdict_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.schedule import Basis
 from hascheduler.model.trigger import Interval, Trigger
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.check.context import server_now_ms
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan

@@ -13,9 +13,9 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.journal import journal_id
 from hascheduler.model.documents.verdict import verdict_id
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.schedule import Basis
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from tests.integration.check.healthy import AT_ONCE, TIMES, Healthy
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.trigger import Interval, Trigger
+from hascheduler.model.values.instants import WallMs
 
 RETENTION_MS = 600_000
 

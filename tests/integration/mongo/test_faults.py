@@ -10,12 +10,12 @@ import pytest
 
 from hascheduler.dispatch.decisions import Fire, Settlement
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import Basis
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.jobs import MongoJobStore
+from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.schedules import MongoScheduleStore
 from tests.integration.mongo.examples import RETENTION_MS, job, schedule
 

@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.jobs import MongoJobStore
+from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import AttemptOutcome, FinishAnswer
 from tests.factories import NOW

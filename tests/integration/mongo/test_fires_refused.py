@@ -10,8 +10,8 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
 from hascheduler.model.documents.fired_job import new_fired_jobs
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database

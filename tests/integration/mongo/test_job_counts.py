@@ -12,10 +12,10 @@ from pymongo import AsyncMongoClient
 from pymongo.monitoring import CommandListener
 
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.job_counts import JobCounter
+from hascheduler.mongo.jobs.counts import JobCounter
 from hascheduler.ports import JobSelection
 from tests.integration.mongo.examples import job
 

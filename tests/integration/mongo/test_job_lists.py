@@ -13,12 +13,12 @@ from pymongo.monitoring import CommandListener
 
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.verdict import verdict_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, ScheduleId
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo import verdicts
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.job_lists import JobLists
+from hascheduler.mongo.jobs.lists import JobLists
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.ports import JobPage, JobSelection, ListPosition, VerdictSelection
 from tests.integration.mongo.examples import job

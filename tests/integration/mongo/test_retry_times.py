@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.state_updates import back_to_pending
 

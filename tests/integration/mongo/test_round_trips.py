@@ -9,12 +9,12 @@ from pymongo.monitoring import CommandListener, CommandStartedEvent
 
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import WallMs, from_datetime
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.values.instants import WallMs, from_datetime
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Database, open_database
-from hascheduler.mongo.jobs import MongoJobStore
+from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, StartedJob

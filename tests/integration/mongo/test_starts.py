@@ -3,7 +3,7 @@
 import asyncio
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.work.store import MongoWorkStore
 

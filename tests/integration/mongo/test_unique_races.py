@@ -7,11 +7,11 @@ import pytest
 from pymongo.errors import AutoReconnect, DuplicateKeyError
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.uniqueness import OnDuplicate, UniqueKey, Uniqueness
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.submissions import Submissions
+from hascheduler.mongo.jobs.submissions import Submissions
 from hascheduler.ports import SubmitAnswer
 from tests.factories import NOW, make_job
 

@@ -8,12 +8,12 @@ import pytest
 from motor.motor_asyncio import AsyncIOMotorClient
 
 from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.message import Message, MessageKind, decode_message
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database, connect, open_database
-from hascheduler.mongo.jobs import MongoJobStore
+from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.ports import Delivery

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Processes
 
 

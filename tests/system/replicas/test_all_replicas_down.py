@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Processes, eventually
 from tests.system.replicas.accounts import counted, decided, times_of, verdicts
 from tests.tiers import in_tier

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import backfill_job_id, fire_job_id
+from hascheduler.model.values.instants import WallMs, format_instant
 from tests.system.processes import Processes, eventually
 from tests.system.replicas.accounts import decided, times_of, verdicts
 from tests.system.replicas.jobs import assert_never_two_at_once, jobs_of

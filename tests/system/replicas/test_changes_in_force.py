@@ -6,7 +6,7 @@ Not how soon: only that it is, and that no time after the answer is decided as i
 import time
 from typing import Any
 
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Process, Processes, eventually
 from tests.system.replicas.accounts import decided, verdicts
 from tests.system.replicas.jobs import assert_never_two_at_once, ids_in_state, jobs_of

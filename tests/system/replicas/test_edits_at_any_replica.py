@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Process, Processes
 from tests.system.replicas.accounts import counted, decided, verdicts
 from tests.system.replicas.timeline import Timeline

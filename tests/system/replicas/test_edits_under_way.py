@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 
-from hascheduler.model.instants import WallMs, parse_instant
+from hascheduler.model.values.instants import WallMs, parse_instant
 from tests.system.processes import Processes, eventually
 from tests.system.replicas.accounts import counted, decided, verdicts
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from pymongo.uri_parser import parse_uri
 
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 from tests.chaos.proxy import Line
 from tests.system.processes import Process, Processes, eventually
 from tests.unit.telemetry.scraping import Scrape

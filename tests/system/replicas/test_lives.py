@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Processes, eventually
 
 LIVE = {"pending", "dispatched", "running"}

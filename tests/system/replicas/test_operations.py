@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from tests.factories import make_job
 from tests.system.processes import Process, Processes, eventually
 from tests.system.replicas.test_access import ADMIN, GUARDED, showing

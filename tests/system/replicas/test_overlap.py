@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Processes, eventually
 from tests.system.replicas.accounts import counted, decided, times_of, verdicts
 from tests.system.replicas.jobs import assert_never_two_at_once, ids_in_state, jobs_of

@@ -37,7 +37,6 @@ from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token
 from hascheduler.model.failover import Failover
-from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import Lane
@@ -48,23 +47,19 @@ from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import Cluster, Gauges, LeaderLag, Recording, StoredDocument
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaGauges
-from hascheduler.testing.memory.audit_log import MemoryAuditStore
-from hascheduler.testing.memory.buckets import MemoryBucketStore
+from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.failovers import MemoryFailoverStore
 from hascheduler.testing.memory.jobs import MemoryJobStore
-from hascheduler.testing.memory.matches import MemoryMatchStore
-from hascheduler.testing.memory.operations import MemoryOperationStore
-from hascheduler.testing.memory.resources import MemoryResourceStore
-from hascheduler.testing.memory.schedules import MemoryScheduleStore
-from hascheduler.testing.memory.tokens import MemoryTokenStore
-from hascheduler.testing.memory.verdicts import MemoryVerdictStore
+from hascheduler.testing.memory.leadership import MemoryFailoverStore
+from hascheduler.testing.memory.operations import MemoryMatchStore, MemoryOperationStore
+from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.work import MemoryWorkStore
 from hascheduler.triggers import calendars_of
 

@@ -9,9 +9,9 @@ import pytest
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.errors import InvalidInput, Overloaded, StoreUnavailable, TooMany
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import MonoMs
+from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import LeaderLag
-from hascheduler.testing.memory.buckets import MemoryBucketStore
+from hascheduler.testing.memory.access import MemoryBucketStore
 from tests.unit.api.doubles import MAX_PENDING, StandingClock, World, app_of
 from tests.unit.api.requests import check_problem, create, post
 from tests.unit.telemetry.scraping import scrape

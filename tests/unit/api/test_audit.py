@@ -16,9 +16,9 @@ from hascheduler.api.middleware import audit_writer
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.request import RequestMiddleware
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AuditRecord
-from hascheduler.testing.memory.audit_log import MemoryAuditStore
+from hascheduler.testing.memory.access import MemoryAuditStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from tests.unit.api.doubles import NOW, RETENTION_MS, StandingClock, World
 from tests.unit.api.requests import NOW_TEXT, TICK, check_problem, create

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.instants import WallMs, format_instant
+from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, create, post

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch
 

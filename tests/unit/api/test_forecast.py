@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from hascheduler.api.routing import forecasts as room
 from hascheduler.dispatch.forecast.inputs import OpenSlots
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from tests.factories import make_definition
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, create, get

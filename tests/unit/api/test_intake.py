@@ -20,7 +20,7 @@ from hascheduler.api.admission.intake import (
     IntakeSight,
 )
 from hascheduler.ports import LeaderLag
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.simulate.report import percentile
 
 STEP_MS = 20
 SUBMIT_MS = 2.0

@@ -8,7 +8,7 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from tests.factories import make_job
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, get, post

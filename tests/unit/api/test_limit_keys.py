@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import format_instant
+from hascheduler.model.values.instants import format_instant
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import create, post
 

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.recording import RecordingHeading
-from hascheduler.model.instants import format_instant
+from hascheduler.model.values.instants import format_instant
 from tests.unit.api.doubles import NOW, World, the_app
 from tests.unit.api.requests import TICK, create, post
 from tests.unit.api.work import attempt, promised, registered, started

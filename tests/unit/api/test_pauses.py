@@ -2,7 +2,7 @@
 
 import httpx
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import NOW_TEXT, check_problem, create, get, post
 

@@ -14,9 +14,9 @@ from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.documents.replica import encode_replica
-from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import LeaderLag
 from tests.factories import NOW, make_job, make_lease, make_processor, make_replica, make_schedule
 from tests.unit.api.doubles import StandingClock

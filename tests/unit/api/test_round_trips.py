@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import format_instant
+from hascheduler.model.values.instants import format_instant
 from tests.tiers import examples
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import REQUESTED, create, get

@@ -12,8 +12,8 @@ from hascheduler.api.admission.logins import BURST, EVERY_MS, SESSIONS_MAX, Logi
 from hascheduler.api.middleware.auth import PageTerms
 from hascheduler.api.ui import sessions
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.token import Token, digest_of
+from hascheduler.model.values.instants import MonoMs, WallMs
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, create
 from tests.unit.api.tokens import ADMIN_TOKEN, OF_PAGE, Guarded, cookie_in

@@ -21,9 +21,9 @@ from hascheduler.api.middleware.audit import PATTERN
 from hascheduler.api.middleware.auth import PageTerms
 from hascheduler.api.routing.short_path import BODY_BYTES_MAX, ShortRoute
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token, digest_of
+from hascheduler.model.values.instants import WallMs
 from tests.factories import make_processor
 from tests.tiers import spread
 from tests.unit.api.doubles import NOW, World, the_app

@@ -8,8 +8,8 @@ from fastapi import FastAPI
 
 from hascheduler.api.schedules import timeline as room
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, create, get

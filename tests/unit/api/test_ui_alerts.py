@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hascheduler.api.ui.alerts import Alert, Severity, alerts
-from hascheduler.model.instants import WallMs
 from hascheduler.model.pause import EVERYTHING, StandingPause
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Cluster, Gauges
 from tests.unit.api.doubles import NOW, StandingView
 

@@ -13,7 +13,7 @@ from hascheduler.api.http.shares import Pool
 from hascheduler.api.ui.live import BUSIEST_MAX, COMPARED_MAX, EVERY_MS, HISTORY_MAX, LivePictures
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import EventType, position
-from hascheduler.model.instants import MonoMs
+from hascheduler.model.values.instants import MonoMs
 from tests.unit.api.doubles import StandingClock, World
 from tests.unit.api.test_events import Sent, token, until_nobody_follows
 from tests.unit.api.test_server import plain_client, serving

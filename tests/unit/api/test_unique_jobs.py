@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.instants import format_instant
+from hascheduler.model.values.instants import format_instant
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, create, get, post
 

@@ -7,8 +7,8 @@ import pytest
 
 from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, Overdue, QueuePosition
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.policy import Criterion
+from hascheduler.model.values.instants import WallMs
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, get
 

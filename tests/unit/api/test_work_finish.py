@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import format_instant
 from hascheduler.model.retry import DEFAULT_RETRY
+from hascheduler.model.values.instants import format_instant
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, get, post
 from tests.unit.api.work import promised, registered, started

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hascheduler.model.documents.replica import decode_replica, encode_replica
-from hascheduler.model.instants import WallMs
 from hascheduler.model.replica import LastCheck
+from hascheduler.model.values.instants import WallMs
 from tests.factories import make_replica
 
 MARKS = (("one.ab12/4", "00ff"), ("two.cd=e/8", "ffee"))

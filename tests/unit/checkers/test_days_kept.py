@@ -6,10 +6,10 @@ from hascheduler.model.calendar import Calendar, read_days
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.schedule import NewSchedule
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.trigger import CalendarUse, Cron, Trigger
+from hascheduler.model.values.instants import WallMs
 from tests.checkers.days_kept import days_kept
 from tests.checkers.evidence import Commit, Evidence
 

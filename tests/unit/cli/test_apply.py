@@ -11,7 +11,7 @@ from hascheduler.cli.replica import replica as replica_at
 from hascheduler.cli.resources.apply import carry_out, make_plan
 from hascheduler.errors import Conflict
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from tests.tiers import spread
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica

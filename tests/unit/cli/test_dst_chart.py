@@ -3,7 +3,7 @@
 import pytest
 
 from hascheduler.cli.schedules.dst_chart import draw_dst_chart
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 
 _H = 3_600_000
 

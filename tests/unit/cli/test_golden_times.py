@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
 

@@ -7,8 +7,8 @@ import pytest
 from hascheduler.clock import SystemClock
 from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, QueuePosition
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.policy import Criterion
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobPage, JobSelection, ListPosition
 from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica

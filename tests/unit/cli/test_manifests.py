@@ -8,7 +8,7 @@ import pytest
 from hascheduler.cli.input.manifests import Manifest, read_manifests
 from hascheduler.cli.input.normal_forms import NORMAL
 from hascheduler.errors import CallerError
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from tests.unit.cli.invoking import Replica
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z

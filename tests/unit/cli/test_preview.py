@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.values.instants import parse_instant
 from tests.unit.cli.invoking import Ended, invoke
 
 _NOBODY = "http://127.0.0.1:9"  # nothing is asked of it

@@ -12,7 +12,7 @@ from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.mirror.changes import JobSeen
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica, invoke
 from tests.unit.dispatch.nouns import make_job

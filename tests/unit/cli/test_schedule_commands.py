@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hascheduler.cli.schedules.timeline_chart import TimelineRow, draw_timeline
-from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.trigger import Cron, Interval, Once, Trigger, Window
+from hascheduler.model.values.instants import WallMs, parse_instant
 
 _UTC, _PARIS = ZoneInfo("UTC"), ZoneInfo("Europe/Paris")
 _NOON = parse_instant("2026-11-21T12:00:00Z")

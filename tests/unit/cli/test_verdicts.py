@@ -3,7 +3,7 @@
 from typing import Any
 
 from hascheduler.clock import SystemClock
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica

@@ -6,9 +6,9 @@ from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import Decision, Send, Settlement
-from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.testing.memory.broker import MemoryBroker
-from hascheduler.testing.memory.transport import MemoryTransport
+from hascheduler.testing.memory.messages import MemoryTransport
 
 CONFIG = ReplicaConfig(
     shard="default",

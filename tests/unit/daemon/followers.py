@@ -14,8 +14,8 @@ from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.replica import encode_replica
-from hascheduler.model.instants import MonoMs
 from hascheduler.model.job import LIVE
+from hascheduler.model.values.instants import MonoMs
 from tests.factories import make_replica
 from tests.unit.daemon.doubles import CONFIG, HandClock
 from tests.unit.mirror.test_convergence import History, Key, lean, present

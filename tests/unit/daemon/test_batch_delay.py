@@ -3,7 +3,7 @@
 import pytest
 
 from hascheduler.daemon.loop.batch_delay import BatchDelay
-from hascheduler.model.instants import MonoMs
+from hascheduler.model.values.instants import MonoMs
 
 
 def after(per_s: int, seconds: int = 5, every_ms: int = 10) -> tuple[BatchDelay, MonoMs]:

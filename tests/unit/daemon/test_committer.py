@@ -9,12 +9,12 @@ from hascheduler.daemon.loop.committer import Committer
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, Requeue, Settlement
 from hascheduler.dispatch.inputs import Settled
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import Basis
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.journal import MemoryJournal
+from hascheduler.testing.memory.leadership import MemoryJournal
 from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher
 
 A, B, C = (Dispatch(id, 1, "p") for id in "abc")

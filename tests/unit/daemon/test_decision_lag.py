@@ -6,8 +6,8 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import TermBegan
 from hascheduler.mirror.changes import JobSeen, ProcessorSeen
 from hascheduler.model.documents.job import decode_job, new_job_document
-from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import MonoMs, WallMs
 from tests.factories import NOW, make_job, make_processor
 
 

@@ -13,14 +13,13 @@ from hascheduler.daemon.leadership import failover_reporter
 from hascheduler.daemon.leadership.failover_reporter import FailoverReporter
 from hascheduler.model.collection import Collection
 from hascheduler.model.failover import Backlog, Cause, Failover
-from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.failovers import MemoryFailoverStore
-from hascheduler.testing.memory.journal import MemoryJournal
+from hascheduler.testing.memory.leadership import MemoryFailoverStore, MemoryJournal
 from tests.factories import NOW, make_entry, make_failover
 from tests.system.processes import eventually
 from tests.unit.telemetry.scraping import scrape

@@ -10,10 +10,10 @@ from hascheduler.dispatch.decisions import Decision, Dispatch, RecordVerdict, Re
 from hascheduler.dispatch.inputs import TermBegan
 from hascheduler.dispatch.step import Step
 from hascheduler.model.failover import NO_BACKLOG, Backlog, Cause, Failover, FailoverEnd
-from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.schedule import Basis
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from tests.factories import make_fire, make_lease
 from tests.unit.daemon.doubles import HandClock

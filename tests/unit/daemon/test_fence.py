@@ -10,12 +10,12 @@ import pytest
 from hascheduler.daemon.leadership.fence import Deposed, Fence
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Journal, JournalEntry
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.journal import MemoryJournal
+from hascheduler.testing.memory.leadership import MemoryJournal
 
 NOW = WallMs(1_000)
 CLAIM = (Dispatch("j", 1, "p"),)

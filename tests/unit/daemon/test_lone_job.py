@@ -10,11 +10,11 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, Settled
 from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import JobGone, JobSeen
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.testing import VirtualScheduler
 from hascheduler.testing.memory.claims import MemoryClaimStore
-from hascheduler.testing.memory.journal import MemoryJournal
-from hascheduler.testing.memory.transport import MemoryTransport
+from hascheduler.testing.memory.leadership import MemoryJournal
+from hascheduler.testing.memory.messages import MemoryTransport
 from hascheduler.testing.memory.work import MemoryWorkStore
 
 _EXCHANGES = [

@@ -9,7 +9,7 @@ from hascheduler.dispatch.decisions import CancelNotice, Publish
 from hascheduler.dispatch.inputs import TransportSeen
 from hascheduler.mongo.transport import MongoTransport
 from hascheduler.testing.memory.broker import MemoryBroker
-from hascheduler.testing.memory.transport import MemoryTransport
+from hascheduler.testing.memory.messages import MemoryTransport
 
 
 async def test_processors_that_poll_are_sent_nothing() -> None:

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.instants import WallMs
 from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.values.instants import WallMs
 from tests.unit.daemon.doubles import CONFIG, HandClock
 
 

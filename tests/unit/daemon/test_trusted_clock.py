@@ -3,7 +3,7 @@
 import pytest
 
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
-from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 
 SKEW_MAX_MS = 5_000
 DAY_MS = 86_400_000

@@ -8,9 +8,9 @@ import pytest
 
 from hascheduler.demo.evidence import Effect, Effects, Expectation, evaluate
 from hascheduler.errors import WorldError
-from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Interval, Once, Trigger
-from hascheduler.simulate.percentiles import percentile
+from hascheduler.model.values.instants import WallMs
+from hascheduler.simulate.report import percentile
 
 UNTIL_MS = 3_500
 TICK = Expectation("tick", Trigger(Interval(1_000, WallMs(0))), WallMs(500), logs=True)

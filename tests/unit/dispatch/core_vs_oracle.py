@@ -23,7 +23,6 @@ from hascheduler.mirror.changes import (
     TenantSeen,
 )
 from hascheduler.model.definition import ConflictScope, Definition, KeyLimit, RateLimit
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
@@ -31,6 +30,7 @@ from hascheduler.model.policy import PRESETS, Criteria, Criterion, IdleKeyStart,
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.resources import resources
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.values.instants import WallMs
 from tests.unit.dispatch.nouns import make_job, make_processor, wall
 from tests.unit.dispatch.oracle import Oracle
 

@@ -15,10 +15,10 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen, TrustLost
 from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import Criteria
 from hascheduler.model.retry import LOST_ATTEMPTS_MAX_DEFAULT
+from hascheduler.model.values.instants import WallMs
 from tests.unit.dispatch.core_vs_oracle import KEYS, SPANS_MS, CoreVsOracle
 
 Pairs = list[tuple[str, str]]

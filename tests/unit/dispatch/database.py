@@ -36,11 +36,11 @@ from hascheduler.model.documents.schedule import (
     encode_schedule_ref,
 )
 from hascheduler.model.documents.tenant import encode_tenant
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, may_follow
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import VerdictRun
 
 JOBS, SCHEDULES, PROCESSORS = Collection.JOBS, Collection.SCHEDULES, Collection.PROCESSORS

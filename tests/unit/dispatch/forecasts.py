@@ -7,9 +7,9 @@ from hascheduler.dispatch.forecast.forecast import Forecast, make_forecast
 from hascheduler.dispatch.forecast.inputs import ForecastInputs, OpenSlots
 from hascheduler.dispatch.forecast.shares import Shares, shares_of
 from hascheduler.model.definition import Definition
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import JobTemplate, ScheduleRef
 from hascheduler.model.trigger import Cron, Interval, Once, Pattern, Trigger
+from hascheduler.model.values.instants import WallMs
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
 MINUTE_MS = 60_000

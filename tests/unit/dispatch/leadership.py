@@ -27,7 +27,7 @@ from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import Quarantined, Seen
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from tests.unit.dispatch.database import Database
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from hascheduler.dispatch.decisions import Fire
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.schedule import Basis, JobTemplate, ScheduleRef
 from hascheduler.model.trigger import Interval, Trigger
+from hascheduler.model.values.instants import WallMs
 
 T0 = 1_700_006_380_000
 """When the tests of the core begin: twenty seconds before midnight, so that the days of calendars change in them."""

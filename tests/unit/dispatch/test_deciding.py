@@ -16,8 +16,8 @@ from hascheduler.mirror.changes import (
 )
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.fired_job import fired_job
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_schedule, wall
 from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, Scene, echo, jobs, processors, settled
 

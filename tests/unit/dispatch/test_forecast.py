@@ -7,8 +7,8 @@ from hascheduler.dispatch.forecast.forecast import Forecast, LimitedBy
 from hascheduler.dispatch.forecast.inputs import OpenSlots, RunningJob
 from hascheduler.dispatch.forecast.pools import SlotPools
 from hascheduler.model.definition import Definition
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import GraphJob, JobGraph, JobTemplate, ScheduleRef
+from hascheduler.model.values.instants import WallMs
 from tests.unit.dispatch.forecasts import ANY, HOUR_MS, MINUTE_MS, NOW, cron, every, forecast_of, schedule, shares_in
 
 COST = 5 * MINUTE_MS

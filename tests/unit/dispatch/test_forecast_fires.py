@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hascheduler.dispatch.forecast import fires as room
 from hascheduler.dispatch.forecast.fires import FiresAhead, evenly
 from hascheduler.model.calendar import Calendar
-from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Trigger, Window
+from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.model.verdict import FireCounts
 from hascheduler.triggers import count_firing
 from tests.factories import make_calendar

@@ -1,7 +1,7 @@
 """Silence, on one's own clock."""
 
 from hascheduler.dispatch.capacity.heartbeats import Heartbeats
-from hascheduler.model.instants import MonoMs
+from hascheduler.model.values.instants import MonoMs
 from tests.unit.dispatch.nouns import make_processor
 
 TIMEOUT_MS = 5_000

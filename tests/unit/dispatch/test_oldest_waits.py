@@ -13,9 +13,9 @@ from hascheduler.dispatch.queue.oldest_waits import OldestWaits
 from hascheduler.dispatch.queue.score import overtaken_for_ms
 from hascheduler.mirror.changes import JobGone, JobSeen
 from hascheduler.model.documents.job import decode_job, new_job_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import PRESETS, Criterion
+from hascheduler.model.values.instants import WallMs
 from tests.factories import NOW, make_job
 
 

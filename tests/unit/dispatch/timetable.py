@@ -11,11 +11,11 @@ from itertools import product
 from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
 from hascheduler.model.calendar import Calendar, Days
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id, is_before_last
 from hascheduler.model.job_graph import graph_order
 from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef
 from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Pattern, Times, Trigger, Window
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.triggers import next_nominal
 from tests.unit.dispatch.chance import Chance

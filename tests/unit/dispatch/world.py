@@ -11,9 +11,9 @@ from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, Publish, Reco
 from hascheduler.dispatch.inputs import ProcessorLost, Settled, TransportSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, TRANSITIONS, JobState, Move, NewJob
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from tests.unit.dispatch.chance import Chance
 from tests.unit.dispatch.database import Database

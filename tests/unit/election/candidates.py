@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from hascheduler.election.config import ElectionConfig
 from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
-from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import MonoMs, WallMs
 
 LEASE_MS, DEADLINE_MS, RETRY_MS = 10_000, 6_000, 1_000
 WALL = WallMs(1_700_000_000_000)

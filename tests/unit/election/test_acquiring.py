@@ -5,8 +5,8 @@ import pytest
 from hascheduler.election.config import ElectionConfig
 from hascheduler.election.elector import Elector, LeaseAnswer
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import MonoMs
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import MonoMs
 from tests.unit.election.candidates import (
     LEASE_MS,
     RETRY_MS,

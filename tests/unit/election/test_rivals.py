@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from hascheduler.election.config import ElectionConfig
 from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
-from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import MonoMs, WallMs
 from tests.tiers import examples
 
 LEASE_MS, DEADLINE_MS, RETRY_MS = 1_000, 600, 100

@@ -14,7 +14,7 @@ from hascheduler.election.elector import Elector, LeaseAnswer
 from hascheduler.kubernetes.api import KubernetesApi
 from hascheduler.kubernetes.lease_object import DURATION_MS, RENEWALS, TERM
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
-from hascheduler.model.instants import MonoMs
+from hascheduler.model.values.instants import MonoMs
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE
 from tests.factories import NOW

@@ -6,8 +6,8 @@ import pytest
 
 from hascheduler.kubernetes.lease_object import DURATION_MS, ENDPOINT, RENEWALS, TERM, new_lease, record_in
 from hascheduler.kubernetes.lease_object import replaced_lease as replaced
-from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from tests.doubles.kubernetes.stored_leases import StoredLeases
 from tests.factories import NOW, make_lease
 

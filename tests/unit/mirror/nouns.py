@@ -7,11 +7,11 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.job_template import encode_template
 from hascheduler.model.documents.trigger import encode_trigger
-from hascheduler.model.fields import Document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.trigger import Interval, Trigger
+from hascheduler.model.values.fields import Document
+from hascheduler.model.values.instants import WallMs
 
 
 def put(collection: Collection, id: object, fields: Document) -> Change:

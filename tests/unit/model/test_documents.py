@@ -37,8 +37,6 @@ from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
 from hascheduler.model.documents.verdict import decode_verdict, verdict_document, verdict_id
-from hascheduler.model.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import PRIORITY_MAX, Lane
@@ -60,6 +58,8 @@ from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token
 from hascheduler.model.trigger import CalendarUse, Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.model.uniqueness import OnDuplicate, Uniqueness
+from hascheduler.model.values.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from tests.tiers import examples
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.durations import LONGEST_MS, format_duration, parse_duration
+from hascheduler.model.values.durations import LONGEST_MS, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from hascheduler.model.fast_frozen import fast_frozen
+from hascheduler.model.values.frozen import fast_frozen
 
 
 @fast_frozen

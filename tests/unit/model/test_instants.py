@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import LATEST_MS, format_instant, parse_instant
+from hascheduler.model.values.instants import LATEST_MS, format_instant, parse_instant
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import ID_CHARACTERS_MAX
 from hascheduler.model.message import (
     ATTEMPT_MAX,
     MESSAGE_BYTES_MAX,
@@ -17,6 +16,7 @@ from hascheduler.model.message import (
     decode_message,
     encode_message,
 )
+from hascheduler.model.values.fields import ID_CHARACTERS_MAX
 from tests.tiers import examples
 
 JOB_IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=ID_CHARACTERS_MAX)

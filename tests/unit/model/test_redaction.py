@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.model.redaction import redacted, redacted_value
+from hascheduler.model.values.redaction import redacted, redacted_value
 
 TOKEN = "hsk_" + "aB3-_" * 8 + "xyz"
 

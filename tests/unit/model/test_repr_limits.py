@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
 
 
 @pytest.mark.parametrize(

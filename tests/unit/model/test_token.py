@@ -6,8 +6,8 @@ import pytest
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.token import decode_token, encode_token
-from hascheduler.model.instants import WallMs
 from hascheduler.model.token import SECRET, Power, Role, digest_of
+from hascheduler.model.values.instants import WallMs
 from tests.factories import NOW, make_token
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.model.tracebacks import TRACEBACK_BYTES_MAX, kept_traceback
+from hascheduler.model.values.redaction import TRACEBACK_BYTES_MAX, kept_traceback
 
 LINE = "  File 'mine.py', line 7, in resize\n"
 

@@ -8,8 +8,8 @@ import pytest
 
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Settlement
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import Basis
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.leases import MongoLeaseStore

@@ -1,6 +1,6 @@
 """The work store remembers the times of started attempts."""
 
-from hascheduler.model.instants import to_datetime
+from hascheduler.model.values.instants import to_datetime
 from hascheduler.mongo.state_updates import AttemptTimes
 from hascheduler.mongo.work.started_attempts import STARTED_ATTEMPTS_MAX, StartedAttempts
 

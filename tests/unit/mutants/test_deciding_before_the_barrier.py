@@ -22,20 +22,22 @@ from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.mirror.changes import Change
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import EntryKind
 from hascheduler.model.message import Message
 from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.trigger import Interval, Once, Trigger
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Batch, ChangeStream, Confirm, JournalEntry
-from hascheduler.testing.memory.accounts import MemoryAccountStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.journal import MemoryJournal
-from hascheduler.testing.memory.leases import MemoryLeaseStore
-from hascheduler.testing.memory.replicas import MemoryReplicaBoard
-from hascheduler.testing.memory.schedules import MemoryScheduleStore
+from hascheduler.testing.memory.leadership import (
+    MemoryAccountStore,
+    MemoryJournal,
+    MemoryLeaseStore,
+    MemoryReplicaBoard,
+)
+from hascheduler.testing.memory.resources import MemoryScheduleStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
 
 EVERY_MS = 40

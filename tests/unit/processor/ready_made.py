@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import JobContext, load_handlers
 from tests.unit.processor.world import staged, until

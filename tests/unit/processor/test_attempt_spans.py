@@ -12,11 +12,11 @@ from opentelemetry import trace
 from structlog.contextvars import get_contextvars
 
 from hascheduler.model.definition import Definition
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind, decode_message
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.trace import TraceContext
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Delivery, StartedJob
 from hascheduler.processor import Handlers, JobContext, PermanentError, Processor, ProcessorConfig
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer

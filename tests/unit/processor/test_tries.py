@@ -11,10 +11,10 @@ import structlog
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import Definition
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.model.retry import RetryPolicy
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLater, attempts, invocation
 from hascheduler.processor.attempts import StopReason

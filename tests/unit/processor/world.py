@@ -9,10 +9,10 @@ from typing import Any
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.definition import Definition
-from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import AttemptOutcome, Delivery, FinishAnswer, HandlerProgress, StartedJob, StopRequests
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from hascheduler.api.middleware import audit_writer
 from hascheduler.api.middleware.audit_writer import SHARE_MAX, TRIM_EVERY, AuditWriter, Sampler
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import AuditRecord, audit_id
 from tests.unit.api.doubles import NOW, StandingClock, World
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded

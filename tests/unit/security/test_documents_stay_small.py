@@ -23,11 +23,11 @@ from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.schedule import decode_schedule, encode_schedule_edit
 from hascheduler.model.documents.verdict import verdict_document
-from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
 from hascheduler.model.schedule import PAST_MAX, TriggerPeriod
 from hascheduler.model.trigger import Times, Trigger, Window
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.work import finishes
 from hascheduler.ports import AuditRecord, encode_audit_record

@@ -3,7 +3,7 @@
 import httpx
 from fastapi import FastAPI
 
-from hascheduler.model.redaction import redacted
+from hascheduler.model.values.redaction import redacted
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import Guarded

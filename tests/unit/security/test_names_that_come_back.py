@@ -16,9 +16,9 @@ from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job
-from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id
 from hascheduler.model.schedule import JobTemplate, Overlap, SchedulePolicy, ScheduleRef
+from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.model.verdict import FireCounts, Verdict
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, get, post

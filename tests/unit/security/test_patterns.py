@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from hascheduler.api.http.problems import FieldError, path_text, problem_body
-from hascheduler.model.redaction import redacted, redacted_beginning
-from hascheduler.model.repr_limits import quoted
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.redaction import redacted, redacted_beginning
 from tests.tiers import in_tier
 
 ROOT = Path(__file__).parents[3]
@@ -60,14 +60,14 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/demo/kubernetes/pods.py:_OPENED": ("search", None),
     "hascheduler/model/calendar.py:_DAY": ("fullmatch", None),
     "hascheduler/model/calendar.py:_YEARLY": ("fullmatch", None),
-    "hascheduler/model/durations.py:_PART": ("match", 64),
+    "hascheduler/model/values/durations.py:_PART": ("match", 64),
     "hascheduler/model/event.py:_POSITION": ("match", None),
     "hascheduler/model/payload.py:_PLACEHOLDER": ("search", None),
-    "hascheduler/model/redaction.py:_BEARER": ("search", None),
-    "hascheduler/model/redaction.py:_BLANK": ("search", None),
-    "hascheduler/model/redaction.py:_PATH": ("search", None),
-    "hascheduler/model/redaction.py:_SPECIAL": ("search", None),
-    "hascheduler/model/redaction.py:_TOKEN": ("search", None),
+    "hascheduler/model/values/redaction.py:_BEARER": ("search", None),
+    "hascheduler/model/values/redaction.py:_BLANK": ("search", None),
+    "hascheduler/model/values/redaction.py:_PATH": ("search", None),
+    "hascheduler/model/values/redaction.py:_SPECIAL": ("search", None),
+    "hascheduler/model/values/redaction.py:_TOKEN": ("search", None),
     "hascheduler/model/payload.py:_Template.pattern": ("search", None),
     "hascheduler/model/resources.py:_NAME": ("match", None),
     "hascheduler/model/token.py:SECRET": ("fullmatch", 1_024),

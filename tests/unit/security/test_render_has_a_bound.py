@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
 from hascheduler.model.documents.fired_job import jobs_from_schedule, rendered_payload_bytes_max
-from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.model.job import JOB_ID_TAIL_MAX, backfill_job_id, fire_job_id, trigger_job_id
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, rendered_bytes_max
+from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 from tests.factories import make_schedule, make_template
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, create, post

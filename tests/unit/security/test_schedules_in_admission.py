@@ -12,8 +12,8 @@ from hascheduler.dispatch.decisions import Fire
 from hascheduler.mirror.changes import ScheduleSeen, TenantSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
-from hascheduler.model.instants import WallMs
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, create, get, post

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from tests.unit.api.doubles import NOW
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from hascheduler.api.admission import worker_registrations
 from hascheduler.api.admission.worker_registrations import WorkTerms
 from hascheduler.model.collection import Collection
-from hascheduler.model.instants import MonoMs
+from hascheduler.model.values.instants import MonoMs
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, post
 from tests.unit.api.tokens import Guarded

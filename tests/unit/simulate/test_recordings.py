@@ -54,13 +54,13 @@ from hascheduler.mirror.changes import (
 from hascheduler.model.calendar import Calendar, read_days
 from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.documents.fired_job import fired_job
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.policy import PRESETS, criteria
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.simulate.from_recording import recorded_scenario
 from hascheduler.simulate.outcome import RunOutcome, as_document

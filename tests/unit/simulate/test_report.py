@@ -13,8 +13,7 @@ from fractions import Fraction
 
 import pytest
 
-from hascheduler.simulate.percentiles import percentile
-from hascheduler.simulate.report import ProcessorUse, WaitFigures, report
+from hascheduler.simulate.report import ProcessorUse, WaitFigures, percentile, report
 from tests.unit.simulate.scenarios import job, outcome_of, processor
 
 JOBS = (

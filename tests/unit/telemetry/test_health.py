@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
+from hascheduler.api.ops.health_port import health_application
 from hascheduler.clock import SystemClock
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.leadership.liveness import LivenessServer
@@ -24,18 +25,19 @@ from hascheduler.telemetry.health import (
     ReplicaHealth,
     Vitals,
 )
-from hascheduler.telemetry.health_port import health_application
 from hascheduler.telemetry.registry import new_registry
-from hascheduler.testing.memory.accounts import MemoryAccountStore
 from hascheduler.testing.memory.broker import MemoryBroker
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.journal import MemoryJournal
-from hascheduler.testing.memory.leases import MemoryLeaseStore
-from hascheduler.testing.memory.replicas import MemoryReplicaBoard
+from hascheduler.testing.memory.leadership import (
+    MemoryAccountStore,
+    MemoryJournal,
+    MemoryLeaseStore,
+    MemoryReplicaBoard,
+)
+from hascheduler.testing.memory.messages import MemoryTransport
 from hascheduler.testing.memory.stream import MemoryChangeSource
-from hascheduler.testing.memory.transport import MemoryTransport
 from tests.unit.api.doubles import StandingView
 from tests.unit.processor.world import staged, until
 

@@ -10,8 +10,8 @@ from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Requeue
 from hascheduler.dispatch.inputs import Input, Resynced
 from hascheduler.mirror.changes import JobGone, JobSeen
 from hascheduler.model.documents.job import decode_job, new_job_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.values.instants import WallMs
 from hascheduler.telemetry.metrics_replica import OUTCOMES, ReplicaMetrics
 from tests.factories import NOW, make_job
 from tests.unit.telemetry.scraping import Scrape, scrape

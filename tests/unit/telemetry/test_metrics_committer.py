@@ -9,12 +9,12 @@ from hascheduler.daemon.leadership.fence import Fence
 from hascheduler.daemon.loop.committer import Committer
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, RecordVerdict, Requeue, Settlement
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.journal import MemoryJournal
+from hascheduler.testing.memory.leadership import MemoryJournal
 from tests.factories import NOW, make_fire
 from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher
 from tests.unit.telemetry.scraping import Scrape, scrape

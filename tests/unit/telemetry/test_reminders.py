@@ -1,9 +1,9 @@
 """An outage is told of at once, and then once a minute for each reason, however often it is tried again."""
 
-from hascheduler.telemetry.reminders import Reminders
+from hascheduler.telemetry.log_lines import Reminders
 
 
-def test_a_reason_is_told_at_once_and_then_once_a_minute() -> None:
+def test_a_reason_is_logged_at_once_and_then_once_a_minute() -> None:
     reminders = Reminders()
     told = [at_s for at_s in range(0, 181, 2) if reminders.is_due("no answer", at_s * 1_000)]
     assert told == [0, 60, 120, 180]
@@ -15,7 +15,7 @@ def test_reasons_that_take_turns_are_told_once_a_minute_each() -> None:
     assert told == [0, 1]
 
 
-def test_a_new_outage_is_told_at_once() -> None:
+def test_a_new_outage_is_logged_at_once() -> None:
     reminders = Reminders()
     assert reminders.is_due("no answer", 0)
     reminders.over()
@@ -25,4 +25,4 @@ def test_a_new_outage_is_told_at_once() -> None:
 def test_what_is_kept_has_a_bound() -> None:
     reminders = Reminders()
     assert all(reminders.is_due(f"reason {number}", 0) for number in range(1_000))
-    assert len(reminders._told_at) <= 16
+    assert len(reminders._logged_at) <= 16

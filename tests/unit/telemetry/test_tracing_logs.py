@@ -8,7 +8,7 @@ SCRIPT = """
 import logging, threading, structlog
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.settings import read_settings
-from hascheduler.telemetry.log_fields import name_process
+from hascheduler.telemetry.log_lines import name_process
 from opentelemetry.sdk.trace import TracerProvider
 configure_logging(read_settings(log_format="json"))
 ours = structlog.get_logger("hascheduler.daemon.leadership.leader")

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers import count_firing, count_nominal, next_firing, on_calendars, shortest_gap_ms, upcoming
 from hascheduler.wire.calendar import CalendarBody
 from hascheduler.wire.trigger import read_trigger

@@ -11,8 +11,8 @@ import pytest
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar, Days, read_days
-from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import CalendarUse, Cron, Interval, Pattern, Trigger, Window
+from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers import (
     MissingCalendar,
     count_firing,

@@ -3,8 +3,8 @@
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.trigger import Cron, Interval, Once, Pattern, Times, Trigger, Window
+from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.triggers import TIMES_MAX, check_trigger, next_nominal
 
 DAY_MS = 86_400_000

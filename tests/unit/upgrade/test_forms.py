@@ -24,12 +24,12 @@ from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.verdict import decode_verdict, verdict_document
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job_graph import graph_order
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.schedule import GraphJob, JobGraph
 from hascheduler.model.schema_version import NEWEST_VERSION, SchemaVersion, encode_schema_version, why_unreadable
 from hascheduler.model.trigger import AnyOf, Cron, Interval, Trigger
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from tests.factories import (
     NOW,

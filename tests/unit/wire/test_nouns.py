@@ -7,12 +7,12 @@ from pydantic import BaseModel
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import ConflictScope, Definition, RateLimit
-from hascheduler.model.instants import WallMs
 from hascheduler.model.lane import Lane
 from hascheduler.model.policy import PRESETS
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.trigger import Interval, Trigger, Window
+from hascheduler.model.values.instants import WallMs
 from hascheduler.wire.definition import DefinitionBody, DefinitionResponse, RetryBody
 from hascheduler.wire.lane import LaneBody, LaneResponse
 from hascheduler.wire.schedule import CreateScheduleBody, MisfireBody

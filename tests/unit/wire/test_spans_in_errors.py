@@ -10,7 +10,7 @@ from hascheduler.api.jobs.submit import WaitQuery
 from hascheduler.api.ops.recording import RecordingQuery
 from hascheduler.api.resources.tokens import CreateTokenBody
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.wire.definition import DefinitionBody
 from hascheduler.wire.lane import LaneBody
 from hascheduler.wire.tenant import TenantBody

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.wire.trigger import TriggerBody, read_trigger, show_trigger, trigger_of
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z

@@ -1,18 +1,11 @@
-"""Frozen values that keep their seldom set fields apart: there are up to a million of them, and each field is 8 bytes.
+"""Frozen dataclasses of which a process makes very many: `fast_frozen` ones cost less time, `compact` ones less memory.
 
-::
-
-    value ─► the fields that differ from value to value
-          └► one tuple of the seldom set ones, which all values share in which none of these is set
-
-To everybody else the class is the frozen dataclass that it was: its constructor, comparison, ``replace``, ``repr`` and
-what the type checker knows of it. A seldom set field takes some 40 ns to read, the others as long as before. As with
-`fast_frozen`, fields are set directly, and no assignment of the others is refused.
+The type checker still treats such a class as frozen, but its fields are set directly, and no assignment is refused.
 """
 
 from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, make_dataclass
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -21,8 +14,32 @@ _MADE_HERE = frozenset({"__init__", "__eq__", "__hash__", "__setattr__", "__dela
 _SELDOM = "_seldom"
 
 
+def fast_frozen(frozen: _Class) -> _Class:
+    """Goes above ``@dataclass(frozen=True, slots=True)``: leaves out the run-time guard of each field.
+
+    For values that are made hundreds of thousands of times a minute. A frozen dataclass sets every field through
+    `object.__setattr__`, which makes up most of the cost of a value with many fields: a mirror folds a job's four
+    events in 76 µs with it and in 61 µs without.
+    """
+    assert not hasattr(frozen, "__post_init__"), f"{frozen.__name__} has a __post_init__, which would not be called"
+    same = make_dataclass(frozen.__name__, [(each.name, each.type, each) for each in fields(frozen)])
+    frozen.__init__ = same.__init__  # type: ignore[misc]
+    del frozen.__setattr__, frozen.__delattr__
+    return frozen
+
+
 def compact(*seldom: str) -> Callable[[_Class], _Class]:
-    """Goes above ``@dataclass(frozen=True, slots=True)``; each field of ``seldom`` has a default that can be shared."""
+    """Goes above ``@dataclass(frozen=True, slots=True)``: keeps the ``seldom`` set fields apart, each of which has a
+    default that can be shared. There are up to a million such values, and each field is 8 bytes.
+
+    ::
+
+        value ─► the fields that differ from value to value
+              └► one tuple of the seldom set ones, which all values share in which none of these is set
+
+    Users of the class see the frozen dataclass that it was: its constructor, comparison, ``replace``, ``repr`` and what
+    the type checker knows of it. A seldom set field takes some 40 ns to read, the others as long as before.
+    """
 
     def compacted(frozen: _Class) -> _Class:
         assert not hasattr(frozen, "__post_init__"), f"{frozen.__name__} has a __post_init__, which would not be called"

@@ -25,8 +25,8 @@ from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, new_job_document
 from hascheduler.model.documents.unique_job import HolderFate, fate_of, replacing
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob, replaced_error
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database, awaited
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document, translated
 from hascheduler.mongo.request_batcher import RequestBatcher

@@ -1,5 +1,5 @@
-"""Jobs as the API reads and changes them. `submissions` inserts them, `job_lists` lists them,
-`job_counts` counts them, `bulk_changes` changes many at once."""
+"""Jobs as the API reads and changes them. `submissions` inserts them, `lists` lists them, `counts` counts
+them, `bulk_changes` changes many at once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,16 +8,16 @@ from pymongo import ASCENDING, ReturnDocument
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, MADE_BY_FIELDS, decode_job_state, maker_of
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.bulk_changes import BulkChanges
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.job_counts import JobCounter
-from hascheduler.mongo.job_lists import JobLists
+from hascheduler.mongo.jobs.counts import JobCounter
+from hascheduler.mongo.jobs.lists import JobLists
+from hascheduler.mongo.jobs.submissions import Submissions
 from hascheduler.mongo.queries import DEPENDS_ON, job_query
 from hascheduler.mongo.state_updates import NEXT_REV, Pipeline, cancelled, revived, source_states
-from hascheduler.mongo.submissions import Submissions
 from hascheduler.ports import (
     CancelAnswer,
     CancelledSome,

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, TypeGuard
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import WallMs
+from hascheduler.model.values.instants import WallMs
 
 Document = Mapping[str, Any]
 """A stored document, or its fields."""

@@ -1,0 +1,172 @@
+"""Who leads, and what leaders store: leases, the journal, accounts, reports of failovers; heartbeats of replicas."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from hascheduler.dispatch.accounts import AccountsSnapshot, decode_accounts, encode_accounts
+from hascheduler.dispatch.decisions import BESIDE, decode_decisions, encode_beside, encode_decisions
+from hascheduler.errors import InvalidInput
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.failover import decode_failover, encode_failover
+from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
+from hascheduler.model.documents.lease import encode_lease, readable_lease
+from hascheduler.model.documents.replica import encode_replica
+from hascheduler.model.failover import Failover
+from hascheduler.model.journal import JournalHead
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.values.instants import WallMs
+from hascheduler.ports import FAILOVERS_MAX, JournalEntry
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import Document, MemoryDatabase
+
+REPLICA_KEPT_MS = 60_000
+
+
+class MemoryLeaseStore:
+    """`hascheduler.ports.LeaseStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def get(self, shard: str) -> LeaseRecord | None:
+        async with self._connection.exchange("leases.get") as database:
+            document = database.find(Collection.LEASES, shard)
+            return None if document is None else readable_lease(document["_id"], document)
+
+    async def create(self, record: LeaseRecord) -> bool:
+        async with self._connection.exchange("leases.create") as database:
+            there = database.find(Collection.LEASES, record.shard)
+            if there is None or readable_lease(there["_id"], there) is not None:
+                return database.insert(Collection.LEASES, encode_lease(record))
+            database.replace(Collection.LEASES, encode_lease(record))
+            return True
+
+    async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
+        async with self._connection.exchange("leases.update") as database:
+            stored = database.find(Collection.LEASES, expected.shard)
+            version = (expected.holder, expected.term, expected.renewals)
+            if stored is None or (stored.get("holder"), stored.get("term"), stored.get("renewals")) != version:
+                return False
+            database.replace(Collection.LEASES, encode_lease(proposed))
+            return True
+
+
+class MemoryJournal:
+    """`hascheduler.ports.Journal`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def tail(self, shard: str) -> JournalHead | None:
+        async with self._connection.exchange("journal.tail") as database:
+            newest = max(_documents_of(database, shard), key=_seq, default=None)
+            return None if newest is None else decode_journal_head(newest["_id"], newest)
+
+    async def insert(self, entry: JournalEntry) -> bool:
+        async with self._connection.exchange("journal.insert") as database:
+            return database.insert(
+                Collection.JOURNAL,
+                {
+                    **encode_journal_head(entry.head),
+                    "at_ms": entry.at_ms,
+                    "decisions": encode_decisions(entry.decisions),
+                    **encode_beside(entry.decisions),
+                },
+            )
+
+    async def get(self, shard: str, seq: int) -> JournalEntry | None:
+        async with self._connection.exchange("journal.get") as database:
+            document = database.find(Collection.JOURNAL, journal_id(shard, seq))
+            return None if document is None else _journal_entry(document)
+
+    async def read(self, shard: str, after_seq: int, before_seq: int) -> list[JournalEntry]:
+        async with self._connection.exchange("journal.read") as database:
+            between = [doc for doc in _documents_of(database, shard) if after_seq < _seq(doc) < before_seq]
+            return [_journal_entry(document) for document in sorted(between, key=_seq)]
+
+    async def trim(self, shard: str, through_seq: int, before_ms: WallMs) -> int:
+        async with self._connection.exchange("journal.trim") as database:
+            old = [
+                document["_id"]
+                for document in _documents_of(database, shard)
+                if _seq(document) <= through_seq and document["at_ms"] < before_ms
+            ]
+            return sum(database.delete(Collection.JOURNAL, id) for id in old)
+
+
+def _documents_of(database: MemoryDatabase, shard: str) -> Iterator[Document]:
+    return (document for document in database.documents(Collection.JOURNAL) if document["_id"]["shard"] == shard)
+
+
+def _seq(document: Document) -> int:
+    return int(document["_id"]["seq"])
+
+
+def _journal_entry(document: Document) -> JournalEntry:
+    head = decode_journal_head(document["_id"], document)
+    decisions = decode_decisions(document["decisions"], *map(document.get, BESIDE))
+    return JournalEntry(head, WallMs(document["at_ms"]), decisions)
+
+
+class MemoryAccountStore:
+    """`hascheduler.ports.AccountStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def save(self, shard: str, term: int, accounts: AccountsSnapshot) -> bool:
+        async with self._connection.exchange("accounts.save") as database:
+            stored = database.find(Collection.ACCOUNTS, shard)
+            if stored is not None and stored["term"] > term:
+                return False
+            database.replace(Collection.ACCOUNTS, {"_id": shard, "term": term, **encode_accounts(accounts)})
+            return True
+
+    async def load(self, shard: str) -> AccountsSnapshot:
+        async with self._connection.exchange("accounts.load") as database:
+            return decode_accounts(database.find(Collection.ACCOUNTS, shard) or {})
+
+
+class MemoryReplicaBoard:
+    """`hascheduler.ports.ReplicaBoard`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def beat(self, status: ReplicaStatus) -> WallMs | None:
+        async with self._connection.exchange("replicas.beat") as database:
+            expiry = {"expire_at": database.instant_in(REPLICA_KEPT_MS)}
+            database.replace(Collection.REPLICAS, {**encode_replica(status), **expiry})
+        # None: tests set the time of this database, so no clock may be compared with it.
+        return None
+
+    async def remove(self, replica_id: str) -> None:
+        async with self._connection.exchange("replicas.remove") as database:
+            database.delete(Collection.REPLICAS, replica_id)
+
+
+class MemoryFailoverStore:
+    """`hascheduler.ports.FailoverStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def save(self, failover: Failover) -> None:
+        async with self._connection.exchange("failovers.save") as database:
+            database.replace(Collection.FAILOVERS, encode_failover(failover))
+            for document in _newest_first(database, failover.shard)[FAILOVERS_MAX:]:
+                database.delete(Collection.FAILOVERS, document["_id"])
+
+    async def newest(self, shard: str, limit: int) -> Sequence[Failover]:
+        failovers: list[Failover] = []
+        async with self._connection.exchange("failovers.newest") as database:
+            for document in _newest_first(database, shard)[:limit]:
+                with suppress(InvalidInput):
+                    failovers.append(decode_failover(document))
+        return failovers
+
+
+def _newest_first(database: MemoryDatabase, shard: str) -> list[Document]:
+    of_shard = [one for one in database.documents(Collection.FAILOVERS) if one["_id"]["shard"] == shard]
+    return sorted(of_shard, key=lambda one: one["_id"]["term"], reverse=True)
