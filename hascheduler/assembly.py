@@ -265,7 +265,7 @@ async def require_servers(settings: Settings) -> None:
 
 
 async def _broker_accessible(settings: Settings, *, must_answer: bool = False) -> None:
-    """`InvalidInput` where the broker refuses us, unless somebody wants patience: its users may be about to come."""
+    """`InvalidInput` where the broker refuses us, unless the settings ask for patience: its users may come soon."""
     if settings.transport == "rabbitmq" and not settings.startup_patience_ms:
         await require_access(settings.amqp_url.get_secret_value(), broker_tls(settings), must_answer=must_answer)
 

@@ -14,7 +14,7 @@ ROOMS = ("mirror", "dispatch", "model.documents")
 """What is compiled of whole rooms: what each event and each decision goes through. Left out is what gains next to
 nothing (`election`, most of `model`), and `triggers`, which compiled reads ``7-0`` as a range of days."""
 _MODULES = ("model/values/fields.py", "model/event.py")
-"""Of another room: how the fields of documents are read, and the positions of events."""
+"""Single modules of another room: how the fields of documents are read, and the positions of events."""
 DIGEST_FILE = "compiled.sha256"
 _PACKAGE = Path(__file__).parent
 

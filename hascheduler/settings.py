@@ -130,7 +130,7 @@ def is_supervised(environment: Mapping[str, str]) -> bool:
 
 
 _SUPERVISORS = ("KUBERNETES_SERVICE_HOST", "INVOCATION_ID", PREFIX + "STARTUP_PATIENCE")
-"""Of Kubernetes and of systemd; and somebody who wants patience."""
+"""Variables that Kubernetes and systemd set, and the setting that asks for patience."""
 _SUPERVISED_PATIENCE_MS = 60_000
 _ONE_TRY_MS = 0
 _AUTO = "auto"
@@ -307,8 +307,7 @@ class Settings(BaseSettings):
         default=1_000_000,
         ge=1,
         le=100_000_000,
-        description="how many jobs may wait in the shard; who submits more is told to come again; none: no limit"
-        " [1000000]",
+        description="how many jobs may wait in the shard; more are refused with Retry-After; none: no limit [1000000]",
     )
     tenant_schedules_max: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
         default=10_000,

@@ -82,7 +82,8 @@ class ServedCertificates:
         return True
 
     async def keep_fresh(self, every_s: float = _LOOK_EVERY_S) -> None:
-        """Until cancelled. Files that can't be used are logged once, and tried again when they have changed."""
+        """Load files that have changed, until cancelled. It logs once that files can't be used, and tries them again
+        when they have changed."""
         refused: tuple[tuple[int, ...], ...] | None = None
         while True:
             await asyncio.sleep(every_s)

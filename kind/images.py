@@ -20,7 +20,7 @@ _TARGETS = {"hascheduler": "scheduler", "hascheduler-processor": "processor"}
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """``target`` is the stage of the Dockerfile that makes it; None: somebody else does."""
+    """``target`` is the stage of the Dockerfile that makes it; None: it is made elsewhere."""
 
     reference: str
     target: str | None
@@ -72,7 +72,7 @@ def load(tools: Tools, images: Sequence[Image]) -> None:
 
 
 def provide(tools: Tools, image: Image, nodes: Sequence[str]) -> None:
-    """See that these nodes have somebody else's image: they pull it, or where they can't, this machine does."""
+    """See that these nodes have an image of others: they pull it, or where they can't, this machine does."""
     lacking = [node for node in nodes if tools.ask(*_on(tools, node, "inspecti", "-q", image.full)) is None]
     if all(tools.ask(*_on(tools, node, "pull", image.full)) is not None for node in lacking):
         return

@@ -3,7 +3,7 @@
 import orjson
 
 TEXT_JSON_BYTES_MAX = 100 * 1024
-"""Of one text in a result. A result is at most 256 KiB of JSON, where one byte of output may become six."""
+"""The largest text in a result. A result is at most 256 KiB of JSON, where one byte of output may become six."""
 
 
 def beginning(text: str, json_bytes_max: int = TEXT_JSON_BYTES_MAX) -> str:

@@ -49,7 +49,7 @@ _DESCRIPTION = """\
 Durations are texts such as `"90s"`, `"1m30s"`, `"200ms"`, or numbers of seconds; instants are RFC 3339 with an offset.
 Unknown fields, query parameters and bodies are refused. An answer with one schedule, definition, lane or tenant has
 its revision as `ETag`; what changes it takes `If-Match`. Ids of jobs hold `:` and may stand in a path as they are.
-What is accepted and hardly meant, such as a lane that is not defined, is told in a header `Warning` (code 299).
+A header `Warning` (code 299) tells of input that is accepted but hardly meant, such as a lane that is not defined.
 Every refusal is `application/problem+json` (RFC 9457) and names each field, what is wrong and what would be right.
 
 Where tokens are demanded (the setting AUTH; not on loopback by default), requests carry `Authorization: Bearer hsk_…`.

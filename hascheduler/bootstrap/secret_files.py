@@ -71,8 +71,8 @@ def secret_files(values: SecretValues, places: Places) -> SecretFiles:
 
 
 def certificate_files(authority: Issued, places: Places) -> SecretFiles:
-    """Those of the three servers, signed by ``authority``, or, without ``tls``, of the API; a client needs ``ca.crt``
-    alone."""
+    """The certificates of the three servers, signed by ``authority``, or, without ``tls``, of the API; a client
+    needs ``ca.crt`` alone."""
     broker = places.broker.partition(":")[0]
     ca = {CA_CERT: authority.cert}
     api = issue(authority, "hascheduler", _once(*_forms("hascheduler", places), *places.api, *_LOCAL))

@@ -8,9 +8,9 @@ from enum import StrEnum
 from hascheduler.model.values.instants import LATEST_MS, format_instant
 
 FINDINGS_KEPT_MAX = 100
-"""Of each kind, with their texts; the others are only counted."""
+"""How many findings of each kind are kept with their texts; the others are only counted."""
 SUSPECTS_MAX = 1_000
-"""Of each kind, for the second look."""
+"""How many suspects of each kind get the second look."""
 
 
 class FindingKind(StrEnum):

@@ -45,7 +45,7 @@ def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: b
 
 
 def check_payload(document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Of a schedule that renders its payload: ``document`` has the fields of `PAYLOAD_FIELDS`."""
+    """Findings about a schedule that renders its payload: ``document`` has the fields of `PAYLOAD_FIELDS`."""
     size = rendered_payload_bytes_max(document["_id"], document)
     if size > PAYLOAD_BYTES_MAX:
         yield Finding(

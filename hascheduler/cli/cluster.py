@@ -195,7 +195,7 @@ def failover_line(failover: Mapping[str, Any]) -> str:
 
 def _failovers_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
     if not items:
-        return Text("Nobody has told of a change of leadership yet.", style="dim")
+        return Text("No change of leadership has been reported yet.", style="dim")
     table = FittedTable(
         "", "term", "at", "leader", "cause", "detected", "deciding", "gap", "late", "merged", "missed", "ended",
         spare=("ended", "merged", "gap", "deciding", "late", "detected", "missed", "leader", "cause"),

@@ -177,9 +177,7 @@ COMMANDS: CommandTable = {
         "hascheduler.cli.simulate.command:simulate",
         "Run a scenario on the real dispatch core in virtual time, and show what comes of it.",
     ),
-    "record": LazyCommand(
-        "hascheduler.cli.simulate.record:record", "Record what the leader is told and what it decides."
-    ),
+    "record": LazyCommand("hascheduler.cli.simulate.record:record", "Record the leader's inputs and decisions."),
     "migrate": LazyCommand(
         "hascheduler.cli.setup.migrate:migrate",
         "Make collections and indexes, and raise the database's schema version to that of this release.",

@@ -40,7 +40,7 @@ def complete_tenant(ctx: Any, args: list[str], incomplete: str) -> list[str]:
 
 
 def complete_job(ctx: Any, args: list[str], incomplete: str) -> list[str]:
-    """Of the newest jobs."""
+    """Ids of the newest jobs."""
     return [id for id in _names("jobs", ctx, "") if id.startswith(incomplete)]
 
 

@@ -27,7 +27,7 @@ READ_ELSEWHERE = {
     "NOMINAL_AT": "set by `processors.command` for the program: the nominal time of a fire",
     "SCHEDULE": "set by `processors.command` for the program: the schedule that made the job",
 }
-"""Those that are no settings: without the prefix, by whom they are read or set."""
+"""The variables that are no settings: without the prefix, by what reads or sets them."""
 _OF_A_SERVICE = re.compile(
     r"([A-Z0-9_]{1,256}_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]{1,256})?|PORT_[0-9]{1,5}_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)",
     re.ASCII,

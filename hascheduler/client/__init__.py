@@ -8,7 +8,7 @@
         job = scheduler.submit("resize", {"image": "a.png"}, priority=7, labels={"team": "a"})
         scheduler.wait(job.id, timeout=60)
 
-        # somebody waits for the answer: it goes first, and this returns what the handler returned
+        # on demand, as the caller waits: it goes first, and this returns what the handler returned
         thumbnail = scheduler.call("thumbnail", {"image": "a.png"}, timeout=10)
 
         # one after the other, in one request
@@ -49,7 +49,7 @@ error              means
 `Refused`          the request is wrong, or may not be made: ``problem`` says what, field by field
 `Unavailable`      no replica has answered in time; a submit may be repeated under its ``idempotency_key``
 `JobFailed`        from ``call``: it failed for good, ``job`` says why
-`JobCancelled`     from ``call``: somebody cancelled it
+`JobCancelled`     from ``call``: the job was cancelled
 `StillRunning`     from ``call`` and ``wait``: the time is over, the job goes on; ``job`` is how it stands
 `InvalidInput`     what was given can't be sent
 =================  =============================================================================================

@@ -43,7 +43,7 @@ class Exchange:
     def trust(self, ca_file: str | None, tls: ssl.SSLContext | None) -> ssl.SSLContext | bool:
         """The ``verify`` of an httpx client: ``tls``, else the authorities in ``ca_file``, or those of this machine.
 
-        Where no replica speaks HTTPS nobody is trusted: to read the authorities of a machine takes 20 ms.
+        Where no replica speaks HTTPS no authority is read: to read the authorities of a machine takes 20 ms.
         """
         if tls is not None:
             return tls
@@ -125,7 +125,7 @@ class Exchange:
 
 def _current_trace() -> dict[str, str]:
     """The headers of the OpenTelemetry span that the caller is in, so that what it asks for is part of that trace."""
-    # What nobody has imported has no current span.
+    # A library that is not imported has no current span.
     if "opentelemetry.trace" not in sys.modules:
         return {}
     try:

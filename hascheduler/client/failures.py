@@ -67,7 +67,7 @@ class JobFailed(_Unsuccessful):
 
 
 class JobCancelled(_Unsuccessful):
-    """Somebody has cancelled it."""
+    """The job was cancelled."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job, "was cancelled")

@@ -51,7 +51,7 @@ def submit_many(jobs: Sequence[BatchJob], idempotency_key: str | None, *, atomic
     """In as few requests as they fit into."""
     key = key_of(idempotency_key)
     groups = split_jobs([plain(**job) for job in jobs], atomic=atomic)
-    # The longest of them: what can't be sent is told before anything is.
+    # The longest of them: a key that can't be sent is refused before anything is sent.
     requests.demand_key(group_key(key, len(groups) - 1))
     batches: list[str] = []
     results: list[BatchResult] = []
@@ -111,7 +111,7 @@ def wait(job_id: str, timeout: float | None) -> Flow[Job]:
 def change_where(
     verb: str, filter: JobFilter, *, dry_run: bool, progress: Callable[[Changed], None] | None, **more: object
 ) -> Flow[Changed]:
-    """Until it is complete: one request does a part of what is much, and ``progress`` hears what is done so far."""
+    """Repeat until it is complete: a request does a part of a large change; ``progress`` gets what is done so far."""
     asked = requests.change_where(verb, plain(**filter), dry_run=dry_run, **more)
     total: Changed = yield asked
     while not total.complete:

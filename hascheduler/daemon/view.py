@@ -313,7 +313,7 @@ class ReplicaView:
         return max(found, key=lambda last_check: last_check.at_ms, default=None)
 
     def _has_leader(self) -> bool:
-        """For people: here alone a remote clock's word is taken."""
+        """Whether the lease is fresh, for people: here alone a remote clock is believed."""
         lease = self._leader.lease
         if self._leader.leads():
             return True

@@ -98,7 +98,7 @@ class DemoEnvironment(Protocol):
         ...
 
     async def count_unended(self, ids: Collection[str]) -> int:
-        """How many of those jobs are not there yet, or live; all of them where nobody can say."""
+        """How many of those jobs are not there yet, or live; all of them where that is not known."""
         ...
 
     async def read_jobs(self, ids: Collection[str], seen: Collection[str]) -> Mapping[str, Mapping[str, Any]]:

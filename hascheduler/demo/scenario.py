@@ -87,7 +87,7 @@ class DemoScenario:
             )
 
     async def _wait_for_all(self, jobs: Collection[str]) -> None:
-        """Until all have ended; no longer than they make progress, and not for ever."""
+        """Wait until all have ended; no longer than they make progress, and not for ever."""
         loop = asyncio.get_running_loop()
         began_s = progress_s = said_s = loop.time()
         fewest = len(jobs) + 1

@@ -31,7 +31,7 @@ COST_MS_MAX = 7 * 24 * 3_600_000
 KEPT_MAX = 100_000
 """Tenants without jobs, keys without jobs, and learned costs; beyond that those touched longest ago are forgotten."""
 KEYS_MAX = 10_000
-"""Of one tenant, with jobs and without; beyond that those without jobs are forgotten, the longest idle first."""
+"""The most keys of one tenant; beyond that those without jobs are forgotten, the longest idle first."""
 
 Row = tuple[str, str, int, int]
 _Item = TypeVar("_Item")

@@ -165,7 +165,7 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
 
 
 async def _servers(plan: StackPlan, embedded: AsyncExitStack, say: Callable[[str], None]) -> Servers:
-    """Those that the environment names, or embedded ones, started here."""
+    """The servers that the environment names, or embedded ones, started here."""
     shown: dict[str, str] = {}
     mongodb_uri = os.environ.get("HASCHEDULER_MONGODB_URI", "")
     shown["MongoDB"] = "HASCHEDULER_MONGODB_URI"

@@ -60,8 +60,8 @@ def events_of(change: Change, known: JobRef | None) -> list[Event]:
 def events_of_schedule(change: Change, known: ScheduleRef | None) -> list[Event]:
     """The times of the schedule that ``change`` counts as missed; ``known``: the schedule before.
 
-    The cursor passes each time once, by a write that demands where it was, and that same write tells what was missed.
-    So there is one such change for the same times, whoever leads. A whole document also holds what an earlier one told.
+    The cursor passes each time once, by a write that demands where it was, and that same write says which were missed.
+    So one change alone counts the same times, whoever leads. A whole document also holds what an earlier change said.
     """
     missed = decode_missed(change.fields.get("missed"))
     if missed is None or known is None or not change.position:
@@ -135,8 +135,8 @@ def _event(type: EventType, change: Change, id: str, subject: _Subject, before: 
         if type is _RETURNED:
             retry_at_ms = _instant(_value("retry_at_ms", fields, before))
         else:
-            told = _text(fields.get("error"))
-            error = None if told is None else redacted_beginning(told, ERROR_LENGTH_MAX)
+            text = _text(fields.get("error"))
+            error = None if text is None else redacted_beginning(text, ERROR_LENGTH_MAX)
     elif type is _REPRIORITIZED:
         priority = _integer(fields.get("priority"))
     # By position: there are several for each job.

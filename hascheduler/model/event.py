@@ -21,7 +21,7 @@ from hascheduler.model.values.instants import format_instant
 
 EVENTS_OF_A_CHANGE_MAX = 2
 ERROR_LENGTH_MAX = 500
-"""Of an event's error: replicas keep thousands of events in memory."""
+"""The longest error of an event: replicas keep thousands of events in memory."""
 POSITION_PATTERN = r"^[0-9]{10}\.[0-9]{10}(\.[0-9]{6})?$"
 _POSITION = re.compile(POSITION_PATTERN[:-1] + r"\Z")
 _OF_TIME = 21

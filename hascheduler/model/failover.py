@@ -112,7 +112,7 @@ class Failover:
 
     @property
     def first_decision_ms(self) -> int | None:
-        """From that moment to its first decision about something due."""
+        """From the first moment when it could decide to its first decision about something due."""
         return _span(self.deciding_at_ms, self.first_decision_at_ms)
 
     @property

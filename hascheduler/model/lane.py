@@ -30,5 +30,5 @@ class Lane:
     owner: str | None = None
 
     def promote_after(self, priority: int) -> int:
-        """For a job of that priority, in ms."""
+        """How long a job of that priority waits for each step, in ms."""
         return self.promote_after_ms[min(max(priority, 0), len(self.promote_after_ms) - 1)]

@@ -19,7 +19,7 @@ LimitKeys = tuple[tuple[str, str], ...]
 KEY_CHARACTERS_MAX = 160
 VALUE_CHARACTERS_MAX = 128
 KEY_LIMITS_MAX = 4
-"""Of one definition: each costs every dispatch of its jobs a look."""
+"""The most limits of one definition: each costs every dispatch of its jobs a look."""
 _BEGINNING = 63
 _HASH_CHARACTERS = 64
 _PAYLOAD, _LABEL, _TARGET = "payload.", "label.", "target"

@@ -185,7 +185,7 @@ class ScheduleRef:
 
     @property
     def definitions(self) -> tuple[str, ...]:
-        """Of the jobs that a fire makes."""
+        """The definitions of the jobs that a fire makes."""
         if self.graph is None:
             return (self.template.definition,)
         return tuple(dict.fromkeys(job.template.definition for job in self.graph.in_order))

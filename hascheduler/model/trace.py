@@ -11,7 +11,7 @@ TRACEPARENT = "traceparent"
 TRACESTATE = "tracestate"
 _TRACEPARENT_LENGTH = 55
 _TRACEPARENT_LENGTH_MAX = 256
-"""Of a later version, which may have more at its end."""
+"""The header of a later version, which may have more at its end."""
 _TRACESTATE_LENGTH_MAX = 512
 _FORM = re.compile(r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})")
 _KNOWN_FLAGS = 0b11

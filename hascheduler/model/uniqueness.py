@@ -28,7 +28,7 @@ from hascheduler.model.limit_keys import LimitKeys
 from hascheduler.model.values.instants import WallMs
 
 UNIQUE_KEYS_MAX = 4
-"""Of one definition."""
+"""The most keys of one definition."""
 MAX_WAIT_PERIODS = 10
 """The longest wait of a debounced job, unless its definition says it, in periods."""
 

@@ -80,7 +80,7 @@ def _not_repeated(uri: str) -> Iterator[None]:
 
 
 def tls_options(ca_file: str, cert_file: str) -> dict[str, Any]:
-    """Those with which the driver speaks TLS, as it does with either file; ``cert_file`` holds its key too."""
+    """Options with which the driver speaks TLS, as it does with either file; ``cert_file`` holds its key too."""
     if not (ca_file or cert_file):
         return {}
     # Loaded for its error alone, which names the wrong file and the reason: the driver reads the files itself.

@@ -51,7 +51,7 @@ class FallbackDeliveries:
             log.warning("standing_in_for_the_broker")
             async with asyncio.TaskGroup() as tasks:
                 standing_in = tasks.create_task(self._database.run(sink))
-                while not self._broker.consuming:  # noqa: ASYNC110  # it tells nobody when that changes
+                while not self._broker.consuming:  # noqa: ASYNC110  # no event says when that changes
                     await asyncio.sleep(_WATCH_S)
                 standing_in.cancel()
             log.info("the_broker_delivers_again")

@@ -84,7 +84,7 @@ class IndexRange:
     def bounds(
         self, after: ListPosition | None, least_ms: int | None = None, most_ms: int | None = None
     ) -> list[dict[str, Any]]:
-        """Of the instant and ``_id``, any of which holds; none: nothing can be."""
+        """Conditions on the instant and ``_id``, of which any holds; none: no document can match."""
         of_one_instant: list[dict[str, Any]] = []
         if after is not None and (most_ms is None or after.at_ms <= most_ms):
             most_ms = after.at_ms

@@ -62,5 +62,5 @@ class MongoTokenStore:
 
 
 def _ids(begin: str) -> dict[str, Any]:
-    """Those that begin so, which ends with a dash: a range of an index that every release has."""
+    """The ids with that beginning, which ends with a dash: a range of an index that every release has."""
     return {"id": {"$gte": begin, "$lt": f"{begin[:-1]}."}}

@@ -64,7 +64,7 @@ async def _without_addresses(uri: str) -> Unreachable | None:
 
 
 async def _look_up(host: str) -> "_Cause | None":
-    """In a thread that nobody waits for: a resolver without an answer would hold up the loop's own at the end."""
+    """In a thread that the process does not wait for: a resolver without an answer would hold up its end."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[bool] = loop.create_future()
 

@@ -1,7 +1,7 @@
 """The verdicts on nominal times: of fired ones the jobs, of all others their records.
 
 Those of one schedule are read by id, whose order is the order of the times. The records of all schedules are read in
-the order in which they were decided. A record does not say whose it is: that is told by the schedule that it is of.
+the order in which they were decided. A record names no tenant: its schedule does.
 """
 
 import re

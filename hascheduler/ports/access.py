@@ -38,7 +38,7 @@ class TokenStore(Protocol):
 
 
 def ended_sessions(stored: Iterable[StoredDocument], parent: str | None, living_max: int, now: WallMs) -> Sequence[str]:
-    """Of the ``stored`` sessions, the digests of those to be deleted: what has expired by ``now``, and of the
+    """The digests of the ``stored`` sessions to be deleted: what has expired by ``now``, and of the
     ``parent`` the oldest of more than ``living_max``."""
     expired: list[StoredDocument] = []
     living: list[StoredDocument] = []
@@ -68,7 +68,7 @@ class AuditRecord:
     token_id: str | None
     role: str | None
     tenant: str | None
-    """Of the caller, not of what it changed; ``*`` is all."""
+    """The tenant of the caller, not of what it changed; ``*`` is all."""
     address: str
     method: str
     path: str

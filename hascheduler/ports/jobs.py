@@ -146,7 +146,7 @@ class JobCounts:
 
 
 ERROR_BEGINNING_MAX = 512
-"""So many characters of an error tell which fault it was."""
+"""The beginning of an error, which is enough to recognise the fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ _ATTRIBUTE_LENGTH_MAX = 256
 
 
 def failed_job_of(job: StoredDocument, error: str) -> FailedJob:
-    """Of whatever is stored: what was broken by hand is shown as a text, and its time is 0."""
+    """The failed job, whatever is stored: a field that was broken by hand is shown as a text, and its time is 0."""
     definition, tenant, target, schedule, batch = (
         None if job.get(name) is None else str(job[name])[:_ATTRIBUTE_LENGTH_MAX] for name in FAILED_FIELDS[:5]
     )
@@ -278,7 +278,7 @@ class JobStore(Protocol):
         ...
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
-        """Those of ``ids`` that are there, in no order."""
+        """The jobs of ``ids`` that are there, in no order."""
         ...
 
     async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
@@ -307,7 +307,7 @@ class JobStore(Protocol):
         ...
 
     async def reprioritize(self, job_id: str, priority: int) -> ReprioritizeAnswer | None:
-        """Of a pending job; None when there is no such job."""
+        """Change the priority of a pending job; None when there is no such job."""
         ...
 
     async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
@@ -372,7 +372,7 @@ class Admission(Protocol):
         ...
 
     def not_new(self, tenant: str, jobs: int) -> None:
-        """So many of those that were let in turned out to be there already, or were not written."""
+        """Of the jobs that were let in, ``jobs`` turned out to be there already, or were not written."""
         ...
 
 

@@ -74,5 +74,5 @@ class JobTraces(Protocol):
     """
 
     async def of(self, job_ids: Sequence[str]) -> Mapping[str, TracedJob]:
-        """Those that are there, as this process wrote them; answers soon or not at all."""
+        """The jobs of ``job_ids`` that are there, as this process wrote them; answers soon or not at all."""
         ...

@@ -1,8 +1,8 @@
 """Operations: one action on all jobs or schedules that match, with a progress that people follow and a stop.
 
 An operation is one document that no mirror has. While it is unfinished it belongs to one *runner*, a replica, which
-writes its progress after each slice by compare-and-set on (runner, rev); without a runner it waits for one. Whoever
-takes it over goes on at ``position``: at most one slice is done a second time.
+writes its progress after each slice by compare-and-set on (runner, rev); without a runner it waits for one. A
+runner that takes it over goes on at ``position``: at most one slice is done a second time.
 """
 
 from collections.abc import Mapping, Sequence

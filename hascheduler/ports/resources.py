@@ -81,8 +81,8 @@ class VerdictRecord:
 
 @dataclass(frozen=True, slots=True)
 class VerdictSelection:
-    """Of all schedules, all that is given must hold: of ``verdicts`` any one, the bounds of when it was decided, a
-    ``text`` in the schedule's name in any case, the tenant and the labels of the schedule. A schedule that is no more
+    """Of all schedules. All that is given must hold: any one of ``verdicts``, the bounds of when it was decided,
+    a ``text`` in the schedule's name in any case, the tenant and the labels of the schedule. A schedule that is no more
     has neither of the last two."""
 
     verdicts: Sequence[Verdict]
@@ -129,7 +129,7 @@ class VerdictStore(Protocol):
     async def list(
         self, schedule: ScheduleId, verdicts: Collection[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
     ) -> Sequence[VerdictRecord]:
-        """Those records with one of ``verdicts`` that begin strictly between the instants, the newest first; none of
+        """The records with one of ``verdicts`` that begin strictly between the instants, the newest first; none of
         another schedule by the same name.
 
         Fired ones are known by their jobs, the others by their own records; both are kept for the retention time. An

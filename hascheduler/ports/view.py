@@ -44,7 +44,7 @@ class Gauges:
     jobs_of_lane: Mapping[str, Mapping[str, int]]
     jobs_of_tenant: Mapping[str, Mapping[str, int]]
     definitions: Collection[str]
-    """Those that are defined; jobs may name others. So too the next two."""
+    """The defined ones; jobs may name others. So too the next two."""
     lanes: Collection[str]
     tenants: Collection[str]
     unschedulable: int
@@ -57,7 +57,7 @@ class Gauges:
     processors: Mapping[str, int]
     """By state: live, draining, lost."""
     slots: Mapping[str, int]
-    """Of the processors that live: occupied, free."""
+    """Slots of the processors that live: occupied, free."""
     decision_lag_ms: int | None = None
     """How long this leader's decisions take to be carried out; None where it decides nothing."""
     findings: Mapping[str, int] | None = None
@@ -122,11 +122,11 @@ Recording = tuple[RecordingHeading, AsyncIterator[RecordedStep | RecordingEnd]]
 
 
 class Waiter(Protocol):
-    """Rings when what it was made for happens, once for all that happened before."""
+    """Lets a caller await one kind of news; one wake-up stands for all that happened before it."""
 
     async def wait(self) -> bool:
-        """Until it has rung since the last call; False: this replica ends, and it rings no more. The caller sets the
-        time limit."""
+        """Returns once there was news since the last call; False: this replica ends, and there is no more. The caller
+        sets the time limit."""
         ...
 
 

@@ -25,7 +25,8 @@ meets an attempt that is already held here, or loses the start.
 A handler that raises has its job tried again, after a pause that grows, as often and as long as the definition allows;
 `PermanentError` ends it, `RetryLater` chooses the pause. An attempt that takes longer than the definition's timeout is
 stopped and has failed, whatever its handler returns later. A thread can't be stopped: its attempt is *overdue*, which
-the leader is told, and fails when the thread has ended; its slot and the job's locks are held until then.
+the processor reports to the leader. It fails when the thread has ended; its slot and the job's locks are held until
+then.
 `JobContext.progress` shows how far an attempt has come.
 
 A handler that is declared with ``process=True`` runs each attempt in a process of its own (`child_process`), which is

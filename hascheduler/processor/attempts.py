@@ -81,7 +81,7 @@ class HeldAttempt:
         return self.timed_out and self.in_thread
 
     def let_go(self) -> None:
-        """A second cancellation, for handlers that did not heed the first; who does not heed it either is abandoned.
+        """A second cancellation, for handlers that did not heed the first; one that ignores it too is abandoned.
 
         Not for a thread whose time is over: what it holds stays held until it has ended, at the latest with this
         process, and nothing is said about its attempt before.

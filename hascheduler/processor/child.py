@@ -35,7 +35,7 @@ _STOPPED_STATUS = 128 + signal.SIGTERM
 
 
 def main(fds: str) -> None:
-    """Until the handler has ended. ``fds`` are those of the socket and the life line."""
+    """Run the handler to its end. ``fds`` are those of the socket and the life line."""
     control, life = map(int, fds.split(","))
     for fd in (control, life):
         os.set_inheritable(fd, False)
@@ -153,7 +153,7 @@ def _send_logs(link: _ProcessorLink, module: str, levels: dict[str, int]) -> Non
 
 
 def _die_with_the_other_end_of(life: int) -> None:
-    """SIGKILL for this whole process group once nobody holds the writing end of the pipe ``life`` any more."""
+    """SIGKILL for this whole process group once no process holds the writing end of the pipe ``life`` any more."""
     set_signal = getattr(fcntl, "F_SETSIG", None)
     if set_signal is None:  # not Linux: a thread does it, once it gets the interpreter
         threading.Thread(target=_kill_at_end_of, args=(life,), name="life line", daemon=True).start()

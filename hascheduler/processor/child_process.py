@@ -63,7 +63,7 @@ async def run_in_process(handler: ProcessHandler, job: JobContext, attempt: Held
     is_cancelled = False
     try:
         try:
-            await child.told()
+            await child.reported()
             await child.exited(_EXIT_LIMIT_S)
         except asyncio.CancelledError:
             is_cancelled = True
@@ -121,12 +121,12 @@ class _Child:
             os.close(life_read)
         self._channel = _Channel(ours, request, self._on_frame)
 
-    async def told(self) -> None:
-        """Until it has said how its attempt ended, or can't any more."""
+    async def reported(self) -> None:
+        """Returns once the child has reported how its attempt ended, or can't any more."""
         await self._channel.ended.wait()
 
     async def exited(self, limit_s: float) -> None:
-        """Until it has, at most for so long."""
+        """Returns once the process has exited, at the latest after ``limit_s``."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 await self._group.exited.wait()

@@ -34,7 +34,7 @@ class Intake:
         self._draining = False
 
     async def run(self) -> None:
-        """Until cancelled; what is then still running is abandoned."""
+        """Receive until cancelled; attempts that then still run are abandoned."""
         async with asyncio.TaskGroup() as tasks:
 
             async def receive(delivery: Delivery) -> None:

@@ -35,7 +35,7 @@ class ProcessGroup:
             raise
 
     def signal(self, number: signal.Signals) -> None:
-        """To what is left of the group."""
+        """Send the signal to what is left of the group."""
         if self._closed:
             return  # it may have been reaped
         with suppress(ProcessLookupError, PermissionError):  # all gone, or all of them another user's by now

@@ -34,7 +34,7 @@ async def declare_processor_queue(channel: AbstractChannel, processor_id: str) -
     queue = await channel.declare_queue(
         queue_name(processor_id), durable=True, arguments={"x-expires": QUEUE_EXPIRES_MS}
     )
-    # Bundles first: who takes single messages and no bundles is of a release that does not know them.
+    # Bundles first: a queue that takes single messages and no bundles is of a release that does not know them.
     if len(bundle_key(processor_id).encode()) <= ROUTING_KEY_BYTES_MAX:
         await queue.bind(DISPATCH_EXCHANGE, routing_key=bundle_key(processor_id))
     await queue.bind(DISPATCH_EXCHANGE, routing_key=processor_id)

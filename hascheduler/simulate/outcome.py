@@ -45,12 +45,12 @@ class JobRecord:
 
     @property
     def is_running(self) -> bool:
-        """At the end of the run."""
+        """Whether it runs at the end of the simulation."""
         return bool(self.attempts) and self.attempts[-1].ended_at_ms is None
 
     @property
     def is_waiting(self) -> bool:
-        """At the end of the run."""
+        """Whether it waits at the end of the simulation."""
         return self.finished_at_ms is None and not self.is_running
 
 

@@ -23,7 +23,7 @@ ROWS_MAX = 100
 INSTANTS_MAX = 300
 COSTS_MAX = 12
 WAITS_MAX = 20
-"""Of one kind; those that waited longest, as the command prints them."""
+"""The most waits of one kind: the longest, as the command prints them."""
 POINT_DIGITS = 3
 
 
@@ -182,7 +182,7 @@ def _length_ms(bar: Mapping[str, Any]) -> int:
 
 
 def _waiting(instants: Sequence[int], counts: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """Of each step of many instants, the one at which most jobs wait."""
+    """The jobs that wait; of each step of many instants, the one at which most of them do."""
     places: Sequence[int] = range(len(instants))
     if len(instants) > INSTANTS_MAX:
         totals = [sum(each) for each in zip(*counts, strict=True)]
@@ -225,7 +225,7 @@ def _lines(outcome: RunOutcome, palette: Palette, numbers: Mapping[str | None, i
 
 
 def _costs(outcome: RunOutcome, palette: Palette, numbers: Mapping[str | None, int]) -> list[dict[str, Any]]:
-    """Those that consumed most, dearest first."""
+    """The accounts that consumed most, dearest first."""
     dearest = sorted(outcome.costs, key=lambda key: outcome.accumulated_cost_ms[key], reverse=True)[:COSTS_MAX]
     return [
         {

@@ -127,7 +127,7 @@ _LINES_MAX = 300
 
 
 def draw_costs(axes: Axes, outcome: RunOutcome, palette: Palette, scale: TimeScale) -> None:
-    """Those that consumed most, where there are very many."""
+    """Draw the costs of each account; where there are very many, of those that consumed most."""
     dearest = sorted(outcome.costs, key=lambda key: outcome.accumulated_cost_ms[key], reverse=True)[:_LINES_MAX]
     for key in reversed(dearest):
         colour = palette.colours.get(key, OTHERS) if palette.tells_keys else INK

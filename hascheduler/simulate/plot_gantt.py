@@ -14,13 +14,13 @@ _GAP = 0.6
 """Between processors, in rows."""
 OUTLINED_MAX = 400
 _NAMES_MAX = 40
-"""Of processors, beside the axis; more would overlap."""
+"""How many names of processors stand beside the axis; more would overlap."""
 LOST = "#c1121f"
 _AWAY = "#ececec"
 
 
 def height_of(outcomes: Sequence[RunOutcome]) -> float:
-    """In rows, of the tallest."""
+    """The height of the tallest picture, in rows."""
     return max(1, *(sum(row.slots for row in rows) + _GAP * len(rows) for rows in map(rows_of, outcomes)))
 
 

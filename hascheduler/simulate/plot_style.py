@@ -38,7 +38,7 @@ class Palette:
 
     @property
     def groups(self) -> list[str | None]:
-        """Those with a colour of their own, in order, and None for all others, where there are some."""
+        """The groups with a colour of their own, in order, and None for all others, where there are some."""
         return [*self.colours, *([None] if self.has_others else [])]
 
     def known(self, job: ScenarioJob) -> str | None:

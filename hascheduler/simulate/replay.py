@@ -35,7 +35,7 @@ def replay(
     steps: Iterable[RecordedStep | RecordingEnd],
     progress: Callable[[int], None] | None = None,
 ) -> Replayed:
-    """Until the first difference; ``progress`` gets the number of steps done."""
+    """Decide again until the first difference; ``progress`` gets the number of steps done."""
     core = Dispatcher(heading.config)
     count = decided = 0
     began: list[Input] = []

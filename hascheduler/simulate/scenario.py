@@ -89,7 +89,7 @@ class ScenarioPolicy:
     cost_alpha: int = 300
 
     def config(self) -> PolicyConfig:
-        """As the core takes it."""
+        """The policy as the core takes it."""
         return PolicyConfig(
             criteria=self.criteria,
             max_concurrency=self.max_concurrency,

@@ -51,7 +51,7 @@ def _row(processor: ScenarioProcessor, attempts: Sequence[SimulatedAttempt], end
 
 
 LINES_MAX = 240
-"""Of waiting jobs that are drawn; more would hide each other."""
+"""How many waiting jobs are drawn; more lines would hide each other."""
 
 
 def sample(groups: Sequence[str]) -> list[int]:
@@ -99,7 +99,7 @@ FEW = 60
 
 
 def lines_of(outcome: RunOutcome) -> list[tuple[JobRecord, ValueLine]]:
-    """Of those that waited at all, in the order in which they were submitted."""
+    """The lines of the jobs that waited at all, in the order in which they were submitted."""
     kind = _Scores(outcome) if is_scored(outcome) else _AgedPriorities(outcome)
     waited = [record for record in outcome.jobs if waited_until(record, outcome) > record.job.submit_at_ms]
     return [

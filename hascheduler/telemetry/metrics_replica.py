@@ -65,7 +65,7 @@ class ReplicaMetrics:
             "schedule_to_start_seconds", "From when a job was due to its first start", _WAITED_S, "definition"
         )
         self._decisions = self._counter("decisions", "Decisions that are in the journal, by kind", "kind")
-        self._claims_lost = self._counter("claims_lost", "Dispatches that somebody else had overtaken")
+        self._claims_lost = self._counter("claims_lost", "Dispatches that came too late: their job had changed")
         self._attempts = self._counter("attempts", "Attempts that ended, by outcome", "definition", "outcome")
         self._attempts_lost = self._counter("attempts_lost", "Attempts that were taken from their processors")
         self.step_seconds = self._histogram("step_seconds", "One step of the core", _SHORT_S)
@@ -117,7 +117,7 @@ class ReplicaMetrics:
             self._publishes.labels(str(outcome))
 
     def journaled(self, decisions: Iterable[Decision]) -> None:
-        """Those were written into the journal, for the first time."""
+        """Count ``decisions``, which the leader has now written into the journal for the first time."""
         for kind, count in Tally(map(type, decisions)).items():
             self._decisions.labels(_KINDS[kind]).inc(count)
 

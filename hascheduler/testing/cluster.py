@@ -118,7 +118,7 @@ class VirtualCluster:
         """Returns when the replica leads."""
         self.replica_task = self._begin(self.replica.run(), "replica")
         self._begin(self._audit_writer.run(), "audit log")
-        # Nobody else could take over an operation: a look an hour costs a quiet week little.
+        # No other replica could take over an operation: a look an hour costs a quiet week little.
         self._begin(OperationRunner(self._services, "replica-1", _HOUR_MS).run(), "operations")
         await self._until(lambda: self.replica.view.cluster().leading and self.replica.view.ready)
 

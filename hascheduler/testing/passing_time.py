@@ -48,7 +48,7 @@ class PassingTime:
         self._reached_ms = max(self._reached_ms, WallMs(round(instant.timestamp() * 1_000)))
 
     async def drain(self, within: timedelta, job_id: str | None = None) -> list[str]:
-        """Until all jobs have ended, or that one has; the ids of those that have not ``within`` the span."""
+        """Pass time until all jobs have ended, or that one has; the ids of those that have not ``within`` the span."""
         until_s = self._loop.time() + within.total_seconds()
         while live := self._live(job_id):
             left_s = until_s - self._loop.time()

@@ -317,7 +317,7 @@ class _Running:
         self.time = PassingTime(self.loop, self.clock, self.cluster)
 
     def run(self, doing: Coroutine[Any, Any, T]) -> T:
-        """Until it is done; or the replica's own error, should that end."""
+        """Run the loop until it is done; raises the replica's own error, should the replica end."""
         self.cluster.take_application()
         return self.loop.run_until_complete(self._beside_the_replica(doing))
 

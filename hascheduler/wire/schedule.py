@@ -139,7 +139,7 @@ class ScheduleBody(ScheduleFields):
         return JobGraph(tuple(job.graph_job() for job in self.jobs), order)
 
     def template(self) -> JobTemplate:
-        """Of the job that stands for a fire."""
+        """The template of the job that stands for a fire."""
         graph = self.graph()
         if graph is not None:
             return graph.last.template

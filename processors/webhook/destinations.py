@@ -35,7 +35,7 @@ class Destinations:
             raise InvalidInput(_PATH, f"the host {host!r} is not allowed", f"one that {ALLOW} names on the processor")
 
     def allowed(self, host: str, addresses: Sequence[Address]) -> list[Address]:
-        """Those of ``addresses`` that may be connected to, in their order; if there is none, an `InvalidInput`."""
+        """The ``addresses`` that may be connected to, in their order; if there is none, an `InvalidInput`."""
         allowed = [address for address in addresses if self._may(address)]
         if not allowed:
             found = ", ".join(f"{address} ({special_kind(address)})" for address in addresses[:3])

@@ -149,7 +149,7 @@ class _Bench:
         return [each for each in self._core.step(self._now, inputs).decisions if isinstance(each, Dispatch)]
 
     def _timed(self, *inputs: Input) -> float:
-        """In µs; every slot is taken, or nobody can be told, so nothing is decided."""
+        """In µs; every slot is taken, or no processor can be reached, so nothing is decided."""
         began = perf_counter()
         self._core.step(self._now, inputs)
         return (perf_counter() - began) * 1e6

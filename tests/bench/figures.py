@@ -10,7 +10,7 @@ Figures = Mapping[str, Any]
 
 SAMPLES_MAX = 1_001
 WORST = frozenset({"missed", "doubled", "lost", "failed", "unstarted", "unfinished"})
-"""Of these no median is told: one run in which something went wrong is not outvoted by the others."""
+"""Of these the report has no median: one run in which something went wrong is not outvoted by the others."""
 
 
 @dataclass(frozen=True, slots=True)

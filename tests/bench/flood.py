@@ -105,7 +105,7 @@ async def _quiet(http: httpx.AsyncClient, flood: Flood) -> None:
 
 
 async def _flood(http: httpx.AsyncClient, flood: Flood, answers: Counter[int], retry_after_s: list[int]) -> None:
-    """Without minding what it is told."""
+    """Whatever it is answered."""
     size = max(1, round(flood.capacity_per_s * flood.times * _EVERY_S))
     body = {"jobs": [flood.job("flood")] * size}
 

@@ -1,4 +1,4 @@
-"""Jobs at a given rate over HTTP, from a process of its own, so that what the load costs is told apart.
+"""Jobs at a given rate over HTTP, from a process of its own, so that what the load costs is measured apart.
 
 ``python -m tests.bench.load PLAN``, with a `Load` in JSON, prints a `Sent` in JSON when it is through. The load is
 open: a request is due at its time, however slow the answers, and its time counts from then. Replicas are asked in turn.

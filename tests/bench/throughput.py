@@ -57,7 +57,7 @@ async def measure_throughput(stack: Stack, database: str, jobs: int, batch: int)
 
 
 async def post_heeding(http: aiohttp.ClientSession, address: str, body: bytes) -> None:
-    """Until it is taken: who is refused comes again when told to."""
+    """Submit until it is accepted; a refused request is repeated after its Retry-After."""
     while True:
         async with http.post(address, data=body, headers=_JSON) as answer:
             await answer.read()

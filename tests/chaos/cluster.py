@@ -131,7 +131,7 @@ class Cluster:
         await eventually(look, f"{life.name} is ready")
 
     async def registered(self) -> None:
-        """Wait until every processor that is up has told of itself."""
+        """Wait until every processor that is up has registered."""
 
         async def look() -> bool:
             with suppress(PyMongoError):

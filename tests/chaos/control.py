@@ -1,4 +1,4 @@
-"""What a process of the chaos is told by its environment."""
+"""What the environment of a process asks for, in the chaos."""
 
 CONTROL = "CHAOS_CONTROL"
 """The folder by whose files it is troubled while it runs."""

@@ -23,7 +23,7 @@ _WATCHED = {collection.value: collection for collection in Collection}
 
 
 class Oplog:
-    """The history of one database from ``since`` on; owner of all versions that it has told of."""
+    """The history of one database from ``since`` on; owner of all versions that it has reported."""
 
     def __init__(self, client: Client, database: str, since: Timestamp, epoch_ms: int) -> None:
         self._client = client

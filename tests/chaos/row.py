@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tests.chaos.stage import Stage
 
 OBLIGATIONS_MIN = 1_000
-"""In a row that counts as one of the main ones, told in full."""
+"""The least obligations of a main row that runs in full."""
 _IN_SHORT_MIN = 300
 """The same in CI, with half of the users: a machine with much else to do is not to be the trouble."""
 STRAY = "stray"
@@ -57,7 +57,7 @@ class Row:
     """Documents that nobody asked the API for are put into the database; their ids hold that word."""
 
     def in_short(self) -> "Row":
-        """As it is told in CI, beside whatever else the machine does: what is lost and doubled counts all the same,
+        """As it runs in CI, beside whatever else the machine does: what is lost and doubled counts all the same,
         and what took its time only where the machine can't be the reason."""
         return replace(
             self,

@@ -106,7 +106,7 @@ class Mongods:
         return Client(self.uri, **patience)
 
     async def primary(self) -> Member | None:
-        """Whoever takes writes, as seen by each member itself; of two the one with the later term."""
+        """The member that takes writes, as seen by each member itself; of two the one with the later term."""
         found: list[tuple[int, Member]] = []
         for member in self.members:
             with suppress(PyMongoError, TimeoutError):
@@ -161,7 +161,7 @@ class Mongods:
         member.child.signal(number)
 
     async def stop(self) -> None:
-        # Nobody needs the data, and a primary that is told to end first looks for a successor.
+        # Nobody needs the data, and a primary that gets SIGTERM first looks for a successor.
         for member in self.members:
             if member.child is not None:
                 member.child.signal(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""A machine whose clock is wrong, from a moment on and for as long as somebody says so."""
+"""A machine whose clock is wrong, from a moment on and for as long as the test asks for it."""
 
 import json
 import time

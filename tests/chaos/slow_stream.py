@@ -1,4 +1,4 @@
-"""A change stream that is late: what it tells comes so much later, in order, as long as somebody says so."""
+"""A change stream that is late: its events come so much later, in order, as long as the test asks for it."""
 
 import asyncio
 from collections import deque

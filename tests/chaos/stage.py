@@ -1,4 +1,4 @@
-"""Where a row is told: everything that it may trouble, and the few things that it may ask for."""
+"""The stage of a row: everything that it may trouble, and the few things that it may ask for."""
 
 import asyncio
 import secrets
@@ -111,7 +111,7 @@ class Stage:
         await asyncio.gather(*(self.restart(name) for name in REPLICAS + PROCESSORS))
 
     async def restart(self, name: str) -> None:
-        """Start whoever is down; who runs is left alone."""
+        """Start the processes that are down; the others go on."""
         known = self.cluster.replicas if name in REPLICAS else self.cluster.processors
         life = known.get(name)
         if life is not None and life.up:

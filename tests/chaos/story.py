@@ -1,4 +1,4 @@
-"""One row, told: start everything, let users ask for work, make the trouble, wait for peace, judge."""
+"""One row, start to end: start everything, let users ask for work, make the trouble, wait for peace, judge."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ _WARM_UP_S = 2.0
 _BATCH = 1_000
 _LAST_CHANCE_S = 20.0
 _JUDGES = {name: checker for name, checker in ALL.items() if name != "one_leader"}
-"""That one needs to see who believes to lead, which of a real process is told by nobody but itself."""
+"""That checker needs to see which process believes to lead, and a real process says that itself alone."""
 _LOST = ("nothing_lost",)
 _DOUBLED = ("one_effect", "attempts_apart", "nothing_extra")
 

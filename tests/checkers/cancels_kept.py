@@ -1,4 +1,4 @@
-"""Who was told that a job is cancelled is told the truth: it stays so, and no handler begins with it after that, unless
+"""An acknowledged cancel is final: the job stays cancelled, and no handler begins with it after that, unless
 it is revived later."""
 
 from hascheduler.model.collection import Collection

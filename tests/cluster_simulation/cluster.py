@@ -101,7 +101,7 @@ class Cluster:
         return [life for life in self.lives if life.is_up and life.host.startswith(kind)]
 
     def leader(self) -> Life | None:
-        """Whoever believes it leads; the newest term where several do."""
+        """The replica that believes that it leads; the one of the newest term where several do."""
         leading = [life for life in self.up("r") if life.leads]
         return max(leading, key=lambda life: life.actor.view.cluster().lease.term, default=None)
 

@@ -80,7 +80,7 @@ class _Write:
 
 
 class SimDatabase(MemoryDatabase):
-    """Owner of what may still be taken back. ``seen`` is told of each version of a document that a majority has."""
+    """Owner of what may still be taken back. ``seen`` gets each version of a document that a majority has."""
 
     def __init__(self, seen: Callable[[Collection, Document | None, Document | None], None]) -> None:
         super().__init__()

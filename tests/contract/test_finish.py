@@ -64,7 +64,7 @@ async def test_a_finish_ends_the_job_and_keeps_the_record_of_the_attempt(
 
 
 async def test_the_newest_three_attempts_keep_their_tracebacks_as_they_were_told(backend: Backend) -> None:
-    """Where none is told the record is as of old."""
+    """Without one, the record is as before."""
     await bring_to(backend, JobState.RUNNING)
     for number in range(1, 6):
         if number > 1:

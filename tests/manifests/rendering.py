@@ -45,7 +45,7 @@ def _rendered(folder: str) -> Objects:
 
 
 def render(folder: Path) -> Objects:
-    """The objects of any folder, every time anew."""
+    """The objects of any folder, made again at each call."""
     done = subprocess.run(
         ["kubectl", "kustomize", str(folder)],
         capture_output=True,

@@ -32,7 +32,7 @@ from math import ceil, exp
 from hascheduler.ports import LeaderLag
 
 QUEUE_S = 1.0
-"""Work for so long may always wait: who comes again a second later finds the processors still busy."""
+"""Work for so long may always wait: a client that asks again a second later finds the processors still busy."""
 QUEUE_JOBS = 50
 """Where fewer wait, nothing is refused."""
 LAG_MS = 150
@@ -125,7 +125,7 @@ class IntakeControl:
         self._observed.clear()
 
     def admitted(self, tenant: str, jobs: int, now_ms: int) -> None:
-        """So many jobs were let in."""
+        """Count ``jobs`` that were let in."""
         self._admitted += jobs
         if self._limit_per_s is not None:
             self._fill(self._limit_per_s, now_ms)

@@ -11,7 +11,7 @@ from hascheduler.errors import TooMany
 from hascheduler.model.values.instants import MonoMs
 
 SESSIONS_MAX = 32
-"""Of one token that live at once; a login beyond that ends the oldest."""
+"""How many sessions of one token live at once; a login beyond that ends the oldest."""
 BURST = 30
 EVERY_MS = 2_000
 _TOKENS_MAX = 1_000

@@ -20,7 +20,7 @@ class OperationQueue:
         return len(self._waiting) < HELD_MAX
 
     def put(self, operation: BulkOperation) -> None:
-        """At the end."""
+        """Append the operation."""
         self._waiting.append(operation)
         self._arrived.set()
 
@@ -36,7 +36,7 @@ class OperationQueue:
         return None
 
     async def wait(self, for_s: float) -> None:
-        """Until one is put in, or for so long."""
+        """Returns once an operation is put in, at the latest after ``for_s``."""
         self._arrived.clear()
         try:
             async with asyncio.timeout(for_s):

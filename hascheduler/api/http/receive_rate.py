@@ -23,7 +23,7 @@ class BodyInterrupted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReceiveDeadline:
-    """Of a transfer that began at ``began_s`` and may not go on after ``end_s``."""
+    """When the next bytes of a transfer are due that began at ``began_s`` and may not go on after ``end_s``."""
 
     began_s: float
     end_s: float

@@ -174,7 +174,7 @@ class JsonReader:
             raise UnstorableJson(self._errors)
 
     def _read_value(self) -> Generator[None, None, int]:
-        """Until the outermost value is there; where it ends."""
+        """Read until the outermost value is complete; returns where it ends."""
         body, containers, path = self._body, self._containers, self._path
         at, expects = 0, _Expects.VALUE
         value: Any

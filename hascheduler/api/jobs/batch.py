@@ -1,9 +1,9 @@
 """``POST /v1/jobs:batch``: many jobs at once, each with its own answer.
 
-A job that is refused does not keep the others back, except those that depend on it; all together or none, where the
-request says `atomic`. Within a batch jobs depend on each
-other by ``ref:NAME``. They are inserted level by level: first those that wait for nothing in the batch, so that in the
-database, and in every replica's stream, a job comes after what it waits for.
+A job that is refused does not keep the others back, except those that depend on it; where the request says ``atomic``,
+all jobs are submitted or none. Within a batch jobs depend on each other by ``ref:NAME``. They are inserted level by
+level: first those that wait for nothing in the batch, so that in the database, and in every replica's stream, a job
+comes after what it waits for.
 
 A thousand jobs of eight megabytes are long work: each stage handles them in slices
 (`hascheduler.api.routing.time_slicing`).
@@ -56,9 +56,9 @@ _STEP = 10
 """Jobs in a slice."""
 _WARNINGS_MAX = 10
 _DEPENDENCIES_A_JOB = 100
-"""So many dependencies take as long to resolve as one more job."""
+"""The number of dependencies that take as long to resolve as one more job."""
 _DEPENDENCIES_MAX = 100_000
-"""Of all jobs of a batch together: one name may stand for a thousand jobs."""
+"""The most dependencies of all jobs of a batch together: one name may stand for a thousand jobs."""
 
 router = APIRouter(tags=["jobs"], route_class=LargeJsonRoute)
 
@@ -134,7 +134,7 @@ async def _submit_together(
                 [FieldError(("definition",), problem, "a definition without unique, or a batch without atomic")]
             )
     for index in order:
-        # One by one, as each may wait for the one before it. What is refused already is not told twice.
+        # One by one, as each may wait for the one before it. A job that is refused already is not refused again.
         if items[index].refusal is None:
             for item in await run_in_slices(_resolve_all([index], items, refs, lookup)):
                 assert item.job is not None

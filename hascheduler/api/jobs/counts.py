@@ -78,7 +78,7 @@ async def count_jobs(
 
 
 def _live_counts(which: JobSelection, services: ApiServices) -> dict[JobState, int] | None:
-    """Of the live states that are asked for; None where the mirror can't tell."""
+    """The counts of the live states that are asked for; None where the mirror can't tell."""
     others = replace(which, states=(), definition=None, tenant=None)
     if not services.view.ready or others != JobSelection() or None not in (which.definition, which.tenant):
         return None

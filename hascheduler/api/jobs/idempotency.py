@@ -20,7 +20,7 @@ from hascheduler.ports import RetryKey
 
 KEY_LENGTH_MAX = 255
 _DIGEST_LENGTH = 32
-"""In a job that may remember some of them: 128 bits."""
+"""The digest of a key in a job, which may remember some: 128 bits."""
 HEADER = "Idempotency-Key"
 REPLAYED: Mapping[str, str] = {"Idempotency-Replayed": "true"}
 _EXPECTED = f"one text of 1 to {KEY_LENGTH_MAX} printable ASCII characters"

@@ -47,8 +47,8 @@ class WaitForJobQuery(BaseModel):
 
     wait: Annotated[QueryDurationMs, between(0, WAIT_S_MAX * 1_000)] | None = Field(
         default=None,
-        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. Who waits "
-        "for as many as their share is at this replica is answered at once",
+        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. A "
+        "caller that has used up its share of the waits at this replica is answered at once",
         examples=["30s"],
     )
 

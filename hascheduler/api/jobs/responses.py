@@ -135,7 +135,7 @@ class AttemptResponse(BaseModel):
     started_at: str | None = Field(description="When the handler began; null where it never did")
     finished_at: str | None = Field(description="When it ended")
     outcome: str = Field(
-        description="`succeeded`, `failed`, `cancelled`, `given_back` (to be run by somebody else), or `lost` (its "
+        description="`succeeded`, `failed`, `cancelled`, `given_back` (another processor shall run it), or `lost` (its "
         "processor died, was cut off or fenced itself)"
     )
     error: str | None = Field(description="What went wrong, or why it was given back")

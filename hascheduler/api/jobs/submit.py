@@ -1,8 +1,9 @@
 """``POST /v1/jobs``: submit one job, once; with ``?wait=`` the answer comes when the job has ended, at any replica.
 
 How it waits: `hascheduler.api.jobs.waiting`. If the client disconnects, the job goes on, unless
-``cancel_on_disconnect`` was set and nobody else is known to want it (`hascheduler.api.routing.shared_waits`). If the
-caller's share of the waits is used up, the answer comes at once, as if the time were over.
+``cancel_on_disconnect`` was set and no other request is known to want the job
+(`hascheduler.api.routing.shared_waits`). If the caller's share of the waits is used up, the answer comes at once, as if
+the time were over.
 """
 
 from contextlib import AbstractContextManager
@@ -58,15 +59,15 @@ class WaitQuery(BaseModel):
 
     wait: Annotated[QueryDurationMs, between(0, WAIT_S_MAX * 1_000)] | None = Field(
         default=None,
-        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. Who waits "
-        "for as many as their share is at this replica is answered 202 at once",
+        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. A "
+        "caller that has used up its share of the waits at this replica is answered 202 at once",
         examples=["30s"],
     )
     cancel_on_disconnect: bool = Field(
         default=False,
         description="Cancel the job if you leave before it has ended. Where requests share it, by an idempotency key or"
         " as they wait for its id, the last of them to leave this replica cancels it, if all asked for that and the"
-        " one that made the job was among them. Who waits at another replica is not seen",
+        " one that made the job was among them. Requests that wait at another replica are not seen",
     )
 
 

@@ -18,7 +18,7 @@ _LOOK_AGAIN_S = 5.0
 
 
 class Unwanted(ClientGone):
-    """And nobody else wants the job: it may be cancelled."""
+    """And no other request wants the job: it may be cancelled."""
 
 
 async def end_of(

@@ -64,7 +64,7 @@ _PATH_LENGTH_MAX = 512
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _RECORDED = "/v1/"
 SESSION_PATH = "/ui/session"
-"""Whoever logs in or out of the dashboard leaves a record too."""
+"""Logging in to the dashboard and out of it leaves a record too."""
 _UNRECORDED = "/v1/work/"
 """What processors do is recorded in the jobs."""
 PATTERN = "route_pattern"

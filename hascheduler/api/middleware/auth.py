@@ -53,7 +53,7 @@ class Caller:
     """``id`` is the public id of the token, None without one; ``name`` is for people and the audit log.
 
     ``expires_at_ms`` is when the token expires; None: never. Of a session, ``session_of`` is the public id of its
-    parent. Who does not see payloads gets neither those of jobs and schedules nor results and tracebacks.
+    parent. A caller that does not see payloads gets neither those of jobs and schedules nor results and tracebacks.
     """
 
     role: Role
@@ -192,9 +192,9 @@ PAGES = "/ui"
 class PageTerms:
     """Whether this replica serves the dashboard, and on which terms.
 
-    They hold for who comes by a page: sessions, and where no tokens are required the requests that a browser's page
-    sends. With ``read_only`` these are viewers at most; unless it ``shows_payloads`` they see none. ``environment`` is
-    for people: which deployment the page shows.
+    They hold for callers that use a page: sessions, and where no tokens are required the requests that a browser's
+    page sends. With ``read_only`` these are viewers at most; unless it ``shows_payloads`` they see none.
+    ``environment`` is for people: which deployment the page shows.
     """
 
     enabled: bool = True
@@ -204,7 +204,7 @@ class PageTerms:
     environment: str = ""
 
     def limited(self, caller: Caller) -> Caller:
-        """``caller`` as one who comes by a page."""
+        """``caller`` with what it may do through a page."""
         if self.shows_payloads and not self.read_only:
             return caller
         role = Role.VIEWER if self.read_only and caller.role.may(Power.READ) else caller.role
@@ -285,7 +285,7 @@ def still_identified(scope: Scope, caller: Caller, config: AuthConfig, view: Clu
 
 
 def _in_session(shown: list[str], config: AuthConfig, view: ClusterView, clock: Clock) -> Caller:
-    """Whose session the one cookie in ``shown`` names; `ProblemError` 401 or 503."""
+    """The owner of the session that the one cookie in ``shown`` names; `ProblemError` 401 or 503."""
     if len(shown) > 1 or not SECRET.fullmatch(shown[0]):
         raise _unknown("the session is unknown")
     require_ready(view)

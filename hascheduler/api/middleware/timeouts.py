@@ -34,6 +34,6 @@ def long_request_s_max(scope: Scope) -> int | None:
 
 
 def time_limit_s(scope: Scope) -> int:
-    """Of any request."""
+    """The time limit of any request."""
     limit_s = long_request_s_max(scope)
     return _ANSWER_S_MAX if limit_s is None else limit_s

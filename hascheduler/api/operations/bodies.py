@@ -94,7 +94,7 @@ class StartOperationBody(StrictModel):
         default=None,
         ge=0,
         le=_COUNT_MAX,
-        description="How many there were when somebody agreed to it: 409 where now more than 10 % more match",
+        description="How many there were when you agreed to it: 409 where now more than 10 % more match",
     )
     dry_run: bool = Field(default=False, description="Only count them: 200 with `matched` and `exact`")
 

@@ -24,9 +24,9 @@ from hascheduler.telemetry.log_lines import Reminders
 log = structlog.get_logger(__name__)
 
 LOOK_EVERY_MS = 5_000
-"""How often the leader looks for operations that nobody runs."""
+"""How often the leader looks for operations without a runner."""
 STUCK_MAX_MS = 600_000
-"""An operation fails whose next slice could not be done for so long."""
+"""For how long the next slice of an operation may be impossible, before the operation fails."""
 _STUCK = (
     f"its next slice could not be done for {STUCK_MAX_MS // 60_000} minutes: the database, or a limit of the tenant"
 )
@@ -184,7 +184,7 @@ class OperationRunner:
     # Whose it is
 
     async def _look(self) -> None:
-        """Take what nobody runs, if this replica leads."""
+        """Take the operations without a runner, if this replica leads."""
         store, queue = self._services.operations, self._services.operation_queue
         if not self._services.view.leading:
             return
@@ -211,7 +211,7 @@ class OperationRunner:
         log.info("operation_taken_over", operation=found.id, before=found.runner)
 
     def _is_run(self, runner: str | None) -> bool:
-        """By another replica, as far as its heartbeats tell; a wrong answer costs a slice that is done twice."""
+        """Whether another replica runs it, as far as heartbeats tell; a wrong answer costs a slice done twice."""
         if runner is None or runner == self._replica_id:
             return False
         cluster = self._services.view.cluster()

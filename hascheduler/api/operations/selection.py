@@ -38,7 +38,7 @@ class Matched:
 
 
 def caller_of(operation: BulkOperation) -> Caller:
-    """For whom it acts."""
+    """The caller for whom the operation acts."""
     return Caller(operation.role, operation.tenant, operation.by, operation.token_id)
 
 
@@ -88,7 +88,7 @@ async def some_schedules(operation: BulkOperation, limit: int, services: ApiServ
 
 
 async def count(operation: BulkOperation, services: ApiServices) -> Matched:
-    """At most `COUNTED_MAX`."""
+    """How many match, at most `COUNTED_MAX`."""
     if operation.action.is_of_jobs:
         jobs = selected_jobs(operation, services)
         found = 0 if jobs is None else await services.jobs.count(jobs, jobs.states, COUNTED_MAX + 1)

@@ -89,7 +89,7 @@ async def _slice_of_schedules(operation: BulkOperation, services: ApiServices) -
 
 @dataclass(frozen=True, slots=True)
 class _Fate:
-    """Of one schedule; neither: it is gone."""
+    """What became of one schedule; neither: it is gone."""
 
     is_changed: bool = False
     refusal: str | None = None

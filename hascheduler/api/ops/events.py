@@ -116,7 +116,7 @@ def _one(type: str, data: object, id: str = "") -> str:
 
 
 async def send_piece(send: Send, piece: str | bytes, *, more: bool = True) -> None:
-    """Of a stream; `TimeoutError` for a client that does not read."""
+    """Send one piece of a stream; `TimeoutError` for a client that does not read."""
     async with asyncio.timeout(_WRITE_PATIENCE_S):
         body = piece.encode() if isinstance(piece, str) else piece
         await send({"type": "http.response.body", "body": body, "more_body": more})
@@ -127,7 +127,7 @@ router = APIRouter(tags=["events"])
 
 def _event_id(text: str) -> str:
     if not is_position(text):
-        raise invalid_value(f"{quoted(text)} is no id of an event", "one that was told, such as 1893456000.0000000007")
+        raise invalid_value(f"{quoted(text)} is no id of an event", "that of an event, such as 1893456000.0000000007")
     return text
 
 
@@ -168,9 +168,9 @@ async def follow_events(
     `schedule.missed`: `count` times of a schedule, from `nominal_at` through `through_at`, came to no job. Its `job` is
     null.
 
-    Each event is told at least once to a client that comes back with the last `id` it got, to this replica or to
-    another: ids are the same everywhere. Where that is too long ago there is a `reset` first: list the jobs again. Who
-    reads too slowly is told so (`lagging`), and has to come back. A stream ends after an hour at most.
+    A client that comes back with the last `id` it got, to this replica or to another, gets each event at least once:
+    ids are the same everywhere. Where that is too long ago there is a `reset` first: list the jobs again. A client
+    that reads too slowly gets `lagging`, and has to come back. A stream ends after an hour at most.
     """
     which = query.filter(caller.filter_of(query.tenant))
     return EventStream(

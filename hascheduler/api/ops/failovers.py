@@ -53,17 +53,17 @@ class FailoverResponse(BaseModel):
     term: int = Field(description="The number of the leadership that began")
     holder: str = Field(description="The id of the replica that took over")
     cause: Cause = Field(
-        description="How the lease became free: nobody had led before (first), it was given back (released), its holder"
+        description="How the lease became free: no leader before it (first), it was given back (released), its holder"
         " was proved dead (died), its holder stood still and was followed early (stood_still), it was not renewed in"
         " time (lapsed), it was deleted by hand (deleted)"
     )
-    previous_term: int | None = Field(description="Null where nobody had led before")
-    previous_holder: str | None = Field(description="The id of the replica that led before; null where nobody had")
+    previous_term: int | None = Field(description="Null where no replica had led before")
+    previous_holder: str | None = Field(description="The id of the replica that led before; null where none had")
     last_sign_at: str | None = Field(
         description="When a renewal or decision of the holder before last arrived; null where this replica came later"
     )
     last_decision_at: str | None = Field(
-        description="The last decision before, by the clock of whoever made it: the one instant of another clock"
+        description="The last decision before, by its leader's clock: the one instant of another clock"
     )
     detected_at: str = Field(description="It knew that the lease is free")
     won_at: str = Field(description="It held the lease")

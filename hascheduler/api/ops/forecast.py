@@ -164,7 +164,7 @@ async def get_forecast(
     """What the schedules are going to ask for, what of it will wait, and for how long: by learned costs, and by the
     slots that there are now.
 
-    It is a model, see the page on limits: of jobs that nobody has submitted yet, retries, resources, quotas and rates
+    It is a model, see the page on limits: of jobs that are not submitted yet, retries, resources, quotas and rates
     it knows nothing. It is made once for all that ask within some seconds. A token of one tenant sees the names of its
     own schedules; the numbers of the others are added up.
     """

@@ -45,7 +45,8 @@ class ProcessorResponse(BaseModel):
     alive: bool = Field(description="Whether its heartbeat still changes")
     draining: bool = Field(description="It gets no new jobs: it is about to end, or is `drained`")
     drained: DrainedResponse | None = Field(
-        default=None, description="Who has drained its name; null where nobody has. Once `occupied` is 0, it is done"
+        default=None,
+        description="Who has drained its name; null where it is not drained. Once `occupied` is 0, it is done",
     )
     parked: int = Field(description="Messages that it could not read")
 

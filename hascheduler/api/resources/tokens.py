@@ -211,7 +211,7 @@ class WhoamiResponse(BaseModel):
     role: Role = Field(description="Of the token; `admin` without one")
     tenant: str = Field(description="`*`: all tenants")
     may: list[Power] = Field(description="What the role may do")
-    tokens_demanded: bool = Field(description="Whether this replica lets in nobody without a token")
+    tokens_demanded: bool = Field(description="Whether this replica demands a token of every caller")
 
 
 @whoami_router.get("/whoami")

@@ -144,7 +144,7 @@ class _JsonRequest(Request):
 
 
 def required_powers(dependant: Dependant) -> Iterator[RequiredPower]:
-    """Those that a route with these dependencies demands of its caller."""
+    """The powers that a route with these dependencies demands of its caller."""
     if isinstance(dependant.call, RequiredPower):
         yield dependant.call
     for each in dependant.dependencies:

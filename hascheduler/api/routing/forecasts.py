@@ -1,12 +1,12 @@
 """The forecasts of this replica, shared by all that ask for one.
 
-One forecast of a day and one of a week are kept. While somebody asks for them, `Forecasts.keep_fresh` makes them again
+One forecast of a day and one of a week are kept. While clients ask for them, `Forecasts.keep_fresh` makes them again
 when they are older than `FRESH_MS`, in slices (`hascheduler.api.routing.time_slicing`), and rests `REST` times as long
-as that took: however many ask, a replica spends about a twentieth of one core on them. So an answer does not wait for a
-forecast, but for the very first, and for the next one after a long time in which nobody asked.
+as that took: however many clients ask, a replica spends about a twentieth of one core on them. So an answer waits for
+a forecast only at the very first request, and at the next one after a long time without requests.
 
-Whose part in it is asked for costs a look at those schedules alone, one request at a time, and once for each tenant and
-lane: of names that no schedule has, nothing is looked at.
+The part of one tenant or lane costs a look at its schedules alone, one request at a time, once for each tenant and
+lane; a name that no schedule has costs nothing.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ WEEK_MS = 7 * DAY_MS
 FRESH_MS = {DAY_MS: 10_000, WEEK_MS: 60_000}
 """By how far it looks, how old a forecast may be before it is made again."""
 STALE_MS = {DAY_MS: 300_000, WEEK_MS: 900_000}
-"""… and before nobody is given it any more: more than a busy replica rests between two of them."""
+"""… and from what age on no client gets it any more: more than a busy replica rests between two of them."""
 REST = 20
 _LOOK_EVERY_S = 1.0
 _SHARES_MAX = 256
@@ -50,7 +50,7 @@ class _Kept:
     forecast: Forecast
     made_at_ms: int
     asked: "OrderedDict[_Owner, None]" = field(default_factory=OrderedDict)
-    """Whose part somebody asked for, since it was made."""
+    """The tenants and lanes whose part was asked for since it was made."""
     places: _Places | None = None
     shares: "OrderedDict[_Owner, Shares]" = field(default_factory=OrderedDict)
 
@@ -88,7 +88,7 @@ class Forecasts:
         return kept.forecast, kept.shares[owner], kept.shares[_ALL]
 
     async def keep_fresh(self, view: ClusterView, clock: Clock) -> None:
-        """Make again, for as long as somebody asks, what has become old."""
+        """Make forecasts again that have become old, for as long as clients ask for them."""
         while True:
             await self._asked.wait()
             self._asked.clear()

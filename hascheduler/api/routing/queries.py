@@ -27,7 +27,7 @@ Item = TypeVar("Item")
 _PATH_NAME = Path(description="The name it was given when it was made; upper and lower case differ")
 PathName = Annotated[str, _PATH_NAME]
 CheckedPathName = Annotated[Name, _PATH_NAME]
-"""Of what may be about to be made."""
+"""The name of a resource that the request may be about to make."""
 JobId = Annotated[str, Path(description="The id of the job; its ':' may stand here as it is")]
 
 
@@ -132,7 +132,7 @@ class LabelledQuery(LabelsQuery, PageQuery):
 
 
 class NewestFirstQuery(LabelledQuery):
-    """Of a list that goes by when things happened."""
+    """The query of a list that goes by when things happened."""
 
     def position(self) -> ListPosition | None:
         """`InvalidInput` where `after` is no place in the list, such as an id, which 0.2.0 had there."""

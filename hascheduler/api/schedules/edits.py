@@ -114,7 +114,7 @@ async def with_new_calendars(make: Callable[[ScheduleEdit], Made], edit: Schedul
 
 
 async def stored_calendars(names: Sequence[str], services: ApiServices) -> Mapping[str, Calendar]:
-    """Those of ``names`` that are stored and can be read."""
+    """The calendars of those ``names`` that are stored and can be read."""
     found: dict[str, Calendar] = {}
     for name in names:
         document = await services.calendars.get(name)
@@ -182,8 +182,8 @@ def replaced_fields(
 def with_unseen_payloads(
     name: str, body: ReplaceScheduleBody, stored: StoredDocument, caller: Caller
 ) -> ReplaceScheduleBody:
-    """``body``, where the stored payloads take the place of null if the caller sees none: it sends back what it was
-    shown, and must not erase what it was not. The jobs of a graph are told apart by their refs."""
+    """``body``, with the stored payloads in the place of null if the caller sees none: it sends back what it was shown,
+    and must not erase the payloads that it was not shown. Jobs of a graph are identified by their refs."""
     if caller.sees_payloads:
         return body
     if body.jobs is None:
@@ -262,7 +262,7 @@ def _kept(stored: object, payload: JsonValue) -> Any:
 
 
 def _lanes(job: object) -> set[object]:
-    """Those of a stored schedule, as far as they can be read."""
+    """The lanes of a stored schedule, as far as they can be read."""
     if not isinstance(job, Mapping):
         return set()
     jobs = job.get("jobs")

@@ -35,7 +35,7 @@ DECISIONS_MAX = 5_000
 _DECISIONS_AT_ONCE = 1_000
 _SLICE = 5_000
 _TRIGGERS_SLICE = 100
-"""Those whose next time is to be computed are this many in one turn of the event loop."""
+"""Of how many schedules one turn of the event loop computes the next time."""
 
 
 class ScheduleFilterQuery(LabelsQuery):
@@ -129,7 +129,7 @@ def matching(
     """By state, the names of all schedules that match but for their labels, in no order. `StoreUnavailable` where
     this replica does not know all schedules yet.
 
-    Only ``with_states``, or where it matters, is an active one told from one that has ended: that is computed.
+    Which active ones have ended is computed, so only ``with_states``, or where the query depends on it.
     """
     if not services.view.ready:
         raise StoreUnavailable(f"this replica can't tell now which schedules match: {services.view.unready_reason}")

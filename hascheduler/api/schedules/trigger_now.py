@@ -135,7 +135,7 @@ async def _known(job: NewJob, services: ApiServices) -> Submission | None:
 
 
 async def _left_over(known: Submission, schedule: ScheduleId, overlap: Overlap, services: ApiServices) -> list[str]:
-    """Those of the replaced jobs that the request before may have left, as it broke off in the middle."""
+    """The replaced jobs that the request before may have left, as it broke off in the middle."""
     if overlap is not Overlap.CANCEL_RUNNING or known.answer is SubmitAnswer.OTHER:
         return []
     before_ms = WallMs(_instant(known.document.get("submitted_at_ms")) + 1)
@@ -145,7 +145,7 @@ async def _left_over(known: Submission, schedule: ScheduleId, overlap: Overlap, 
 async def _made(
     jobs: Sequence[NewJob], schedule: ScheduleRef, overlap: Overlap, request: Request | None, services: ApiServices
 ) -> tuple[Submission, list[str]]:
-    """Of several, the last; with the jobs that it replaces."""
+    """The submission, of several jobs that of the last one, with the jobs that it replaces."""
     job = jobs[-1]
     try:
         live = [] if overlap is Overlap.ALLOW else await _live_jobs(schedule.identity, services)
@@ -168,7 +168,7 @@ async def _made(
 
 
 async def _submitted(jobs: Sequence[NewJob], services: ApiServices) -> Submission:
-    """Of several, the last; all of them or none."""
+    """The submission, of several jobs that of the last one; all of them are submitted, or none."""
     if len(jobs) == 1:
         return await services.jobs.submit(jobs[0])
     submissions = await services.jobs.submit_all(jobs)
@@ -181,7 +181,7 @@ def _keys(key: str, jobs: int) -> list[str]:
 
 
 def _replaced(schedule: str, overlap: Overlap, live: Sequence[str]) -> list[str]:
-    """Those of the ``live`` jobs that the new one replaces; `Conflict`, naming the job, if the overlap policy forbids a
+    """The ``live`` jobs that the new one replaces; `Conflict`, naming the job, if the overlap policy forbids a
     new one."""
     match overlap:
         case Overlap.SKIP if live:

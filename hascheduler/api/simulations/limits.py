@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 WRONG = 12
-"""The exit status of the process: standard output says what of its input is wrong."""
+"""The exit status of a process whose input is wrong: standard output says what."""
 TOO_LARGE = 13
-"""… : it takes more memory than it may, or its answer (if standard output says so) would be too large."""
+"""… of one that takes more memory than it may, or (if standard output says so) has too large an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationLimits:
-    """Of memory it is the address space, of which an idle Python takes some 50 MiB."""
+    """The limits of one run. That of memory bounds the address space, of which an idle Python takes some 50 MiB."""
 
     jobs_max: int = 20_000
     cpu_s_max: int = 15

@@ -58,7 +58,7 @@ async def simulate(body: SimulationBody, request: Request, services: Services, c
     `hascheduler simulate` prints and draws, and its `--json` as `outcome`.
 
     It takes at most 20,000 jobs, 15 s of CPU and 256 MiB in a process of its own, one at a time on each replica, in
-    the order in which they come. Who disconnects ends it.
+    the order in which they come. A client that disconnects ends its run.
     """
     simulations: Simulations = request.app.state.simulations
     slot = take(services.pools.simulations, request.scope)

@@ -11,7 +11,7 @@
 
 Each picture is whole, so a client that comes back, to this replica or to another, needs nothing of those before. The
 picture is made from the mirror, once a second for all who follow it (once for each tenant whose tokens do); its numbers
-of events come from the replica's own events, and are counted only while it is followed. Nobody's page costs a cursor.
+of events come from the replica's own events, and are counted only while it is followed. No page costs a cursor.
 
 A stream ends after an hour, when the replica stops, and when its token is revoked; clients reconnect.
 """
@@ -50,9 +50,9 @@ EVERY_MS = 1_000
 HISTORY_MAX = 300
 """Five minutes."""
 BUSIEST_MAX = 50
-"""So many lanes, and so many tenants, a picture has: those with the most jobs."""
+"""How many lanes, and how many tenants, a picture has: those with the most jobs."""
 COMPARED_MAX = 5_000
-"""Of more with jobs nobody looks for the busiest once a second."""
+"""Where more have jobs, the replica does not look for the busiest once a second."""
 _RETRY_MS = 1_000
 _COUNTED = (
     EventType.SUBMITTED,
@@ -162,7 +162,7 @@ def _picture(sight: _Sight, services: ApiServices, counted: Counter[str], elapse
 def _busiest(
     live: Mapping[str, Mapping[str, int]], waited_ms: Mapping[str, int] | None = None
 ) -> dict[str, Any] | None:
-    """Those with the most jobs first; ``whole``: those that it does not name have none. None: too many to compare."""
+    """The lanes or tenants with the most jobs first; ``whole``: those left out have none. None: too many to compare."""
     if len(live) > COMPARED_MAX:
         return None
     names = nlargest(BUSIEST_MAX, sorted(live), key=lambda name: sum(live[name].values()))

@@ -76,7 +76,7 @@ class SessionResponse(BaseModel):
     may: list[Power] = Field(description="What the role may do here")
     session: bool = Field(description="Whether the caller shows a session")
     expires_at: str | None = Field(description="When the session, or the token, ends; null: never")
-    tokens_demanded: bool = Field(description="Whether this replica lets in nobody without a token")
+    tokens_demanded: bool = Field(description="Whether this replica demands a token of every caller")
     read_only: bool = Field(description="Whether the page changes nothing, whatever the token's role")
     payloads: Literal["on_request", "never"] = Field(description="Whether the page shows payloads and results")
     environment: str = Field(description="What people call this deployment; may be empty")
@@ -136,7 +136,7 @@ async def describe_session(services: Services, caller: Authenticated, response: 
 
 @router.delete(SESSION_PATH, status_code=HTTPStatus.NO_CONTENT)
 async def log_out(services: Services, caller: Authenticated, request: Request, response: Response, note: Noted) -> None:
-    """End the session, and make the browser forget it; who shows none changes nothing."""
+    """End the session, and make the browser forget it; without one, nothing changes."""
     response.headers["Set-Cookie"] = clear_cookie(request.scope)
     if not caller.is_session:
         note.unaudited = True

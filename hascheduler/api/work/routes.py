@@ -227,7 +227,7 @@ async def _finish(body: FinishBody, services: ApiServices) -> FinishResponse:
         case "cancelled":
             job = await _held(body, services)
             if job is not None and job.get("cancel_requested_at_ms") is None:
-                raise Conflict(f"nobody asked for {body.job!r} to be cancelled; finish it as failed, or give it back")
+                raise Conflict(f"{body.job!r} was not asked to be cancelled; finish it as failed, or give it back")
             return await _store(body, AttemptOutcome(JobState.CANCELLED, error=error), now, services)
         case "given_back":
             reason = error or "given back"

@@ -117,7 +117,7 @@ class FetchBody(StrictModel):
     running: list[AttemptName] = Field(
         default=[],
         max_length=RUNNING_MAX,
-        description="What it holds already: not named again, and told of where it is to stop",
+        description="What it holds already: the answer does not name these again, and says which of them are to stop",
     )
 
 
@@ -143,7 +143,7 @@ class FetchResponse(HeldAttemptsResponse):
 class StartBody(AttemptName):
     model_config = ConfigDict(json_schema_extra={"examples": [{"processor": _PROCESSOR, "job": _JOB, "attempt": 1}]})
 
-    processor: Text = Field(description="The id of who starts it")
+    processor: Text = Field(description="The id of the processor that starts it")
 
 
 class StartedResponse(BaseModel):
@@ -188,7 +188,7 @@ class StartedResponse(BaseModel):
         description="Seconds: stop it after so long, and finish it as failed; soon after, others get it. Null: no limit"
     )
     traceparent: str | None = Field(
-        description="W3C Trace Context: where its spans belong, and what it sends on. Null: nobody traces the job"
+        description="W3C Trace Context: where its spans belong, and what it sends on. Null: the job is not traced"
     )
 
 
@@ -217,7 +217,7 @@ class HeartbeatBody(StrictModel):
         }
     )
 
-    processor: Text = Field(description="The id of who lives")
+    processor: Text = Field(description="The id of the processor that lives")
     running: list[AttemptProgress] = Field(default=[], max_length=RUNNING_MAX, description="All that it has started")
     draining: bool = Field(default=False, description="It wants no new jobs")
 
@@ -242,9 +242,9 @@ class FinishBody(AttemptName):
         }
     )
 
-    processor: Text = Field(description="The id of who had it")
+    processor: Text = Field(description="The id of the processor that had it")
     outcome: Literal["succeeded", "failed", "cancelled", "given_back"] = Field(
-        description="`cancelled`: only after a request; `given_back`: somebody else shall run it, nothing went wrong"
+        description="`cancelled`: only after a request; `given_back`: another one shall run it, nothing went wrong"
     )
     result: SkipValidation[JsonValue] = Field(default=None, description="Of one that succeeded")
     error: str | None = Field(default=None, description="What went wrong, or why it is given back; cut at 4 KiB")

@@ -28,7 +28,7 @@ from hascheduler.wire.validation import validated
 MANAGED = ("managed-by", "hascheduler-apply")
 """The label of every schedule that was written by `apply`."""
 OWNER = "apply-owner"
-"""The label that names who `apply` wrote a schedule for: `--prune` deletes for nobody else. Other kinds have a
+"""The label that names for whom `apply` wrote a schedule: `--prune` deletes for that owner alone. Other kinds have a
 field."""
 
 _ENDINGS = (".yaml", ".yml", ".json")
@@ -65,7 +65,7 @@ class _ApplyDocument(StrictModel):
 
 
 def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = None) -> Wanted:
-    """Those of files, folders (at any depth) and ``-`` (standard input), in that order.
+    """The documents of files, folders (at any depth) and ``-`` (standard input), in that order.
 
     ``owner`` goes before what a document ``{kind: Apply, owner: …}`` says. A `CallerError` tells everything that is
     wrong.

@@ -79,8 +79,8 @@ class _RetryWithDependents(_JobChange):
     def tell(self, id: str, answer: Mapping[str, Any]) -> None:
         _JobChange.tell(self, id, answer)
         for one in answer["dependents"]:
-            told = _DEPENDENT_ANSWERS.get(one["answer"], "{}: " + one["answer"]).format(one["job"])
-            console().print(f"  {told}", markup=False, soft_wrap=True)
+            text = _DEPENDENT_ANSWERS.get(one["answer"], "{}: " + one["answer"]).format(one["job"])
+            console().print(f"  {text}", markup=False, soft_wrap=True)
         if not answer["complete"]:
             console().print("  … and more than are looked at in one go")
 
@@ -235,8 +235,8 @@ def _change_all(
     count = count_text(counted["matched"], "job", exact=counted["exact"])
     nothing = {**counted, "changed": 0, "asked_to_stop": 0, "complete": True}
     if dry_run or not counted["matched"]:
-        told = f"would {change.verb} {count}" if counted["matched"] else "There are no such jobs."
-        print_json(nothing) if as_json else console().print(Text(told))
+        text = f"would {change.verb} {count}" if counted["matched"] else "There are no such jobs."
+        print_json(nothing) if as_json else console().print(Text(text))
         return
     if not confirmed(change.question(count), yes=yes):
         print_json(nothing) if as_json else console().print("not done")

@@ -108,7 +108,7 @@ JOB: Options = {
 
 
 def job_fields(given: Given) -> dict[str, Any]:
-    """Those of `JOB` that are given; None puts one back to its default."""
+    """The options of `JOB` that are given; None puts one back to its default."""
     fields: dict[str, Any] = {}
     for name in ("tenant", "fairness_key", "lane"):
         if name in given:
@@ -138,7 +138,7 @@ def labels_of(given: Given) -> dict[str, str | None]:
 
 
 def list_filter(given: Given, now_ms: int) -> dict[str, Any]:
-    """Those of `LISTED` that are given, as the SDK calls them."""
+    """The options of `LISTED` that are given, by the names that the SDK gives them."""
     names = {"label": "labels", **{name: name for name in LISTED if name not in WITHIN and name != "label"}}
     within = {name: instant_or_ago(given[name], f"--{name}", now_ms) for name in WITHIN if name in given}
     return {**{named: given[name] for name, named in names.items() if given.get(name)}, **within}

@@ -25,7 +25,7 @@ _SAID_AS_THEY_ARE = ("target", "not_before", "expires_at", "depends_on", "on_dep
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _HELD_S = 30.0
-"""So long a replica holds a request back; less than proxies put up with."""
+"""For how long a replica holds a request back; less than proxies put up with."""
 _FAILURES_MAX = 10
 """In a row, once there was an answer: a replica that restarts is waited for, one that is not there is not."""
 

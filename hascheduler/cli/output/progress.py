@@ -29,8 +29,8 @@ def followed(scheduler: Scheduler, operation: OperationResponse) -> OperationRes
             return scheduler.operations.wait(operation["id"], progress=show)
         except KeyboardInterrupt:
             for doing, command in (("follow", "get --follow"), ("stop", "stop")):
-                told = f"it goes on; {doing} it with: hascheduler operation {command} {operation['id']}"
-                typer.echo(told, err=True)
+                text = f"it goes on; {doing} it with: hascheduler operation {command} {operation['id']}"
+                typer.echo(text, err=True)
             raise typer.Exit(130) from None
 
 

@@ -177,7 +177,7 @@ def _carry_out_all(scheduler: Scheduler, steps: Sequence[PlanStep], failures: Fa
 
 
 def _nouns(steps: Sequence[PlanStep]) -> list[Noun]:
-    """Those of which schedules and jobs may still name one that is to go."""
+    """The nouns that are to go, and that schedules and jobs may still name."""
     return [step.noun for step in steps if step.change is PlannedChange.PRUNED and step.kind != "schedule"]
 
 

@@ -59,8 +59,8 @@ def carry_out(verb: str, given: Given, url: str, *, dry_run: bool, yes: bool, as
         counted = scheduler.operations.count(action, **filter)
         count = count_text(counted["matched"], "schedule", exact=counted["exact"])
         if dry_run or not counted["matched"]:
-            told = f"would {verb} {count}" if counted["matched"] else "There are no such schedules."
-            print_json(counted) if as_json else console().print(told, markup=False)
+            line = f"would {verb} {count}" if counted["matched"] else "There are no such schedules."
+            print_json(counted) if as_json else console().print(line, markup=False)
             return
         if not confirmed(f"{verb.capitalize()} {count}?", yes=yes):
             print_json(counted) if as_json else console().print("not done")

@@ -51,7 +51,7 @@ def forecast(
 ) -> None:
     """Show how many jobs are going to start when, and where they will have to wait.
 
-    By the times of the schedules, learned costs and the slots of now. Jobs that nobody has submitted yet, retries,
+    By the times of the schedules, learned costs and the slots of now. Jobs that are not submitted yet, retries,
     quotas and rates are not in it.
     """
     refuse_json_with_watch(as_json=as_json, watch=watch)

@@ -122,7 +122,7 @@ def new_schedule(name: str, given: Given) -> dict[str, Any]:
 
 
 def changed_schedule(given: Given) -> dict[str, Any]:
-    """Those parts of a schedule that are given, as a merge patch; empty for none."""
+    """The parts of a schedule that are given, as a merge patch; empty for none."""
     body: dict[str, Any] = {}
     misfire: dict[str, Any] = {}
     job = job_fields(given)
@@ -157,7 +157,7 @@ def new_trigger(given: Given) -> dict[str, Any]:
 
 
 def changed_trigger(given: Given) -> dict[str, Any]:
-    """Those parts of a trigger that are given, as a merge patch; empty for none. Several patterns are one trigger."""
+    """The parts of a trigger that are given, as a merge patch; empty for none. Several patterns are one trigger."""
     parts = _parts(given)
     trigger: dict[str, Any] = {}
     if len(parts) > 1:

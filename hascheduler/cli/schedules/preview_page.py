@@ -30,7 +30,7 @@ from hascheduler.model.values.instants import parse_instant
 Fire = Mapping[str, Any]
 
 _DRAWN_MAX = 48
-"""Of a day with this many fires or more, an answer holds only some: the chart would be wrong."""
+"""From how many fires on an answer holds only some of a day: the chart would be wrong."""
 
 _CHANGE = {"": "", "+": "green", "-": "red"}
 
@@ -132,7 +132,7 @@ def _clock_change(change: Mapping[str, Any], *, drawn: bool) -> RenderableType:
 
 
 def _seconds(offset: str) -> int:
-    """Of ``+02:00``."""
+    """An offset such as ``+02:00`` in seconds."""
     sign = -1 if offset.startswith("-") else 1
     hours, minutes = offset[1:].split(":")[:2]
     return sign * (int(hours) * 3_600 + int(minutes) * 60)

@@ -64,7 +64,7 @@ def schedule_page(schedule: Schedule, now_ms: int) -> RenderableType:
 
 
 def warning_lines(answer: Mapping[str, Any]) -> list[Text]:
-    """Of a schedule or a preview. Replicas of 0.2.0 have none."""
+    """The warnings of a schedule or a preview, a line each. Replicas of 0.2.0 have none."""
     return [Text(f"warning: {warning}", style="yellow") for warning in answer.get("warnings") or ()]
 
 

@@ -44,7 +44,7 @@ Watch = Annotated[bool, typer.Option("--watch", help="Look again and again, with
 def check(*, as_json: AsJson = False, watch: Watch = False, settings: Settings) -> None:
     """Look through the whole database for what should never be: times without a verdict, jobs that are stuck, ...
 
-    It only reads, on a live system too; what may just be in motion is looked at again before it is told. It mends
+    It only reads, on a live system too; it looks again at what may just be in motion before it reports it. It mends
     nothing: each finding says what to run or to look at. The settings must be those of the replicas. Status 0: nothing
     is broken; 1: something is; 2: wrong usage, or no database. Who changed what: `hascheduler audit-log`.
     """

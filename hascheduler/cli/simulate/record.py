@@ -27,7 +27,7 @@ def record(
     span: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long.")] = "30s",
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Record what the leader is told and what it decides. Ctrl-C ends it early, and what was written counts."""
+    """Record the leader's inputs and decisions. Ctrl-C ends it early, and what was written counts."""
     span_ms = parse_duration(span, ("--for",))
     with replica(url) as scheduler:
         leader = _leader(scheduler.cluster.status(), url)

@@ -14,7 +14,7 @@ from hascheduler.simulate.overtaking import Promise
 from hascheduler.simulate.report import ProcessorUse, RunReport, WaitFigures, differences
 
 _ROWS_MAX = 20
-"""Of one kind; those that waited longest."""
+"""The most rows of one kind: the jobs that waited longest."""
 
 
 def summary(report: RunReport, note: str) -> RenderableType:

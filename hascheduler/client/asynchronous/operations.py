@@ -40,7 +40,7 @@ class AsyncOperationsApi:
         idempotency_key: str | None = None,
         **filter: Unpack[OperationFilter],
     ) -> OperationResponse:
-        """Begin it; the answer comes at once. ``expected`` is the count that somebody agreed to: `Refused` (409) where
+        """Begin it; the answer comes at once. ``expected`` is the count that you agreed to: `Refused` (409) where
         more than 10 % more match now. ``priority`` is for ``reprioritize_jobs``, ``catch_up`` for ``resume_schedules``.
         """
         key = key_of(idempotency_key)
@@ -72,7 +72,7 @@ class AsyncOperationsApi:
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def list(self) -> AsyncIterator[OperationResponse]:
-        """Those of the last days, the newest first."""
+        """The operations of the last days, the newest first."""
         async for operation in each(self._ask, "/v1/operations", []):
             yield operation
 

@@ -154,7 +154,7 @@ class AsyncScheduler:
     async def page(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[JobListFilter]
     ) -> ListPage[Job]:
-        """So many of them at most, the newest by submission first, or those after the ``next`` of a page."""
+        """A page of at most ``limit`` jobs, the newest by submission first, or those after the ``next`` of a page."""
         return await self._ask(requests.page("/v1/jobs", query_of(**filter), read_job, limit, after))
 
     async def count(self, **filter: Unpack[JobListFilter]) -> JobCountsResponse:

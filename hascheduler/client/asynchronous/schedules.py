@@ -107,7 +107,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         labels: Mapping[str, str] | None = None,
         if_match: str | int | None = None,
     ) -> ScheduleResponse:
-        """The schedule with all of its fields anew: what is left out has its default."""
+        """Replace all fields of the schedule: what is left out gets its default."""
         body = plain(
             trigger=trigger,
             job=job,

@@ -29,7 +29,7 @@ _SILENCE_MAX_S = 20.0
 """A replica sends a picture every second."""
 _SIMULATION_MAX_S = 210.0
 _PIECE_LENGTH = 100_000
-"""Of a scenario; a body may hold no longer text than ten times that."""
+"""How a scenario is cut into texts; a body may hold no longer text than ten times that."""
 
 
 class ClusterApi:
@@ -126,8 +126,8 @@ class ClusterApi:
             yield record
 
     def record(self, span: str | float) -> Iterator[str]:
-        """What the leader is told and decides for so long, as lines of JSON for ``hascheduler simulate``. The leader
-        has to be the replica that is asked."""
+        """The inputs and decisions of the leader for ``span``, as lines of JSON for ``hascheduler simulate``. The
+        leader has to be the replica that is asked."""
         # It may be silent for all of that time.
         span_s = parse_duration(span, ("for",)) / 1_000
         query = query_of(**{"for": span})

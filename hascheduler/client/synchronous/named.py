@@ -46,7 +46,7 @@ class NamedApi(Generic[T]):
             yield one
 
     def page(self, *, limit: int | None = None, after: str | None = None) -> ListPage[T]:
-        """So many of them, by name, the first ones or those after a name."""
+        """A page of at most ``limit``, by name: the first ones, or those after a name."""
         request: Request[ListPage[T]] = page(f"/v1/{self._collection}", [], as_it_is, limit, after)
         return self._ask(request)
 

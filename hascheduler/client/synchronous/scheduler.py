@@ -155,7 +155,7 @@ class Scheduler:
     def page(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[JobListFilter]
     ) -> ListPage[Job]:
-        """So many of them at most, the newest by submission first, or those after the ``next`` of a page."""
+        """A page of at most ``limit`` jobs, the newest by submission first, or those after the ``next`` of a page."""
         return self._ask(requests.page("/v1/jobs", query_of(**filter), read_job, limit, after))
 
     def count(self, **filter: Unpack[JobListFilter]) -> JobCountsResponse:

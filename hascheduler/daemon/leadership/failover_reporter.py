@@ -56,7 +56,7 @@ class FailoverReporter:
 
     @property
     def newest(self) -> Failover | None:
-        """Of the latest term that this replica has an account of."""
+        """The report of the latest term of which this replica has one."""
         return self._newest
 
     def report(self, failover: Failover) -> None:
@@ -71,7 +71,7 @@ class FailoverReporter:
             self._later.set()
 
     async def run(self, close_if_over: Callable[[], None]) -> None:
-        """Until cancelled; ``close_if_over`` is called about once a second."""
+        """Store reports until cancelled, and call ``close_if_over`` about once a second."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._reporting(close_if_over), name="failovers-reporting")
             if self._store is not None:

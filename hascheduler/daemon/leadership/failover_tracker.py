@@ -50,7 +50,7 @@ class _Takeover:
     submitted: int = 0
     carried_out: int = 0
     caught_up_after: int | None = None
-    """Once so many batches are carried out."""
+    """How many batches have to be carried out before the backlog counts as decided."""
     backlog: Backlog = NO_BACKLOG
 
 

@@ -29,7 +29,7 @@ from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 log = structlog.get_logger(__name__)
 
 _QUESTIONS = 8
-"""In a threshold there is time for so many connections, one after the other."""
+"""How many connections a threshold has time for, one after the other."""
 _HANG_MIN_MS = 2_000
 """The dispatch loop may wait a second for room in the journal, while the database is slow."""
 _HANG_LOOKS = 8

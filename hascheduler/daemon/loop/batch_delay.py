@@ -23,7 +23,7 @@ class BatchDelay:
         self._last_ms: MonoMs | None = None
 
     def passed(self, events: int, now: MonoMs) -> None:
-        """So many events were in the exchange that is over now."""
+        """Count the ``events`` of the exchange that is over now."""
         ago_ms = 0 if self._last_ms is None else max(now - self._last_ms, 0)
         self._last_ms = now
         self._per_s = self._per_s * exp(-ago_ms / _MEMORY_MS) + events * 1_000 / _MEMORY_MS

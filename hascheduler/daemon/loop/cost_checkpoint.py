@@ -20,8 +20,8 @@ log = structlog.get_logger(__name__)
 SAVE_EVERY_S = 10.0
 _ROWS_MAX = 10_000
 _CHARACTERS_MAX = 1_000_000
-"""Of each kind: to write down more would hold up decisions, and the document has to stay below 16 MiB. A character is
-up to four bytes, and keys stand in it twice."""
+"""The most characters of each kind: to write down more would hold up decisions, and the document has to stay below
+16 MiB. A character is up to four bytes, and keys stand in it twice."""
 
 
 class CostCheckpoint:

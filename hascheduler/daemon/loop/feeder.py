@@ -113,7 +113,7 @@ class Feeder:
             log.warning("stream_lost", error=reason, tries=state.attempt_number)
 
     async def run(self, sink: FactSink) -> None:
-        """Until cancelled: no outage ends it."""
+        """Feed ``sink`` until cancelled: no outage ends it."""
         async for attempt in AsyncRetrying(
             retry=retry_if_exception_type((StoreUnavailable, HistoryLost)),
             wait=wait_random_exponential(multiplier=0.1, max=2),

@@ -13,7 +13,7 @@ INPUTS_MAX = 20_000
 _WAITING_MAX_S = 0.05
 """How long inputs that can wait do: as long as a follower lets the stream gather."""
 _GATHERED_MAX = 500
-"""So many are not kept waiting, or the step that takes them would be long."""
+"""From how many on they are not kept waiting, or the step that takes them would be long."""
 
 
 class Inbox:
@@ -46,8 +46,8 @@ class Inbox:
         self._some.set()
 
     async def wait(self, timeout_s: float) -> None:
-        """Until there is something to take that can't wait, or has waited, or the time is over; gives way at least
-        once."""
+        """Return once there is something to take that can't wait, or has waited, or the time is over; gives way at
+        least once."""
         if self._some.is_set() or timeout_s <= 0:
             await asyncio.sleep(0)
             return

@@ -50,7 +50,7 @@ class EventPublisher:
             await self._publish_term(exchange)
 
     async def _publish_term(self, exchange: EventExchange) -> None:
-        """Until this replica leads no more, or its log has left the follower behind."""
+        """Publish until this replica leads no more, or its log has left the follower behind."""
         follower = LogFollower(self._log, self._begin_after(), EventFilter())
         while self._leading():
             answer = await follower.next(_LOOK_MS)
@@ -69,7 +69,7 @@ class EventPublisher:
                     return
 
     async def _publish(self, exchange: EventExchange, events: Sequence[Event]) -> bool:
-        """Until the broker has them, or this replica leads no more; whether the broker has them."""
+        """Try until the broker has the events, or this replica leads no more; whether the broker has them."""
         pause_s = _AGAIN_S
         while self._leading():
             if await exchange.publish(events):

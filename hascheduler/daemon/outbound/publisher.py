@@ -81,7 +81,7 @@ class Publisher:
         return True
 
     async def run(self, deciding_term: Callable[[], int | None] = lambda: None) -> None:
-        """Until cancelled. ``deciding_term`` is the present term while this replica decides, for the spans."""
+        """Publish until cancelled. ``deciding_term`` is the present term while this replica decides, for the spans."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._transport.run(), name="transport")
             tasks.create_task(self._watch(), name="transport-watch")

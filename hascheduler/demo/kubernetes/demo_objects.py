@@ -38,8 +38,8 @@ class DemoJobs:
         return sum(not self._has_ended(id) for id in ids)
 
     async def read(self, ids: Collection[str], seen: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Those that are there. A list is without attempts: what one attempt achieved and was ``seen`` to achieve needs
-        no closer look, and everything else gets one."""
+        """The jobs that are there. A list is without attempts: what one attempt achieved and was ``seen`` to achieve
+        needs no closer look, and everything else gets one."""
         for schedule in _schedules(ids):
             await self._read_schedule(schedule)
         there = {id: self._read[id] for id in ids if id in self._read}

@@ -243,7 +243,7 @@ async def _first_look(api: ReplicaApi) -> ClusterSnapshot:
 
 
 def _demand_handlers(snapshot: ClusterSnapshot) -> None:
-    """Somebody has to run the jobs of this demo, and enough of them that one may be killed."""
+    """Processors have to run the jobs of this demo, and enough of them that one may be killed."""
     able = [
         one
         for one in snapshot.processors

@@ -93,7 +93,7 @@ async def measure_takeover(api: ReplicaApi, leader: CurrentLeader, url: str = ""
 
 
 async def _demand_answer(api: ReplicaApi, url: str, leader: CurrentLeader, no_leader: StoreUnavailable) -> None:
-    """What nobody answers says nothing about who leads."""
+    """A leader that does not answer proves nothing about who leads."""
     if not url:
         return
     try:

@@ -124,7 +124,7 @@ class PortForwards:
                 await asyncio.sleep(_FORWARD_EVERY_S)
 
     async def _forward(self, name: str) -> None:
-        """Until kubectl says that it lost the pod, or it never gets there."""
+        """Forward until kubectl reports that it lost the pod, or cannot reach it."""
         call = ("port-forward", f"pod/{name}", f":{self._port}", "--address", "127.0.0.1")
         async with self._kubectl.follow(*call) as output:
             try:

@@ -34,7 +34,7 @@ def evenly(count: int, parts: int, part: int) -> int:
 
 
 class FiresAhead:
-    """Those after ``now`` through ``until_ms``, from the minute ``origin`` on (counted from 1970)."""
+    """The fires after ``now`` through ``until_ms``, from the minute ``origin`` on (counted from 1970)."""
 
     def __init__(self, now: int, until_ms: int, calendars: Mapping[str, Calendar]) -> None:
         self.origin = now // STEP_MS
@@ -84,7 +84,7 @@ class FiresAhead:
         return key
 
     def minutes(self, key: Key) -> Minutes:
-        """Those of the nominal times."""
+        """The minutes of the nominal times."""
         return self._minutes[key]
 
     def spread(self, key: Key) -> int:

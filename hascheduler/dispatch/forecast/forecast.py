@@ -14,7 +14,7 @@ from hascheduler.model.values.instants import WallMs
 
 PEAKS_MAX = 20
 ADDED_MAX = 1_000_000
-"""So many (minute, kind of job) are added up at most; the fires of the triggers after that are spread evenly."""
+"""How many (minute, kind of job) are added up at most; the fires of the triggers after that are spread evenly."""
 _SLICE = 64
 _CLASSES = 64
 
@@ -112,7 +112,7 @@ class KnownFires:
         return self._fires.spread(key)
 
     def jobs(self, schedule: ScheduleRef) -> list[JobToCome]:
-        """Those that one fire makes, each after those that it waits for."""
+        """The jobs that one fire makes, each after those that it waits for."""
         graph, inputs, name = schedule.graph, self._inputs, schedule.name
         if graph is None:
             template = schedule.template

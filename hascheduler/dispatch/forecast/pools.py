@@ -67,7 +67,7 @@ class SlotPools:
         return known
 
     def _caps(self, definitions: Mapping[str, Definition]) -> list[tuple[int, str, int, int]]:
-        """Of each definition that may not have all slots of its pool: cap, name, pool, and the cap again."""
+        """Cap, name, pool, and the cap again of each definition that may not have all slots of its pool."""
         found: list[tuple[int, str, int, int]] = []
         for name in {*definitions, *self._named}:
             definition = definitions.get(name)
@@ -114,7 +114,7 @@ def _components(offered: Sequence[frozenset[str]]) -> list[int]:
 
 
 def offered_slots(offers: Iterable[OpenSlots]) -> list[OpenSlots]:
-    """Those of equal definitions as one, in the order of their names."""
+    """``offers``, those of equal definitions as one, in the order of their names."""
     slots: dict[frozenset[str], int] = {}
     for offer in offers:
         slots[offer.definitions] = slots.get(offer.definitions, 0) + offer.slots

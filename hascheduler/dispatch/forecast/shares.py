@@ -1,4 +1,4 @@
-"""Whose fires a forecast is made of: those of one tenant or lane by minute, and the schedules that make a peak."""
+"""The parts of a forecast: the fires of one tenant or lane by minute, and the schedules that make a peak."""
 
 import heapq
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ class Contributor:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Of some of the schedules: by step their ``fires``; by peak those that make the most work of it, the most first,
+    """The part of some schedules: by step their ``fires``; by peak those that make the most work of it, the most first,
     and how many ``jobs`` all of them make of it."""
 
     fires: list[int]

@@ -52,7 +52,7 @@ class Comparison:
         self._bonus_max = bonus_max
 
     def best_lane_tiers(self, lane_tiers: list[LaneTier], order: CriteriaOrder) -> list[LaneTier]:
-        """Those that may hold the next job, by the criteria that the order begins with."""
+        """The lane tiers that may hold the next job, by the criteria that the order begins with."""
         for criterion in order.splitting:
             if len(lane_tiers) < 2:
                 break
@@ -119,7 +119,7 @@ class Comparison:
         first.since_ms = job.submitted_at_ms
 
     def _of_least_tenants(self, firsts: list[TenantQueue]) -> list[TenantQueue]:
-        """Those whose tenants have consumed least by now."""
+        """The queues of the tenants that have consumed least by now."""
         tenants = [best_of(first).tenant for first in firsts]
         costs = {tenant: self._accounts.tenant_cost(tenant) for tenant in set(tenants)}
         return _least(firsts, [costs[tenant] for tenant in tenants]) if len(costs) > 1 else firsts

@@ -38,7 +38,7 @@ class DueTimes:
         self._lost: set[str] = set()
         self._timers = Timers()
         self.unreadable: dict[str, str] = {}
-        """By schedule: why its times can't be told. It was written by hand, or lacks a calendar, and does not fire."""
+        """By schedule: why its times are unknown. It was written by hand, or lacks a calendar, and does not fire."""
 
     def schedule(self, name: str) -> ScheduleRef | None:
         return self._schedules.get(name)

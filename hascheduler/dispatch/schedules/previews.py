@@ -38,7 +38,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class FiresToCome:
-    """Those of ``schedule`` after ``after_ms``, before which ``fired`` times of it fired."""
+    """The fires of ``schedule`` after ``after_ms``, before which ``fired`` times of it fired."""
 
     schedule: str
     trigger: Trigger
@@ -52,7 +52,7 @@ class FiresToCome:
         return list(islice(self, count))
 
     def starting_at(self, from_ms: int) -> "FiresToCome":
-        """Those from ``from_ms`` on, if all before them fire."""
+        """The fires from ``from_ms`` on, if all before them fire."""
         counts = self.trigger.max_fires is not None
         between = count_firing(self.trigger, self.after_ms + 1, from_ms - 1) if counts else 0
         return replace(self, after_ms=WallMs(from_ms - 1), fired=self.fired + between)

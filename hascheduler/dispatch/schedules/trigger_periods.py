@@ -94,7 +94,7 @@ def summarize_undecided(schedule: ScheduleRef, now: WallMs) -> UndecidedSummary:
 
 
 def may_still_fire(schedule: ScheduleRef, nominal_times: Sequence[WallMs], now: WallMs) -> set[WallMs]:
-    """Those of ``nominal_times`` (ascending) through ``now`` that a leader has still to decide, and may let fire."""
+    """The ``nominal_times`` (ascending) through ``now`` that a leader has still to decide, and may let fire."""
     found: set[WallMs] = set()
     for times, _ in _undecided_with_reason(schedule, now):
         if times.verdict is None:

@@ -27,7 +27,7 @@ _AFTER_MAX = 100
 
 
 class Payload(NamedTuple):
-    """As it stands in a schedule, of a job on ``target``; ``rendered``: its placeholders are filled."""
+    """The payload of a schedule for a job on ``target``; ``rendered``: its placeholders are filled."""
 
     value: Any
     target: str

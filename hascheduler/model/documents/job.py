@@ -111,8 +111,8 @@ IDEMPOTENCY_MS = 24 * 3_600_000
 _KEPT_LONGER_MS = 3_600_000
 """As the clocks of replicas and database differ: a lookup by key must still find its job."""
 RETRY_KEYS_KEPT_MAX = 16
-"""Of the idempotency keys that a job was revived under, in its ``retry_keys``: ``{key, request, at_ms}``, the first two
-as digests. No mirror has them."""
+"""How many of the idempotency keys that a job was revived under are kept, in its ``retry_keys``:
+``{key, request, at_ms}``, the first two as digests. No mirror has them."""
 REVIVED_FIELDS: Document = {
     "state": JobState.PENDING.value,
     "failures": 0,

@@ -15,7 +15,7 @@ INTEGER_MAX = 2**53 - 1
 ID_CHARACTERS_MAX = 320
 """A dispatch message (4 KiB of JSON) must hold any job's id, and a journal entry (16 MiB) those of a whole step."""
 NAME_CHARACTERS_MAX = 256
-"""Of a schedule: the ids of the jobs that it fires are longer than its name."""
+"""The longest name of a schedule: the ids of the jobs that it fires are longer than its name."""
 
 
 def identifier(id: object, *, longest: int = ID_CHARACTERS_MAX) -> str:

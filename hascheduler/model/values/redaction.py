@@ -10,7 +10,7 @@ from typing import Any
 
 TRACEBACK_BYTES_MAX = 16 * 1024
 TRACEBACKS_KEPT_MAX = 3
-"""Of so many newest attempts of a job; with all of them a job of many attempts would take megabytes."""
+"""How many of the newest attempts of a job keep theirs; with all of them a job of many tries would take megabytes."""
 _LOOKED_AT_MAX = 4 * TRACEBACK_BYTES_MAX
 _HIDDEN = "***"
 _AUTHORITY = "://"

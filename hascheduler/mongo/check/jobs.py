@@ -90,7 +90,7 @@ class JobScan:
                 yield [decode_or_finding(Collection.JOBS, document) for document in documents]
 
     async def _ended(self, ids: SomeOf[str]) -> dict[str, EndedJob]:
-        """Those of ``ids`` that have ended."""
+        """The jobs of ``ids`` that have ended."""
         ended: dict[str, EndedJob] = {}
         in_order = sorted(ids)
         for start in range(0, len(in_order), _ASKED_MAX):

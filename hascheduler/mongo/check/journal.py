@@ -49,7 +49,7 @@ class JournalScan:
 
     @property
     def beginnings(self) -> Mapping[str, DatedHead]:
-        """Of each shard an entry of its highest term."""
+        """For each shard an entry of its highest term."""
         return {
             shard: shard_journal.began
             for shard, shard_journal in self._shards.items()

@@ -37,7 +37,7 @@ _TRIES = 5
 _REPLACE_TRIES = 20
 """Each that fails is one at which another replica has inserted a job of that key."""
 _KEYS_AT_ONCE = 16
-"""Of one batch, submits that may replace others."""
+"""How many submits of one batch that may replace others are under way at once."""
 _TOGETHER_LIMIT_S = 15.0
 """A thousand jobs of eight megabytes in one transaction."""
 _UNCHANGED = {"$max": {"rev": 0}}
@@ -218,7 +218,7 @@ class Submissions:
     async def _cancel(self, ids: Mapping[str, None], replaced_by: str, at_ms: WallMs) -> None:
         if not ids:
             return
-        # Whoever holds the key now is the newest: a job without it gave it away.
+        # The job that holds the key now is the newest: a job without it gave it away.
         undispatched = {"_id": {"$in": list(ids)}, "state": JobState.PENDING.value, "attempt": 0, "unique_key": None}
         end = AttemptOutcome(JobState.CANCELLED, error=replaced_error(replaced_by))
         update = to_terminal(end, end.state.value, at_ms, kept_ms=self._job_retention_ms)
@@ -293,7 +293,7 @@ def _unsettled() -> StoreUnavailable:
 
 
 class _Turns:
-    """Owner of who is next under which key: one at a time, in the order in which they came."""
+    """Owner of the queues of submits, one a key: one at a time, in the order in which they came."""
 
     def __init__(self) -> None:
         self._by_key: dict[str, tuple[asyncio.Lock, int]] = {}

@@ -19,7 +19,9 @@ STARTED_ATTEMPTS_MAX = 20_000
 
 
 class StartedAttempts:
-    """Of jobs that are deleted ``job_retention_ms`` after their ends; what a key keeps for longer is not remembered."""
+    """Attempts of jobs that are deleted ``job_retention_ms`` after their ends; a job that a key keeps for longer is not
+    remembered.
+    """
 
     def __init__(self, job_retention_ms: int) -> None:
         self._job_retention_ms = job_retention_ms

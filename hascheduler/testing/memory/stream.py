@@ -22,7 +22,7 @@ from hascheduler.testing.memory.history import Dropped
 
 BATCH_MAX = 1_000
 _A_SECOND = 1_000
-"""So many events are one second of the order."""
+"""The number of events in one second of the order."""
 
 
 @dataclass(frozen=True, slots=True)

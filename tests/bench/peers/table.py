@@ -44,7 +44,7 @@ def _comparable(system: Mapping[str, Any]) -> dict[str, float]:
 
 
 def compare(systems: Systems) -> Iterator[Table]:
-    """One table for each workload that somebody has done, and one of those who could not."""
+    """One table for each workload that a system has done, and one of the systems that could not."""
     ratios = ratios_of(systems)
 
     def ratio(name: str, figure: str) -> str:

@@ -84,7 +84,7 @@ async def _blocked(stage: Stage) -> None:
 
 
 async def _strange_messages(stage: Stage) -> None:
-    """Every job that there is or was is told again, twice, to everybody, in any order; and what no one can read."""
+    """Messages of every job, also of ended ones, go to every processor twice, in any order; and unreadable ones."""
     for _ in range(stage.times(smoke=4, full=15)):
         await asyncio.sleep(2)
         jobs = await _jobs(stage)

@@ -34,7 +34,7 @@ async def _only_wrong(stage: Stage) -> None:
 
 
 async def _leader_goes_wrong(stage: Stage, *, offset_ms: int = 0, rate: float = 1.0) -> None:
-    """The clock of whoever leads goes wrong while it leads."""
+    """The clock of the leader goes wrong while it leads."""
     for _ in range(stage.times(smoke=1, full=2)):
         leader, _ = await stage.leader()
         stage.cluster.set_clock(leader.name, offset_ms=offset_ms, rate=rate)
@@ -70,7 +70,7 @@ async def _slow(stage: Stage) -> None:
 
 
 async def _processors(stage: Stage) -> None:
-    """One is a day ahead, one a day behind, and jobs fail and are tried again by whoever is next."""
+    """One is a day ahead, one a day behind, and jobs fail and are tried again by the next one."""
     for name, offset_ms in zip(PROCESSORS, (DAY_MS, -DAY_MS), strict=False):
         stage.cluster.set_clock(name, offset_ms=offset_ms)
     await stage.quiet(15, 30)

@@ -82,7 +82,7 @@ async def _minority(stage: Stage) -> None:
 
 
 async def _on_one_host(stage: Stage) -> tuple[Life, int, Member]:
-    """Whoever leads, its term, and the primary, which is on the same host by then."""
+    """The leader, its term, and the primary, which is on the same host by then."""
     for _ in range(_TRIES):
         leader, _ = await stage.leader()
         member = stage.mongods.members[REPLICAS.index(leader.name)]
@@ -133,7 +133,7 @@ async def _roll_over(stage: Stage) -> None:
 
 
 async def _dropped(stage: Stage) -> None:
-    """Collections of those that write themselves anew."""
+    """Collections whose writers write them again by themselves."""
     database = stage.client[stage.cluster.database]
     for _ in range(stage.times(smoke=2, full=4)):
         for name in ("processors", "replicas", "leases"):

@@ -9,7 +9,7 @@ from tests.chaos.stage import REPLICAS, Stage
 
 
 async def _one_name(stage: Stage) -> None:
-    """All of them begin anew under one name, and leaders are killed as before."""
+    """All of them start again under one name, and leaders are killed as before."""
     for name in REPLICAS:
         place = stage.cluster.places[name]
         stage.cluster.places[name] = replace(place, settings={"HASCHEDULER_REPLICA_ID": "twin"})

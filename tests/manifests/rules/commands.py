@@ -1,4 +1,4 @@
-"""What our containers are told, read by the program itself: variables by its settings, arguments by its commands."""
+"""Variables of our containers are read by the program's settings, their arguments by its commands."""
 
 import os
 import re

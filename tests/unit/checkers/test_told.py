@@ -1,4 +1,4 @@
-"""What was told to whoever asked: cancels are kept to, and digests of mirrors at one point are equal."""
+"""What callers were answered: cancels are kept to, and digests of mirrors at one point are equal."""
 
 from typing import Any
 

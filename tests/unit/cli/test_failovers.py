@@ -9,7 +9,7 @@ from tests.unit.cli.invoking import Replica, invoke
 
 
 async def test_they_are_a_table_the_latest_first(replica: Replica, world: World) -> None:
-    assert "Nobody has told" in (await replica.done("cluster", "failovers")).out
+    assert "No change of leadership has been reported" in (await replica.done("cluster", "failovers")).out
     await world.failovers.save(
         make_failover(7, backlog=NO_BACKLOG, first_decision_at_ms=None, ended=FailoverEnd.TERM_ENDED)
     )

@@ -1,4 +1,4 @@
-"""Replicas that fail, are busy, or say no: what is repeated, where, and what is told in the end."""
+"""Replicas that fail, are busy, or say no: what is repeated, where, and what the caller gets in the end."""
 
 import json
 import ssl

@@ -1,4 +1,4 @@
-"""Replicas whose mirrors differ notice it, whoever is wrong is told to read anew, and all others are left in peace."""
+"""Replicas whose mirrors differ notice it; the one that is wrong reads everything again, and the others go on."""
 
 import pytest
 from hypothesis import given, settings

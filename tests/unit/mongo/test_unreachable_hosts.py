@@ -1,4 +1,4 @@
-"""Hosts without an address are told of at once, even where the resolver says nothing."""
+"""Hosts without an address are reported at once, even where the resolver says nothing."""
 
 import socket
 import threading

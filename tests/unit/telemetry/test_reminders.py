@@ -1,4 +1,4 @@
-"""An outage is told of at once, and then once a minute for each reason, however often it is tried again."""
+"""An outage is logged at once, and then once a minute for each reason, however often it is tried again."""
 
 from hascheduler.telemetry.log_lines import Reminders
 

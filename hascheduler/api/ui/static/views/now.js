@@ -96,7 +96,7 @@ function Failovers() {
   const asked = useData("/v1/cluster/failovers", { limit: 5 });
   const items = asked.data?.items || [];
   return html`<${Failure} error=${asked.error} />
-    ${asked.data && !items.length && html`<${Empty}>None yet. A change of leadership is told here, with what it cost.<//>`}
+    ${asked.data && !items.length && html`<${Empty}>None yet. Changes of leadership appear here, with what they cost.<//>`}
     <ol class="plain">${items.map(
       (each) => html`<li>
         <p><strong>Term ${number(each.term)}</strong> <${When} at=${each.won_at} />: ${/** @type {any} */ (CAUSES)[each.cause] || each.cause}</p>
