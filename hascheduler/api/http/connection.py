@@ -259,7 +259,10 @@ class BoundedConnection(H11Protocol):
             self._watch_draining()
 
     def _unsent_now(self) -> int:
-        return self.transport.get_write_buffer_size()
+        try:
+            return self.transport.get_write_buffer_size()
+        except AttributeError:  # asyncio's TLS transport that is closed a second time knows its protocol no more
+            return 0
 
 
 class _Unambiguous(h11.Connection):

@@ -9,8 +9,9 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -26,7 +27,10 @@ _HEAD_BYTES_MAX = 16 * 1024
 _BACKLOG = 256
 _RESOLVE_PATIENCE_S = 5
 _DRAIN_S = 5
-_STOP_S = _DRAIN_S + 3  # uvicorn's own steps around the draining take a moment each
+_STOP_S = _DRAIN_S + 3  # beside the draining: requests that are cancelled when its time is over end within this
+_DATE_EVERY_S = 1
+
+_One = TypeVar("_One")
 
 
 class ApiServer:
@@ -104,7 +108,7 @@ class ApiServer:
         try:
             await asyncio.shield(serving)
         finally:
-            self._server.should_exit = True
+            self._server.end()
             try:
                 async with asyncio.timeout(_STOP_S):
                     await serving
@@ -136,7 +140,64 @@ class ApiServer:
 
 
 class _Server(uvicorn.Server):
+    """Ends when it is told to, as soon as its last connection and request have. uvicorn's own looks ten times a second
+    whether it should end, and then whether they have: a process that ends would take up to 0.3 s longer."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
+        self._connections = _Leaving(self.server_state.connections)
+        self._tasks = _Leaving(self.server_state.tasks)
+        self.server_state.connections = self._connections
+        self.server_state.tasks = self._tasks
+
+    def end(self) -> None:
+        self.should_exit = True
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        while not self._ending.is_set():
+            await self.on_tick(0)  # the date that answers have
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_DATE_EVERY_S):
+                    await self._ending.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for listener in sockets or []:
+            listener.close()
+        for connection in list(self._connections):
+            connection.shutdown()
+        try:
+            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
+                await self._connections.emptied()
+                await self._tasks.emptied()
+                for server in self.servers:
+                    await server.wait_closed()
+        except TimeoutError:
+            for task in list(self._tasks):
+                task.cancel()
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals belong to the process, which stops its parts in order."""
         yield
+
+
+class _Leaving(set[_One]):
+    """A set whose members leave one by one, by ``discard``, and that can be awaited empty. One waits at a time."""
+
+    def __init__(self, members: Iterable[_One]) -> None:
+        super().__init__(members)
+        self._empty = asyncio.Event()
+
+    def discard(self, member: object) -> None:
+        super().discard(member)
+        if not self:
+            self._empty.set()
+
+    async def emptied(self) -> None:
+        while self:
+            self._empty.clear()
+            await self._empty.wait()

@@ -94,7 +94,7 @@ class ApiServerDouble:
         for connection in list(self._server.server_state.connections):
             if connection.transport is not None:
                 connection.transport.abort()
-        self._server.should_exit = self._server.force_exit = True
+        self._server.end()
         await self._serving
         self._server = self._serving = None
 
@@ -195,6 +195,30 @@ class _Config(uvicorn.Config):
 
 
 class _Server(uvicorn.Server):
+    """Ends at once; uvicorn's own looks ten times a second whether it should."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        self.should_exit = True
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        await self._ending.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for listener in sockets or []:
+            listener.close()
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        while self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield

@@ -6,14 +6,16 @@ from contextlib import AbstractContextManager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.resources import files
 from typing import Any, TypeVar
 
+import orjson
 from fastapi import FastAPI
 
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.operation_queue import OperationQueue
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
-from hascheduler.api.app import create_app
+from hascheduler.api.app import DESCRIPTION, create_app
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
@@ -488,6 +490,14 @@ class World:
 def the_app() -> FastAPI:
     """One for all tests of a process: to make it takes longer than most of them."""
     return create_app(World().services())
+
+
+@cache
+def description() -> dict[str, Any]:
+    """OpenAPI's document as the package has it. `test_openapi` holds it to the routes, from which it is made in half a
+    second: too long for each process that reads the tests."""
+    found: dict[str, Any] = orjson.loads(files("hascheduler.api").joinpath(DESCRIPTION).read_bytes())
+    return found
 
 
 def app_of(world: World) -> FastAPI:

@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from hascheduler.api.app import OPEN_PATHS
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.auth import ANONYMOUS, Caller, RequiredPower
+from hascheduler.api.simulations.process import Simulations
 from hascheduler.api.ui.sessions import LOGIN
 from hascheduler.model.token import POWERS, Power, Role
 from tests.unit.api.doubles import NOW, World, the_app
@@ -171,6 +172,17 @@ async def test_the_scheme_may_be_written_in_any_case(guarded: Guarded) -> None:
 # Roles
 
 
+@pytest.fixture
+def simulated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each role that may simulate would have a process of its own."""
+
+    async def run(*_: object) -> bytes:
+        return b"{}"
+
+    monkeypatch.setattr(Simulations, "run", run)
+
+
+@pytest.mark.usefixtures("simulated_at_once")
 @pytest.mark.parametrize(
     ("method", "path", "body", "least"),
     [

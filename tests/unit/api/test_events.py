@@ -44,7 +44,10 @@ class Sent:
         raise EOFError
 
     async def data(self) -> Any:
-        return json.loads((await self.next())["data"])
+        """Of the next event; the lines that keep a silent stream open are passed over."""
+        while "data" not in (said := await self.next()):
+            pass
+        return json.loads(said["data"])
 
     async def types(self, count: int) -> list[str]:
         return [(await self.next())["event"] for _ in range(count)]

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import orjson
 import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -24,10 +23,10 @@ from hascheduler.wire.job import SubmitJobBody
 from hascheduler.wire.lane import LaneBody, LaneResponse
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
 from hascheduler.wire.tenant import TenantBody, TenantResponse
-from tests.unit.api.doubles import World, the_app
+from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import check_problem, create, post
 
-DOCUMENT: dict[str, Any] = orjson.loads(orjson.dumps(the_app().openapi()))  # as it is served
+DOCUMENT: dict[str, Any] = description()  # as it is served
 JSON, MERGE_PATCH, PROBLEM = "application/json", "application/merge-patch+json", "application/problem+json"
 
 OPERATIONS = {

@@ -13,11 +13,11 @@ from fastapi import FastAPI
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.recording import RecordingHeading
 from hascheduler.model.values.instants import format_instant
-from tests.unit.api.doubles import NOW, World, the_app
+from tests.unit.api.doubles import NOW, World, description
 from tests.unit.api.requests import TICK, create, post
 from tests.unit.api.work import attempt, promised, registered, started
 
-DOCUMENT = the_app().openapi()
+DOCUMENT = description()
 SCHEMAS = DOCUMENT["components"]["schemas"]
 Path = tuple[str | int, ...]
 Prepare = Callable[[httpx.AsyncClient, World], Awaitable[dict[str, Any]]]

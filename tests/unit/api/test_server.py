@@ -146,6 +146,40 @@ async def test_cancelling_lets_what_is_in_flight_finish(world: World, monkeypatc
         await asyncio.open_connection("127.0.0.1", server.port)
 
 
+async def test_the_end_waits_for_what_is_in_flight_and_for_no_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica that ends answers nobody meanwhile, so that each tenth of a second is one more that clients wait."""
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def slow(job_id: str) -> None:
+        entered.set()
+        await leave.wait()
+
+    monkeypatch.setattr(world.jobs, "get", slow)
+    server = ApiServer(app_of(world), "127.0.0.1", 0)
+    await server.bind()
+    task = asyncio.create_task(server.run())
+    async with asyncio.timeout(10):
+        _, idle = await asyncio.open_connection("127.0.0.1", server.port)
+        request = asyncio.create_task(exchange(server, b"GET /v1/jobs/job:1 HTTP/1.1\r\nhost: a\r\n\r\n"))
+        await entered.wait()
+        task.cancel()
+        await turns_of_the_loop()
+        assert not task.done()
+        leave.set()
+        await turns_of_the_loop()
+        assert task.done()
+        assert (await request).startswith(b"HTTP/1.1 404")
+        idle.close()
+
+
+async def turns_of_the_loop() -> None:
+    """Enough for all that waits for no time."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
 async def test_a_request_that_never_ends_does_not_hold_up_the_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

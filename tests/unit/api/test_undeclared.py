@@ -10,10 +10,10 @@ from fastapi.dependencies.models import Dependant
 
 from hascheduler.api.routing import undeclared
 from tests.tiers import spread
-from tests.unit.api.doubles import World, the_app
+from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import TICK, check_problem, create
 
-DOCUMENT = the_app().openapi()
+DOCUMENT = description()
 OPERATIONS = [
     (method.upper(), path, operation) for path, item in DOCUMENT["paths"].items() for method, operation in item.items()
 ]

@@ -17,8 +17,13 @@ from tests.tiers import TIER, in_tier, spread
 
 QUICKLY_NOTICED = ("lease-without-compare-and-set",)
 """After each edit; to look for the others takes a few seconds to half a minute each."""
+SHORT = (("history_lost",),)
+"""After each edit, of the faults that bring a planted bug to light: those whose stories are the shortest."""
 SEEDS = in_tier(check=1, test=50, verify=200)
 """``make cluster-sim SEEDS=10000`` for a night."""
+FIRST = in_tier(check=12, test=1)
+"""Seed 0 has too little trouble to be the only one. After each edit it is a short story with four terms."""
+SAME = str(in_tier(check=12, test=7))
 OTHER_SEEDS = spread(["8"], check=0)
 """What each tells is another story than the first."""
 _ROOT = Path(__file__).parents[3]
@@ -32,7 +37,7 @@ def simulate(*options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(1_200)
 def test_no_promise_is_broken_whatever_goes_wrong() -> None:
-    run = simulate("--first", "1", "--seeds", str(SEEDS))  # seed 0 alone has too little trouble
+    run = simulate("--first", str(FIRST), "--seeds", str(SEEDS))
     assert run.returncode == 0, run.stdout + run.stderr
     figures = re.search(r"(\d+) obligations, (\d+) effects, (\d+) terms", run.stdout)
     assert figures is not None, run.stdout
@@ -44,7 +49,7 @@ def test_no_promise_is_broken_whatever_goes_wrong() -> None:
 
 
 def test_a_seed_tells_the_same_story_again() -> None:
-    first, second = simulate("--seed", "7"), simulate("--seed", "7")
+    first, second = simulate("--seed", SAME), simulate("--seed", SAME)
     assert first.stdout.count("\n") > 500
     assert first.stdout == second.stdout
     for other in OTHER_SEEDS:
@@ -59,7 +64,7 @@ def test_a_planted_bug_turns_a_checker_red(name: str) -> None:
     assert re.search(rf"{name} +seed \d+: \w+", run.stdout), run.stdout
 
 
-@pytest.mark.parametrize("name", spread(sorted({planted.faults for planted in PLANTED.values()}), check=1))
+@pytest.mark.parametrize("name", sorted({planted.faults for planted in PLANTED.values()}) if TIER != "check" else SHORT)
 def test_without_the_bug_the_same_troubles_do_no_harm(name: tuple[str, ...]) -> None:
     run = simulate("--seeds", str(in_tier(check=1, test=6)), "--faults", ",".join(name))
     assert run.returncode == 0, run.stdout + run.stderr

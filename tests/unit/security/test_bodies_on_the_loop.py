@@ -14,7 +14,7 @@ from hascheduler.api.routing import body
 from hascheduler.api.routing.body import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
 from hascheduler.model.token import Role
 from tests.tiers import spread
-from tests.unit.api.doubles import World, app_of
+from tests.unit.api.doubles import World, app_of, description
 from tests.unit.security.greedy_bodies import BATCHES, FILLS, LARGE, REDACTIONS, SMALL
 from tests.unit.security.loop_watch import Asked, Cost, cost_of, least_cost_of
 
@@ -57,7 +57,7 @@ def _rows() -> Iterator[Any]:
         yield pytest.param("/v1/jobs", lambda text=text: text, id=f"redacted: {name}")
 
 
-@pytest.mark.parametrize(("path", "make"), spread(_rows(), check=9))
+@pytest.mark.parametrize(("path", "make"), spread(_rows(), check=6))
 def test_no_body_keeps_the_loop(app: FastAPI, path: str, make: Callable[[], bytes]) -> None:
     asked = Asked("POST", path, make())
     assert len(asked.body) <= (LARGE if path.endswith(":batch") else SMALL)
@@ -91,10 +91,10 @@ def test_one_without_the_role_gets_no_byte_read(app: FastAPI, name: str) -> None
     assert (cost.status, cost.received) == (403, 0)
 
 
-def _taking_a_body(app: FastAPI) -> list[tuple[str, str]]:
+def _taking_a_body() -> list[tuple[str, str]]:
     return [
         (method.upper(), path)
-        for path, operations in app.openapi()["paths"].items()
+        for path, operations in description()["paths"].items()
         for method, operation in operations.items()
         if "requestBody" in operation
     ]
@@ -107,7 +107,7 @@ def test_no_route_reads_the_body_of_a_caller_without_the_power(app: FastAPI) -> 
         ("POST", "/v1/schedules/{name}/preview"),
         ("POST", "/v1/simulations"),
     }
-    taking = _taking_a_body(app)
+    taking = _taking_a_body()
     assert len(taking) > 20
     for method, path in taking:
         role = Role.WORKER if (method, path) in looking else Role.VIEWER
@@ -116,7 +116,7 @@ def test_no_route_reads_the_body_of_a_caller_without_the_power(app: FastAPI) -> 
 
 
 def test_no_route_reads_a_body_that_declares_too_much_or_another_type(app: FastAPI) -> None:
-    for method, path in _taking_a_body(app):
+    for method, path in _taking_a_body():
         role = Role.WORKER if path.startswith("/v1/work") else Role.ADMIN
         asked = Asked(method, path.replace("{name}", "a").replace("{id}", "a"), b" " * (LARGE + 1), role)
         cost = cost_of(app, asked)
@@ -128,7 +128,7 @@ def _wide(count: int) -> bytes:
 
 
 def test_no_route_is_kept_by_thousands_of_unknown_fields(app: FastAPI) -> None:
-    for method, path in spread(_taking_a_body(app), check=8):
+    for method, path in spread(_taking_a_body(), check=8):
         role = Role.WORKER if path.startswith("/v1/work") else Role.ADMIN
         asked = Asked(method, path.replace("{name}", "a").replace("{id}", "a"), _wide(3_000), role)
         cost = least_cost_of(app, asked, STALL_MS_MAX)
@@ -141,7 +141,8 @@ def test_the_bound_of_values_is_said(app: FastAPI) -> None:
     cost = cost_of(app, Asked("POST", "/v1/jobs", _small(FILLS["small numbers"])))
     assert cost.status == 413
     assert "20000 values" in cost.problem["detail"]
-    batch = cost_of(app, Asked("POST", "/v1/jobs:batch", _large(FILLS["small numbers"])))
+    numbers = b'{"jobs":' + FILLS["small numbers"](LARGE // 16) + b"}"  # 131,068 of them
+    batch = cost_of(app, Asked("POST", "/v1/jobs:batch", numbers))
     assert "100000 values" in batch.problem["detail"]
 
 
@@ -193,12 +194,12 @@ def test_a_batch_that_is_read_without_turns_is_caught(app: FastAPI, monkeypatch:
 
 def test_a_reader_without_a_bound_of_values_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JsonReader, "_count", lambda *_: None)
-    sent = b'{"jobs":' + FILLS["empty objects"](LARGE // 128) + b"}"
+    sent = b'{"jobs":' + FILLS["empty objects"](LARGE // 256) + b"}"
     cost = cost_of(app, Asked("POST", "/v1/jobs:batch", sent), memory=True)
     assert cost.added_bytes > ADDED_FACTOR_MAX * len(sent)
 
 
 def test_a_route_that_reads_the_body_before_checking_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body.JsonRoute, "_check_head", lambda *_: None)
-    cost = cost_of(app, Asked("POST", "/v1/jobs:batch", _large(FILLS["small numbers"]), Role.VIEWER))
+    cost = cost_of(app, Asked("POST", "/v1/jobs:batch", b'{"jobs":[]}', Role.VIEWER))
     assert cost.received > 0

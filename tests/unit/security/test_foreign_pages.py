@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from hascheduler.api.app import OPEN_PATHS, PUBLIC_PAGES
 from hascheduler.api.middleware.auth import AuthConfig
 from tests.tiers import spread
-from tests.unit.api.doubles import World, the_app
+from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import Guarded
 
@@ -18,7 +18,7 @@ EMPTY = World().everything()
 
 
 def operations() -> Iterator[tuple[str, str]]:
-    for pattern, path in the_app().openapi()["paths"].items():
+    for pattern, path in description()["paths"].items():
         for method in path:
             yield method.upper(), re.sub(r"\{\w+\}", "any", pattern)
 

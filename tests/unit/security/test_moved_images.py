@@ -1,7 +1,6 @@
 """Images that are pinned by digest: one file does it for every container there is."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,7 @@ import yaml
 
 from kind.images import read_images
 from tests.manifests import rules
-from tests.manifests.objects import Objects
-from tests.manifests.rendering import ROOT, VARIANTS
+from tests.manifests.rendering import ROOT, VARIANTS, render
 from tests.tiers import spread
 
 LIST = "k8s/components/images/kustomization.yaml"
@@ -31,16 +29,9 @@ def pinned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def _rendered(root: Path, folder: str) -> Objects:
-    done = subprocess.run(
-        ["kubectl", "kustomize", str(root / folder)], capture_output=True, text=True, check=True, timeout=60
-    )
-    return Objects([document for document in yaml.safe_load_all(done.stdout) if document])
-
-
 @pytest.mark.parametrize("folder", spread(VARIANTS, check=2))
 def test_every_container_of_every_overlay_is_pinned_by_the_one_file(pinned: Path, folder: str) -> None:
-    objects = _rendered(pinned, folder)
+    objects = render(pinned / folder)
     digests = {f"{image['name']}:{image['newTag']}": image["digest"]
                for image in yaml.safe_load((pinned / LIST).read_text())["images"]}  # fmt: skip
     used = {container.name: container.spec["image"] for container in objects.containers()}

@@ -18,7 +18,7 @@ from hascheduler.model.token import digest_of, session_id
 from hascheduler.ports import AuditRecord
 from tests.factories import NOW
 from tests.tiers import spread
-from tests.unit.api.doubles import World, the_app
+from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, OF_PAGE, Guarded, cookie_in
 
@@ -27,7 +27,7 @@ FOREIGN = "urn:hascheduler:problem:foreign-origin"
 
 
 def changes() -> Iterator[tuple[str, str]]:
-    for pattern, path in the_app().openapi()["paths"].items():
+    for pattern, path in description()["paths"].items():
         for method in path:
             if method != "get" and not pattern.endswith(("/preview", "/simulations")):
                 yield method.upper(), re.sub(r"\{\w+\}", "any", pattern)

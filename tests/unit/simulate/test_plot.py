@@ -78,7 +78,7 @@ def test_many_processors_are_not_all_named() -> None:
     assert 30 <= shown.count("node-") <= 40
 
 
-@pytest.mark.parametrize("name", spread(["日本", "$x$", "a_{b}", r"\alpha$", "<&>"], check=2))
+@pytest.mark.parametrize("name", spread(["日本", "$x$", "a_{b}", r"\alpha$", "<&>"], check=1))
 def test_names_are_drawn_as_they_are_as_far_as_they_can_be(name: str) -> None:
     jobs = [job(name, 9, fairness_key=name), job("other", 1)]
     draw([outcome_of(*jobs, processors=[processor(name)], note=name)], "svg")

@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
 from hascheduler.errors import Conflict, StoreUnavailable
 from hascheduler.model.trace import TraceContext
+from hascheduler.telemetry import otlp
 from hascheduler.telemetry.tracing import JOB_ATTEMPT, JOB_ID, NO_TRACING, UNTRACED, SpanKind, traced
 from tests.unit.telemetry.spans import CALLER, UNSAMPLED, Recorded, id_of, parent_of, span_id, trace_of
 
@@ -145,7 +146,9 @@ def test_who_does_not_trace_hands_on_what_there_is(parent: TraceContext | None) 
     NO_TRACING.close()
 
 
-def test_an_end_does_not_wait_for_a_collector_that_never_answers() -> None:
+def test_an_end_does_not_wait_for_a_collector_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp, "CLOSE_LIMIT_S", 0.01)
+
     class Silent(SpanExporter):
         def export(self, spans: object) -> SpanExportResult:
             return SpanExportResult.SUCCESS

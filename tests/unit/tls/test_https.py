@@ -31,7 +31,12 @@ def app() -> FastAPI:
 @asynccontextmanager
 async def served(app: FastAPI, tls: ssl.SSLContext) -> AsyncIterator[str]:
     app.state.services = replace(World().services(), auth=AuthConfig(required=True, admin_digest=digest_of(ADMIN)))
-    server = ApiServer(app, "127.0.0.1", 0, tls)
+    async with running(ApiServer(app, "127.0.0.1", 0, tls)) as url:
+        yield url
+
+
+@asynccontextmanager
+async def running(server: ApiServer) -> AsyncIterator[str]:
     await server.bind()
     serving = asyncio.create_task(server.run())
     try:
@@ -77,6 +82,20 @@ async def test_a_client_that_speaks_nonsense_ends_with_its_connection(url: str, 
     context = client_context(PemFile("CA", authority.cert), PemFile("CERT", ""), PemFile("KEY", ""))
     async with httpx.AsyncClient(base_url=url, verify=context) as client:
         assert (await client.get("/livez")).status_code == 200
+
+
+async def test_the_end_of_a_connection_and_that_of_the_replica_may_come_together(
+    app: FastAPI, authority: Authority
+) -> None:
+    server = ApiServer(app, "127.0.0.1", 0, of_server(authority))
+    async with running(server) as url:
+        context = client_context(PemFile("CA", authority.cert), PemFile("CERT", ""), PemFile("KEY", ""))
+        async with httpx.AsyncClient(base_url=url, verify=context) as client:
+            await client.get("/livez")
+            [connection] = server._server.server_state.connections
+            for _ in range(2):
+                getattr(connection, "transport").close()  # noqa: B009  # each of uvicorn's protocols has its own type
+            connection.shutdown()
 
 
 async def test_with_an_authority_only_its_clients_get_in(

@@ -17,7 +17,7 @@ from tests.unit.triggers.watched_clock import Calendars, Watched, watch
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden" / "times").glob("*.json"))
 SOON = timedelta(seconds=5)
-FIRED = spread(GOLDEN, check=5)
+FIRED = spread(GOLDEN, check=3)
 """Those that a whole scheduler fires at: it lives through all the days between."""
 
 
