@@ -82,14 +82,15 @@ class Processes:
         self.database = self.mongo[self.database_name]
 
     async def replica(self, name: str, **environment: str) -> Process:
-        port = free_port()
-        process = await self._start(
-            name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=str(port), **environment
-        )
-        process.url = f"http://127.0.0.1:{port}"
-        self.replicas[name] = process
-        await eventually(lambda: self._is_ready(process), f"{name} is ready")
+        [process] = await self.together(name, **environment)
         return process
+
+    async def together(self, *names: str, **environment: str) -> list[Process]:
+        """Replicas that start beside each other, each on its way to be ready while the others are."""
+        started = [await self._replica(name, **environment) for name in names]
+        for process in started:
+            await eventually(lambda process=process: self._is_ready(process), f"{process.name} is ready")  # type: ignore[misc]  # early
+        return started
 
     async def processor(self, name: str, *modules: str, slots: int = 8, **environment: str) -> Process:
         """One with the handlers of ``modules``, else with ``log`` and ``sleep``; it hears its messages."""
@@ -214,6 +215,16 @@ class Processes:
             assert kinds.count("term_began") == 1
 
     # Starting
+
+    async def _replica(self, name: str, **environment: str) -> Process:
+        """One that may not be ready yet."""
+        port = free_port()
+        process = await self._start(
+            name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=str(port), **environment
+        )
+        process.url = f"http://127.0.0.1:{port}"
+        self.replicas[name] = process
+        return process
 
     async def _start(self, name: str, arguments: list[str], **environment: str) -> Process:
         output = self.folder / f"{name}.out"

@@ -7,9 +7,6 @@ import pytest
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from tests.integration.check.healthy import Healthy
-from tests.system.conftest import processes
-
-__all__ = ["processes"]  # the fixture of the integration tests, for the live system
 
 
 @pytest.fixture

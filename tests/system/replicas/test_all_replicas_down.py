@@ -27,8 +27,7 @@ MISFIRES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.timeout(240)
 async def test_after_a_time_without_replicas_each_nominal_time_has_its_verdict(processes: Processes) -> None:
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     await processes.processor("worker", slots=64)
     for name, misfire in MISFIRES.items():
         interval = {"type": "interval", "every": "1s"}
@@ -43,8 +42,7 @@ async def test_after_a_time_without_replicas_each_nominal_time_has_its_verdict(p
     await asyncio.sleep(OUTAGE_S)
     # The first of them may lead before the second is there.
     begun_ms = time.time() * 1_000
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     up_ms = time.time() * 1_000
     await processes.leader(not_in_term=1)
     await eventually(lambda: _all_fired(processes, 4), "all fire again")

@@ -44,8 +44,7 @@ async def _waits_for_a_slot(processes: Processes, name: str, job_id: str) -> dic
 
 
 async def test_a_client_with_a_thousand_jobs_does_not_hold_up_one_with_two(processes: Processes) -> None:
-    await processes.replica("one")
-    await processes.replica("two")
+    await processes.together("one", "two")
     await processes.processor("worker", slots=SLOTS)
     crowd = await _submit(processes, 1_000, "crowd", seconds=0.3)
     for name in ("one", "two"):
@@ -87,8 +86,7 @@ async def test_what_a_leader_decides_is_recorded_and_decided_again_alike(process
 
 
 async def test_accumulated_costs_outlive_the_leader_and_all_replicas(processes: Processes) -> None:
-    await processes.replica("one")
-    await processes.replica("two")
+    await processes.together("one", "two")
     await processes.processor("worker", slots=1)
     await _are(processes, "succeeded", await _submit(processes, 5, "busy", seconds=0.01))
 
