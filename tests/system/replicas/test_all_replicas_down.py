@@ -25,6 +25,7 @@ MISFIRES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(240)
 async def test_after_a_time_without_replicas_each_nominal_time_has_its_verdict(processes: Processes) -> None:
     await processes.together("one", "two")

@@ -15,7 +15,7 @@ from hascheduler.model.instants import parse_instant
 from tests.system.processes import Process, Processes, eventually
 from tests.unit.telemetry.scraping import Scrape
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 
 EVERY_MS = 200
 SCHEDULES = [f"tick-{number}" for number in range(5)]
