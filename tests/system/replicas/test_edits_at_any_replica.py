@@ -11,14 +11,11 @@ import time
 from typing import Any
 
 import httpx
-import pytest
 
 from hascheduler.model.instants import parse_instant
 from tests.system.processes import Process, Processes
 from tests.system.replicas.accounts import counted, decided, verdicts
 from tests.system.replicas.timeline import Timeline
-
-pytestmark = [pytest.mark.alone]
 
 ANCHOR = "1970-01-01T00:00:00Z"
 GRIDS_MS = (100, 150, 200)

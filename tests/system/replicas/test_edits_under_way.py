@@ -4,13 +4,9 @@ import asyncio
 import random
 import time
 
-import pytest
-
 from hascheduler.model.instants import WallMs, parse_instant
 from tests.system.processes import Processes, eventually
 from tests.system.replicas.accounts import counted, decided, verdicts
-
-pytestmark = [pytest.mark.alone]
 
 NAMES = ("a", "b", "c")
 EDITING_S = 10

@@ -12,7 +12,7 @@ from tests.system.processes import eventually
 from tests.system.upgrade.fleet import SCHEDULES, Fleet
 from tests.system.upgrade.releases import Release
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 
 LATER = "2090-01-01T00:00:00Z"
 

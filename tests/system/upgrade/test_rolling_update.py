@@ -5,7 +5,7 @@ import pytest
 from tests.system.upgrade.fleet import Fleet
 from tests.system.upgrade.releases import Release
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 
 REPLICAS, PROCESSORS = ("one", "two", "three"), ("worker", "helper")
 
