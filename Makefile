@@ -32,18 +32,20 @@ kind-down: ## that cluster gone
 dev: .venv/.ready servers ## the whole system on this machine, until Ctrl-C
 	$(BIN)/hascheduler dev
 
-# What needs no server, or shares one with others, or waits for a browser most of the time; and what starts whole systems
-# and servers of its own.
+# What needs no server, or shares one with others, or waits for a browser most of the time, its longest test first; and
+# what starts whole systems and servers of its own.
+README := tests/system/readme
 BROWSER := tests/system/ui
-POOL := tests/unit tests/contract tests/integration $(BROWSER)
-WHOLE := tests/system tests/integration/bootstrap tests/integration/check tests/integration/embedded
+POOL := $(README) tests/unit tests/contract tests/integration $(BROWSER)
+WHOLE := tests/system tests/integration/bootstrap tests/integration/embedded
 # What speaks over sockets, run on the loop of replicas too, which is uvloop.
 SOCKETS := tests/unit/tls $(addprefix tests/unit/api/test_,server.py connections.py events.py hostile_sockets.py) \
 	$(addprefix tests/unit/security/test_,tls_handshakes.py slow_clients.py shares_of_connections.py)
-# How thorough: see tests/tiers.py. Everything in full has the machine to itself where whole systems fail in real time.
+# How thorough: see tests/tiers.py. In full, what is marked so has the machine to itself, and the rest a neighbour.
 TIER ?= test
-WHOLE_WORKERS ?= $(if $(filter verify,$(TIER)),0,$(WORKERS))
-CHOSEN := $(if $(filter verify,$(TIER)),,-m "not thorough")
+FULL := $(filter verify,$(TIER))
+CHOSEN := $(if $(FULL),,-m "not thorough")
+BESIDE_OTHERS := $(if $(FULL),-m "not alone",$(CHOSEN))
 
 # Three, not two: each costs the collection of all tests, and some tests wait.
 check: .venv/.ready ## after each edit: style, types, contracts, every test without a server, long tables and chance in part
@@ -53,10 +55,12 @@ check: .venv/.ready ## after each edit: style, types, contracts, every test with
 test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) TESTS_LOOP=uvloop $(PYTEST) worksteal $(SOCKETS) $(PYTEST_ARGS)
-	TESTS_TIER=$(TIER) $(BIN)/python -m pytest --numprocesses $(WHOLE_WORKERS) --dist loadfile $(CHOSEN) $(WHOLE) --ignore=$(BROWSER) $(PYTEST_ARGS)
+	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(BESIDE_OTHERS) $(WHOLE) --ignore=$(README) --ignore=$(BROWSER) $(PYTEST_ARGS)
+	$(if $(FULL),TESTS_TIER=$(TIER) $(BIN)/python -m pytest -m alone $(WHOLE) --ignore=$(README) --ignore=$(BROWSER) $(PYTEST_ARGS))
 
 verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a change lands
-	$(MAKE) lint types contracts docs k8s-lint ui-types
+	$(MAKE) --jobs=2 --output-sync=target types compiled lint contracts docs  # none of them installs anything
+	$(MAKE) k8s-lint ui-types
 	$(MAKE) test TIER=verify
 	$(MAKE) check-compiled
 	$(MAKE) chaos ROWS=smoke

@@ -19,7 +19,9 @@ from structlog.dev import ConsoleRenderer, plain_traceback
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.embedded.rabbitmq import start_rabbitmq
 from hascheduler.gc_tuning import collect_seldom
+from hascheduler.mongo.connection import connect
 from tests.chance import load_profile
+from tests.kept_database import KeptDatabase
 from tests.surroundings import pytest_configure
 
 __all__ = ["pytest_configure"]
@@ -32,7 +34,9 @@ _KINDS = {
     "contract": ("contract",),
     "integration": ("integration", "real"),
     "system": ("system", "real"),
-    "system/local_pods": ("thorough",),
+    "system/chaos": ("alone",),
+    "system/check": ("alone",),
+    "system/local_pods": ("thorough", "alone"),
     "system/manifests": ("thorough",),
 }
 """The folders of `tests`: each marks what is in it with its own name, and with what is true of all of it."""
@@ -128,6 +132,20 @@ async def amqp_url() -> AsyncIterator[str]:
         return
     async with start_rabbitmq() as rabbitmq:
         yield rabbitmq.url
+
+
+@pytest.fixture(scope="session")
+async def kept_database(mongodb_uri: str) -> AsyncIterator[KeptDatabase]:
+    async with connect(mongodb_uri) as client:
+        kept = KeptDatabase(client)
+        yield kept
+        await kept.drop()
+
+
+@pytest.fixture
+async def ready_database(kept_database: KeptDatabase) -> str:
+    """The name of a database with all collections and indexes, empty; the next test that wants one has it too."""
+    return await kept_database.emptied()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The fixtures of the backends, each on a database of the test's own; a ``conftest`` that needs them imports all."""
+"""The fixtures of the backends, on databases that nobody else uses; a ``conftest`` that needs them imports all."""
 
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -11,7 +11,6 @@ from pymongo import ReturnDocument
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_database
-from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from tests.contract.backends import Backend, kubernetes_backend, memory_backend, mongo_backend
@@ -53,17 +52,13 @@ def kubernetes_backend_fixture(leases: KubernetesLeaseStore, cluster: ApiServerD
 
 
 @pytest.fixture
-async def pymongo_backend(pymongo_client: Client, database_name: str) -> Backend:
-    database = open_database(pymongo_client, database_name)
-    await ensure_collections_and_indexes(database)
-    return mongo_backend(database)
+async def pymongo_backend(pymongo_client: Client, ready_database: str) -> Backend:
+    return mongo_backend(open_database(pymongo_client, ready_database))
 
 
 @pytest.fixture
-async def motor_backend(motor_client: Any, database_name: str) -> Backend:
-    database = open_database(motor_client, database_name)
-    await ensure_collections_and_indexes(database)
-    return mongo_backend(database)
+async def motor_backend(motor_client: Any, ready_database: str) -> Backend:
+    return mongo_backend(open_database(motor_client, ready_database))
 
 
 @pytest.fixture

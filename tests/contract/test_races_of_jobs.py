@@ -17,9 +17,10 @@ from hascheduler.dispatch.decisions import Cancel, Dispatch, Fail, Requeue
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.job import TERMINAL, JobState, may_follow
 from hascheduler.model.values.instants import WallMs
-from hascheduler.mongo.connection import Client
+from hascheduler.mongo.connection import Client, open_database
+from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.ports import AttemptOutcome, JobSelection
-from tests.contract.backends import Backend
+from tests.contract.backends import Backend, mongo_backend
 from tests.contract.oplog import versions_of_jobs
 from tests.factories import NOW, make_job
 
@@ -94,13 +95,17 @@ async def _tried(call: Callable[[], Awaitable[object]]) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_cancel_reprioritize_and_finish_race_ten_thousand_times_and_every_move_is_one_of_the_table(
-    pymongo_backend: Backend, pymongo_client: Client, database_name: str, part: int
+    pymongo_client: Client, database_name: str, part: int
 ) -> None:
+    # A database of its own: in the end everything is looked at that has ever been in it.
+    database = open_database(pymongo_client, database_name)
+    await ensure_collections_and_indexes(database)
+    backend = mongo_backend(database)
     random = Random(part)
     for first in range(0, RACES, AT_ONCE):
         ids = [f"r{n:05d}" for n in range(first, first + AT_ONCE)]
-        await brought_on_their_way(pymongo_backend, ids)
-        calls = [call for id in ids for call in rivals_of(pymongo_backend, id, random)]
+        await brought_on_their_way(backend, ids)
+        calls = [call for id in ids for call in rivals_of(backend, id, random)]
         await asyncio.gather(*(_tried(call) for call in calls))
     before: dict[str, Any] = {}
     moves: Counter[tuple[str, str]] = Counter()

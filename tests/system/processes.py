@@ -80,16 +80,19 @@ class Processes:
         self.http = httpx.AsyncClient(timeout=30)
         self.mongo: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(self.database_uri)
         self.database = self.mongo[self.database_name]
+        self._effects: list[dict[str, Any]] = []
+        self._read_to: dict[Path, int] = defaultdict(int)
 
     async def replica(self, name: str, **environment: str) -> Process:
-        port = free_port()
-        process = await self._start(
-            name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=str(port), **environment
-        )
-        process.url = f"http://127.0.0.1:{port}"
-        self.replicas[name] = process
-        await eventually(lambda: self._is_ready(process), f"{name} is ready")
+        [process] = await self.together(name, **environment)
         return process
+
+    async def together(self, *names: str, **environment: str) -> list[Process]:
+        """Replicas that start beside each other, each on its way to be ready while the others are."""
+        started = [await self._replica(name, **environment) for name in names]
+        for process in started:
+            await eventually(lambda process=process: self._is_ready(process), f"{process.name} is ready")  # type: ignore[misc]  # early
+        return started
 
     async def processor(self, name: str, *modules: str, slots: int = 8, **environment: str) -> Process:
         """One with the handlers of ``modules``, else with ``log`` and ``sleep``; it hears its messages."""
@@ -175,16 +178,13 @@ class Processes:
     def effects(self) -> dict[str, list[dict[str, Any]]]:
         """What the handlers did, by job id, in the order of their time."""
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for process in self.processors.values():
-            for line in process.output.read_text().splitlines():
-                if line.startswith('{"effect"'):
-                    effect = json.loads(line)
-                    found[effect["job"]].append(effect)
+        for effect in self._all_effects():
+            found[effect["job"]].append(effect)
         return {job: sorted(effects, key=lambda effect: effect["at_ms"]) for job, effects in found.items()}
 
     def nominal_times(self, schedule: str) -> list[int]:
         """The nominal times for which a job of the schedule had its effect, in order."""
-        return fired_times(schedule, self.effects())
+        return fired_times(schedule, {effect["job"] for effect in self._all_effects()})
 
     def assert_no_gap(self, schedule: str, every_ms: int, at_least: int) -> None:
         """Every nominal time from the first to the last had its effect."""
@@ -213,7 +213,30 @@ class Processes:
             assert kinds[0] == "term_began"
             assert kinds.count("term_began") == 1
 
+    def _all_effects(self) -> list[dict[str, Any]]:
+        """One waits for them by asking again and again: only what was added to the outputs since is read."""
+        for output in dict.fromkeys(process.output for process in self.processors.values()):
+            with output.open("rb") as lines:
+                lines.seek(self._read_to[output])
+                for line in lines:
+                    if not line.endswith(b"\n"):
+                        break  # it is being written
+                    self._read_to[output] += len(line)
+                    if line.startswith(b'{"effect"'):
+                        self._effects.append(json.loads(line))
+        return self._effects
+
     # Starting
+
+    async def _replica(self, name: str, **environment: str) -> Process:
+        """One that may not be ready yet."""
+        port = free_port()
+        process = await self._start(
+            name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=str(port), **environment
+        )
+        process.url = f"http://127.0.0.1:{port}"
+        self.replicas[name] = process
+        return process
 
     async def _start(self, name: str, arguments: list[str], **environment: str) -> Process:
         output = self.folder / f"{name}.out"

@@ -41,8 +41,7 @@ async def test_the_whole_system_runs_under_its_users(deployment: Deployment, pro
     of_processor = deployment.settings(PROCESSOR)
     # The processor first: it may make no collection, and needs none to be there.
     await processes.processor("worker", slots=8, **of_processor)
-    await processes.replica("one")
-    await processes.replica("two")
+    await processes.together("one", "two")
     await done("migrate", **processes.environment)
     await processes.schedule("tick")
     await _cancel_a_running_job(processes)

@@ -1,23 +1,17 @@
-"""A database of the test's own without any defect."""
+"""A database that nobody else uses meanwhile, without any defect."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
 from hascheduler.mongo.connection import Database, connect, open_database
-from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from tests.integration.check.healthy import Healthy
-from tests.system.conftest import processes
-
-__all__ = ["processes"]  # the fixture of the integration tests, for the live system
 
 
 @pytest.fixture
-async def database(mongodb_uri: str, database_name: str) -> AsyncIterator[Database]:
+async def database(mongodb_uri: str, ready_database: str) -> AsyncIterator[Database]:
     client = connect(mongodb_uri)
-    database = open_database(client, database_name)
-    await ensure_collections_and_indexes(database)
-    yield database
+    yield open_database(client, ready_database)
     await client.close()
 
 

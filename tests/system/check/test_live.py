@@ -48,8 +48,7 @@ async def load(processes: Processes) -> AsyncIterator[None]:
 
 
 async def started(processes: Processes, *names: str, **environment: str) -> None:
-    for name in names:
-        await processes.replica(name, **environment)
+    await processes.together(*names, **environment)
     await processes.processor("worker")
     for name, every in SCHEDULES.items():
         await processes.schedule(name, every)
@@ -180,8 +179,7 @@ async def test_a_change_that_one_replica_misses_raises_the_alarm_and_is_repaired
 ) -> None:
     """Its stream is filtered by what is planted in that process alone."""
     (tmp_path / "sitecustomize.py").write_text(_DEAF)
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     await processes.replica("deaf", PYTHONPATH=f"{tmp_path}:{Path.cwd()}")
     await processes.schedule("heard", "1h")
     await processes.schedule("unheard", "1h")

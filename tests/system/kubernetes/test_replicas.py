@@ -39,8 +39,7 @@ class LeasedProcesses(Processes):
         return ("", 0) if lease is None else (lease.holder, lease.term)
 
     async def begin(self, **environment: str) -> tuple[Process, int]:
-        for name in REPLICAS:
-            await self.replica(name, **environment)
+        await self.together(*REPLICAS, **environment)
         await self.processor("worker")
         for name in SCHEDULES:
             await self.schedule(name, f"{EVERY_MS}ms")
@@ -192,8 +191,7 @@ async def test_a_deleted_lease_begins_in_a_higher_term(processes: LeasedProcesse
     for replica in list(processes.replicas.values()):
         await replica.kill()
     processes.cluster.leases.delete(NAMESPACE, NAME)
-    for name in REPLICAS:
-        await processes.replica(name)
+    await processes.together(*REPLICAS)
     _, last = await processes.leader()
     assert last > term
     await processes.fired(3)

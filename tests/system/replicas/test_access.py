@@ -15,8 +15,7 @@ def showing(url: str, secret: str) -> httpx.AsyncClient:
 
 
 async def test_a_token_is_known_and_forgotten_at_every_replica_and_the_log_tells_of_it(processes: Processes) -> None:
-    one = await processes.replica("one", **GUARDED)
-    other = await processes.replica("other", **GUARDED)
+    one, other = await processes.together("one", "other", **GUARDED)
     async with showing(one.url, ADMIN) as boss:
         answer = await boss.post("/v1/tokens", json={"name": "ci", "role": "operator", "tenant": "acme"})
         assert answer.status_code == 201, answer.text
@@ -57,8 +56,7 @@ async def test_a_token_is_known_and_forgotten_at_every_replica_and_the_log_tells
 async def test_a_session_of_one_replica_is_honoured_by_the_other_until_its_token_is_revoked(
     processes: Processes,
 ) -> None:
-    one = await processes.replica("one", **GUARDED)
-    other = await processes.replica("other", **GUARDED)
+    one, other = await processes.together("one", "other", **GUARDED)
     async with showing(one.url, ADMIN) as boss:
         made = (await boss.post("/v1/tokens", json={"name": "ops", "role": "operator", "tenant": "acme"})).json()
         async with httpx.AsyncClient(base_url=one.url) as page, httpx.AsyncClient(base_url=other.url) as elsewhere:

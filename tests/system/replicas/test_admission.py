@@ -34,7 +34,7 @@ async def pending(processes: Processes) -> int:
 
 async def test_two_replicas_let_in_exactly_what_the_rate_allows(processes: Processes) -> None:
     await tenant(processes, submit_rate={"count": 20, "per_ms": HOUR_MS})
-    one, other = await processes.replica("one"), await processes.replica("other")
+    one, other = await processes.together("one", "other")
     answers = await submits(processes, 60, one, other)
     assert statuses(answers) == {201: 20, 429: 40}
     assert await pending(processes) == 20

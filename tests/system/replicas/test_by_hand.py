@@ -14,8 +14,7 @@ OUTAGE_S = 2
 
 
 async def test_a_job_now_runs_beside_the_nominal_times_and_changes_none_of_them(processes: Processes) -> None:
-    await processes.replica("one")
-    await processes.replica("two")
+    await processes.together("one", "two")
     await processes.processor("worker")
     yearly = {"type": "cron", "expression": "0 0 1 1 *"}
     job = {"definition": "log", "target": "t", "payload": {"from": "the schedule"}}
@@ -42,8 +41,7 @@ async def test_a_job_now_runs_beside_the_nominal_times_and_changes_none_of_them(
 
 
 async def test_a_job_now_is_refused_naming_the_job_that_is_in_its_way(processes: Processes) -> None:
-    await processes.replica("one")
-    await processes.replica("two")
+    await processes.together("one", "two")
     await processes.processor("worker")
     yearly = {"type": "cron", "expression": "0 0 1 1 *"}
     job = {"definition": "sleep", "payload": {"seconds": 600}}
@@ -77,8 +75,7 @@ async def _refused(processes: Processes, body: dict[str, Any], job_id: str) -> N
 
 
 async def test_each_missed_time_is_backfilled_once_whoever_asks_how_often(processes: Processes) -> None:
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     await processes.processor("worker")
     schedule = {
         "name": "late",
@@ -92,8 +89,7 @@ async def test_each_missed_time_is_backfilled_once_whoever_asks_how_often(proces
         await replica.kill()
     # Real time has to pass, or nothing is missed.
     await asyncio.sleep(OUTAGE_S)
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     _, term = await processes.leader(not_in_term=1)
     await _fires(processes, (await processes.get("/v1/schedules/late"))["counts"]["fired"] + 5)
     await decided(processes, "late")

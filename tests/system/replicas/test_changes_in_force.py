@@ -14,8 +14,7 @@ from tests.system.replicas.jobs import assert_never_two_at_once, ids_in_state, j
 
 async def _standby(processes: Processes) -> Process:
     """A replica that does not lead, of two, with a processor beside them."""
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     await processes.processor("worker", slots=16)
     leader, _ = await processes.leader()
     return next(replica for replica in processes.replicas.values() if replica is not leader)

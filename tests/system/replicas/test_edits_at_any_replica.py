@@ -24,8 +24,7 @@ EDITS = 10
 
 
 async def test_whichever_replica_is_asked_each_time_in_force_has_one_verdict(processes: Processes) -> None:
-    for name in ("one", "two", "three"):
-        await processes.replica(name)
+    await processes.together("one", "two", "three")
     await processes.processor("worker", slots=64)
     editors = [_Editor(processes, name) for name in ("a", "b", "c")]
     for editor in editors:

@@ -14,8 +14,7 @@ ANCHOR = "2020-01-01T00:00:00Z"
 
 
 async def test_edits_that_race_with_fires_lose_and_double_nothing(processes: Processes) -> None:
-    for name in ("one", "two", "three"):
-        await processes.replica(name)
+    await processes.together("one", "two", "three")
     await processes.processor("worker", slots=64)
     for name in NAMES:
         trigger = {"type": "interval", "every": "100ms", "anchor": ANCHOR}

@@ -95,7 +95,7 @@ async def hearing(processes: Processes, heard: Heard) -> AsyncIterator[None]:
 
 
 async def test_every_life_is_told_whole_and_the_same_at_every_replica(processes: Processes) -> None:
-    one, two = await processes.replica("one"), await processes.replica("two")
+    one, two = await processes.together("one", "two")
     await processes.processor("worker")
     heard = {replica.name: Heard() for replica in (one, two)}
     listening = [asyncio.create_task(listen(replica, heard[replica.name])) for replica in (one, two)]
@@ -128,8 +128,7 @@ async def test_every_life_is_told_whole_and_the_same_at_every_replica(processes:
 async def test_nothing_is_missed_when_leaders_are_killed(processes: Processes, amqp_url: str) -> None:
     exchange = f"test.events.{secrets.token_hex(4)}"
     processes.environment["HASCHEDULER_EVENTS_EXCHANGE"] = exchange
-    for name in ("one", "two", "three"):
-        await processes.replica(name)
+    await processes.together("one", "two", "three")
     await processes.processor("worker")
     over_http, over_broker = Heard(), Heard()
     connection = await aio_pika.connect(amqp_url)

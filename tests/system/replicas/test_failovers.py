@@ -17,7 +17,7 @@ from tests.chaos.proxy import Line
 from tests.system.processes import Process, Processes, eventually
 from tests.unit.telemetry.scraping import Scrape
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 
 EVERY_MS = 200
 SCHEDULES = [f"tick-{number}" for number in range(5)]
@@ -28,8 +28,7 @@ OUTAGE_S = 3
 
 
 async def start(processes: Processes) -> None:
-    for name in ("one", "two", "three"):
-        await processes.replica(name)
+    await processes.together("one", "two", "three")
     await processes.processor("worker")
     for name in SCHEDULES:
         await processes.schedule(name, f"{EVERY_MS}ms")
@@ -175,8 +174,7 @@ async def test_after_a_time_without_replicas_the_account_is_of_all_of_it(process
     ended_ms = now_ms()
     # Real time has to pass: that it does is what is told of.
     await asyncio.sleep(OUTAGE_S)
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     _, next_term = await processes.leader(not_in_term=term)
     failover = await listed(processes, next_term)
     # The holder's end was proved to nobody, as nobody was there.

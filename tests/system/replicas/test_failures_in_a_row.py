@@ -8,8 +8,7 @@ FAILURES = 3
 
 
 async def test_a_schedule_whose_program_fails_is_paused_and_resumes_when_it_is_mended(processes: Processes) -> None:
-    await processes.replica("one")
-    await processes.replica("two")
+    await processes.together("one", "two")
     modules = ("processors.log", "processors.command")
     await processes.processor("worker", *modules, slots=8, HASCHEDULER_COMMAND_ALLOW="/bin/false,/bin/true")
     once = await processes.http.put(f"{processes.any_url()}/v1/definitions/command", json={"retry": {"attempts": 1}})

@@ -2,15 +2,18 @@
 
 import signal
 
+import pytest
+
 from tests.system.processes import Processes, eventually
+
+pytestmark = [pytest.mark.alone]
 
 EVERY_MS = 200
 SCHEDULES = [f"tick-{number}" for number in range(5)]
 
 
 async def _start(processes: Processes) -> None:
-    for name in ("one", "two", "three"):
-        await processes.replica(name)
+    await processes.together("one", "two", "three")
     await processes.processor("worker")
     for name in SCHEDULES:
         await processes.schedule(name, f"{EVERY_MS}ms")

@@ -20,8 +20,7 @@ async def ended(processes: Processes, id: str) -> dict[str, Any]:
 
 
 async def test_jobs_run_after_those_they_wait_for_though_the_leader_dies(processes: Processes) -> None:
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     await processes.processor("worker", slots=4)
     leader, term = await processes.leader()
     nap = {"definition": "sleep", "payload": {"seconds": 0.5}}
@@ -68,8 +67,7 @@ async def test_a_failure_ends_those_that_wait_for_it_and_a_retry_brings_each_bac
 async def test_a_failing_job_is_tried_again_with_growing_pauses_through_a_change_of_leader(
     processes: Processes,
 ) -> None:
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     await processes.processor("worker", "tests.system.replicas.handlers")
     leader, term = await processes.leader()
     retry = {"attempts": 4, "backoff": "400ms", "factor": 2}
@@ -93,8 +91,7 @@ async def test_a_failing_job_is_tried_again_with_growing_pauses_through_a_change
 
 
 async def test_who_waits_at_a_standby_is_answered_though_the_leader_dies(processes: Processes) -> None:
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     await processes.processor("worker")
     leader, term = await processes.leader()
     [standby] = [replica for replica in processes.replicas.values() if replica is not leader]
@@ -113,8 +110,7 @@ async def test_who_waits_at_a_standby_is_answered_though_the_leader_dies(process
 
 
 async def test_a_batch_that_everybody_submits_again_and_again_runs_each_job_once(processes: Processes) -> None:
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     await processes.processor("worker")
     leader, term = await processes.leader()
     jobs = [{"definition": "log", "payload": {"message": f"{n}"}} for n in range(200)]

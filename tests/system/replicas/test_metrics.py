@@ -117,8 +117,7 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
 
 
 async def test_what_waits_is_told_by_lane_and_state_on_every_replica(processes: Processes) -> None:
-    for name in REPLICAS:
-        await processes.replica(name)
+    await processes.together(*REPLICAS)
     for number in range(3):
         await processes.post("/v1/jobs", {"definition": "log", "lane": "slow", "tenant": "acme", "target": str(number)})
     await processes.post("/v1/jobs", {"definition": "log", "lane": "slow", "not_before": "2090-01-01T00:00:00Z"})

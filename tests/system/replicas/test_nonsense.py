@@ -60,8 +60,7 @@ async def test_malformed_documents_and_messages_stop_nothing(processes: Processe
 
 
 async def test_a_dropped_collection_leads_to_a_resync_and_nothing_is_missed(processes: Processes) -> None:
-    await processes.replica("one")
-    await processes.replica("two")
+    await processes.together("one", "two")
     await processes.processor("worker")
     await processes.schedule("good")
     _, term = await processes.leader()

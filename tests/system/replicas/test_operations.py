@@ -161,7 +161,7 @@ async def test_one_is_stopped_in_the_middle(processes: Processes) -> None:
 
 @pytest.mark.parametrize("killed", [True, False])
 async def test_what_a_replica_leaves_another_finishes(processes: Processes, *, killed: bool) -> None:
-    replicas = [await processes.replica(name, HASCHEDULER_TRANSPORT="mongo") for name in ("one", "two")]
+    replicas = await processes.together("one", "two", HASCHEDULER_TRANSPORT="mongo")
     leader, _ = await processes.leader()
     [follower] = [replica for replica in replicas if replica is not leader]
     await crowd(processes, 20_000)

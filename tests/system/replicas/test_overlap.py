@@ -17,8 +17,7 @@ EVERY_MS = 250
 
 async def _start(processes: Processes, overlap: str, **jobs: Any) -> None:
     """A schedule named as its policy, on two replicas."""
-    for name in ("one", "two"):
-        await processes.replica(name)
+    await processes.together("one", "two")
     await processes.processor("worker", slots=16)
     schedule = {
         "name": overlap,

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import httpx
+
 from hascheduler.dispatch.recording import read_recording
 from hascheduler.simulate.replay import replay
 from tests.system.processes import Processes, eventually
@@ -11,13 +13,20 @@ SLOTS = 8
 
 
 async def _submit(processes: Processes, count: int, key: str, seconds: float) -> list[str]:
-    async def one() -> str:
-        body = {"definition": "sleep", "payload": {"seconds": seconds}, "fairness_key": key}
-        return str((await processes.post("/v1/jobs", body))["id"])
+    body = {"definition": "sleep", "payload": {"seconds": seconds}, "fairness_key": key}
+
+    async def one() -> str | None:
+        answer = await processes.http.post(f"{processes.any_url()}/v1/jobs", json=body)
+        if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+            # Where the machine has much else to do, a replica that falls behind lets nobody in for a moment.
+            await asyncio.sleep(0.1)
+            return None
+        assert answer.status_code == httpx.codes.CREATED, answer.text
+        return str(answer.json()["id"])
 
     ids: list[str] = []
     while len(ids) < count:
-        ids += await asyncio.gather(*(one() for _ in range(min(50, count - len(ids)))))
+        ids += filter(None, await asyncio.gather(*(one() for _ in range(min(50, count - len(ids))))))
     return ids
 
 
@@ -44,8 +53,7 @@ async def _waits_for_a_slot(processes: Processes, name: str, job_id: str) -> dic
 
 
 async def test_a_client_with_a_thousand_jobs_does_not_hold_up_one_with_two(processes: Processes) -> None:
-    await processes.replica("one")
-    await processes.replica("two")
+    await processes.together("one", "two")
     await processes.processor("worker", slots=SLOTS)
     crowd = await _submit(processes, 1_000, "crowd", seconds=0.3)
     for name in ("one", "two"):
@@ -79,6 +87,8 @@ async def test_what_a_leader_decides_is_recorded_and_decided_again_alike(process
             lines.append(line)
             if not during:
                 during = await _submit(processes, 20, "during", seconds=0.05)
+    # Where the machine has much else to do, two slots may not be enough for its fires and for those that wait.
+    await processes.post("/v1/schedules/tick/pause", {})
     await _are(processes, "succeeded", [*before, *during])
     replayed = replay(*read_recording(lines))
     assert replayed.difference is None
@@ -87,8 +97,7 @@ async def test_what_a_leader_decides_is_recorded_and_decided_again_alike(process
 
 
 async def test_accumulated_costs_outlive_the_leader_and_all_replicas(processes: Processes) -> None:
-    await processes.replica("one")
-    await processes.replica("two")
+    await processes.together("one", "two")
     await processes.processor("worker", slots=1)
     await _are(processes, "succeeded", await _submit(processes, 5, "busy", seconds=0.01))
 

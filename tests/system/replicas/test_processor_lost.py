@@ -59,8 +59,7 @@ async def test_the_job_of_a_processor_whose_process_is_proved_dead_does_not_wait
 
 
 async def test_the_next_leader_has_the_proof_too(processes: Processes) -> None:
-    await processes.replica("one", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
-    await processes.replica("two", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
+    await processes.together("one", "two", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
     leader, term = await processes.leader()
     first = await processes.processor("first", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
     job_id = await _submit(processes, 3)

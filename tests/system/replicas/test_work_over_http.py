@@ -133,8 +133,7 @@ async def test_a_worker_that_is_told_to_leave_finishes_what_runs_and_takes_no_mo
 
 async def test_a_worker_goes_on_with_another_replica(processes: Processes, start: Start) -> None:
     """It keeps its registration, and what it runs."""
-    one = await processes.replica("one", HASCHEDULER_TRANSPORT="mongo")
-    two = await processes.replica("two", HASCHEDULER_TRANSPORT="mongo")
+    one, two = await processes.together("one", "two", HASCHEDULER_TRANSPORT="mongo")
     async with Address(one.url) as address:
         await start("far", HASCHEDULER_URL=address.url)
         job_id = await _submit(processes, seconds=1.5, mark=1)

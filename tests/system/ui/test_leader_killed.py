@@ -7,8 +7,7 @@ from tests.system.ui.browser import Browser
 async def test_the_page_survives_the_leader_and_shows_who_follows(
     processes: Processes, service: str, browser: Browser
 ) -> None:
-    for name in ("one", "two", "three"):
-        await processes.replica(name)
+    await processes.together("one", "two", "three")
     await processes.processor("worker")
     await processes.schedule("tick", "500ms")
     _, term = await processes.leader()

@@ -53,8 +53,7 @@ async def test_each_role_is_offered_what_it_may_do(processes: Processes, new_bro
 async def test_a_session_works_at_each_replica_and_ends_when_its_token_is_revoked(
     processes: Processes, service: str, browser: Browser
 ) -> None:
-    one = await processes.replica("one", **GUARDED)
-    two = await processes.replica("two", **GUARDED)
+    one, two = await processes.together("one", "two", **GUARDED)
     id, secret = (await tokens(one.url))["operator"]
     await log_in(browser, f"{service}/ui", secret, "a-operator")
     await browser.sees("Leader", "main")
