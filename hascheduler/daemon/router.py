@@ -26,6 +26,7 @@ from hascheduler.mirror.changes import (
     Quarantined,
     ReplicaGone,
     ReplicaSeen,
+    ScheduleSeen,
     SchemaGone,
     SchemaSeen,
     TokenGone,
@@ -110,6 +111,8 @@ class FactRouter:
                 case JobSeen(job):
                     if job.state is JobState.DISPATCHED and job.processor is not None:
                         self._dispatched.notify(job.processor)
+                    for_core.append(fact)
+                case ScheduleSeen():  # at a start there may be a million
                     for_core.append(fact)
                 case JobGone(job_id):
                     self._ended.notify(job_id)

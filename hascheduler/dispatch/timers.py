@@ -8,6 +8,7 @@ After Varghese and Lauck, Hashed and Hierarchical Timing Wheels, SOSP 1987 (thei
 
 import heapq
 from collections.abc import Iterator
+from typing import Any
 
 _SWEEP_MIN = 1_024
 _BIN_MS = 5 * 60_000
@@ -32,8 +33,12 @@ class Timers:
     def __len__(self) -> int:
         return len(self._at)
 
-    def set(self, name: str, at_ms: int) -> None:
-        """Move ``name`` to ``at_ms``."""
+    def set(self, name: str, at_ms: Any) -> None:
+        """Move ``name`` to the instant ``at_ms``.
+
+        `Any`, as compiled code that knows it has an integer makes a new object of it: many schedules have one cron
+        expression, and wait for one instant.
+        """
         if self._at.get(name) == at_ms:
             return
         self._at[name] = at_ms

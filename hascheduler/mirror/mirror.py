@@ -165,8 +165,9 @@ class Mirror:
         if operation is _DELETE:
             self._drop(table, key, facts)
         elif operation is _PUT:
-            # Newer than any read under way, whose answer must not undo it.
-            self._fetching.pop(key, None)
+            if self._fetching:
+                # Newer than any read under way, whose answer must not undo it.
+                self._fetching.pop(key, None)
             self._put(table, key, change, change.fields, facts)
         elif table.advanced is None or not self._advance(table, key, change, facts):
             known = self._follows(table, key, change.fields, facts)
@@ -249,7 +250,8 @@ class Mirror:
             self._drop(table, key, facts)
             self._set_aside(change, str(error), facts)
             return
-        self._quarantine.pop(key, None)
+        if self._quarantine:
+            self._quarantine.pop(key, None)
         nouns = self._nouns[collection]
         known = nouns.get(id)
         if known is not None and (table.revision(noun) < table.revision(known) or noun == known):

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 
 class Collection(StrEnum):
+    __hash__ = str.__hash__  # that of enumerations is of Python, and each change of a document is looked up by it
     DEFINITIONS = "definitions"
     SCHEDULES = "schedules"
     PROCESSORS = "processors"

@@ -24,6 +24,8 @@ from hascheduler.model.values.instants import WallMs
 
 
 class JobState(StrEnum):
+    __hash__ = str.__hash__  # that of enumerations is of Python, and each job is counted by it
+
     PENDING = "pending"
     DISPATCHED = "dispatched"
     RUNNING = "running"
@@ -199,7 +201,7 @@ class ScheduleId(NamedTuple):
 
 @compact(
     "processor", "dispatched_at_ms", "cancel_requested_at_ms", "serial", "started_at_ms", "resources", "failures",
-    "first_started_at_ms", "retry_at_ms", "waits_for", "ignores_failures", "losses",
+    "first_started_at_ms", "retry_at_ms", "expires_at_ms", "waits_for", "ignores_failures", "losses",
     "overdue_attempt", "overdue_since_ms", "limit_keys",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)

@@ -62,21 +62,21 @@ def next_nominal(cron: Cron, after_ms: int) -> WallMs | None:
     """The first nominal time strictly after ``after_ms``; `InvalidInput` where the expression or zone is none."""
     if after_ms >= LATEST_MS:
         return None
-    return _read(cron).after(max(after_ms // 1_000, -1))
+    return _read(cron.expression, cron.timezone).after(max(after_ms // 1_000, -1))
 
 
 def latest_nominal(cron: Cron, through_ms: int) -> WallMs | None:
     """The newest nominal time at or before ``through_ms``."""
     if through_ms < 0:
         return None
-    found = _read(cron).times.through(min(through_ms // 1_000, _LATEST_S))
+    found = _read(cron.expression, cron.timezone).times.through(min(through_ms // 1_000, _LATEST_S))
     return None if found is None or found < 0 else WallMs(found * 1_000)
 
 
 def count_nominal(cron: Cron, after_ms: int, through_ms: int) -> int:
     """How many there are after ``after_ms`` through ``through_ms``, in a time that does not grow with the count."""
     after_s, through_s = max(after_ms // 1_000, -1), min(through_ms // 1_000, _LATEST_S)
-    return _read(cron).times.count(after_s, through_s) if after_s < through_s else 0
+    return _read(cron.expression, cron.timezone).times.count(after_s, through_s) if after_s < through_s else 0
 
 
 def check(cron: Cron) -> None:
@@ -89,10 +89,10 @@ def check(cron: Cron) -> None:
 
 
 @lru_cache(_CACHED_MAX)
-def _read(cron: Cron) -> "_Searched":
-    check(cron)
-    kind = _RealTime if is_hourly(cron.expression) else _FixedHours
-    return _Searched(kind(walls_of(cron.expression), zone_of(cron.timezone)))
+def _read(expression: str, timezone: str) -> "_Searched":
+    check(Cron(expression, timezone))
+    kind = _RealTime if is_hourly(expression) else _FixedHours
+    return _Searched(kind(walls_of(expression), zone_of(timezone)))
 
 
 class _Searched:

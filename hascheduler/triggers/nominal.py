@@ -11,8 +11,11 @@ from hascheduler.triggers.day_bits import count_distinct
 
 def next_nominal(trigger: Trigger, after_ms: int) -> WallMs | None:
     """The first nominal time strictly after ``after_ms``, or None when there will be no other."""
-    nominal_ms = _next(trigger.pattern, max(after_ms, _first_ms(trigger) - 1))
-    return nominal_ms if nominal_ms is not None and nominal_ms <= _last_ms(trigger) else None
+    start_at_ms, end_at_ms = trigger.start_at_ms, trigger.end_at_ms
+    nominal_ms = _next(trigger.pattern, max(after_ms, (start_at_ms or 0) - 1, -1))
+    if nominal_ms is None or nominal_ms >= LATEST_MS or (end_at_ms is not None and nominal_ms > end_at_ms):
+        return None
+    return nominal_ms
 
 
 def latest_nominal(trigger: Trigger, through_ms: int) -> WallMs | None:

@@ -1,5 +1,10 @@
 """`ChangeSource` and `ChangeStream`: where a stream begins, resumes and ends, without a gap between."""
 
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, cast
+
 import pytest
 
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
@@ -71,6 +76,20 @@ async def test_a_large_snapshot_comes_in_slices(backend: Backend) -> None:
     assert max(len(changes) for changes in slices) <= 1_000
     ids = {change.id for changes in slices for change in changes if change.collection is JOBS}
     assert ids == {fire.job_id for fire in fires}
+
+
+async def test_a_snapshot_that_is_left_halfway_leaves_nothing_running(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await applied(backend.claims, *(make_fire(number) for number in range(1, 1_502)))
+    before = asyncio.all_tasks()
+    async with (
+        opened(backend.source) as stream,
+        aclosing(cast("AsyncGenerator[Any, None]", stream.snapshot())) as slices,
+    ):
+        async for changes in slices:
+            if any(change.collection is JOBS for change in changes):
+                break
+    assert not [task for task in asyncio.all_tasks() - before if task.get_name().startswith("snapshot")]
 
 
 async def test_a_mirror_that_followed_equals_one_that_read_a_snapshot(backend: Backend) -> None:

@@ -9,6 +9,7 @@ A schedule that uses a calendar which is not there is held with that reason, unt
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from hascheduler.dispatch.decisions import TimeOutcome
 from hascheduler.dispatch.schedules.fire_admission import FireAllowance
@@ -185,6 +186,7 @@ class DueTimes:
         return self._promised.get(schedule.name) or (schedule.cursor_ms, schedule.tally)
 
     def _arm(self, schedule: ScheduleRef, not_before_ms: int = 0) -> None:
+        at_ms: Any  # see `Timers.set`
         try:
             at_ms = self._next_at(schedule)
             self.unreadable.pop(schedule.name, None)
@@ -198,15 +200,18 @@ class DueTimes:
 
     def _has_to_wait(self, schedule: ScheduleRef) -> bool:
         """Whether what was decided last has to be seen before more is decided."""
-        return schedule.waits_for_its_fires and schedule.name in self._promised
+        return schedule.name in self._promised and schedule.waits_for_its_fires
 
-    def _next_at(self, schedule: ScheduleRef) -> int | None:
+    def _next_at(self, schedule: ScheduleRef) -> Any | None:
+        """The instant, as an object that schedules of one cron expression share."""
         if self._has_to_wait(schedule):
             return None
         cursor_ms, tally = self._decided(schedule)
         for times in undecided(with_calendars(schedule, self._calendars), cursor_ms, LATEST_MS):
-            first_ms = None if times.is_exhausted(tally) else times.first()
+            first_ms: Any = None if times.is_exhausted(tally) else times.first()
             if first_ms is None:
                 continue
-            return due_ms(schedule.name, times.trigger, first_ms) if times.verdict is None else times.through_ms + 1
+            if times.verdict is not None:
+                return times.through_ms + 1
+            return due_ms(schedule.name, times.trigger, first_ms) if times.trigger.jitter_ms else first_ms
         return None

@@ -9,7 +9,7 @@ the edits, which must keep what is undecided, and for the API, which shows it.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from hascheduler.model.schedule import ScheduleRef, TriggerPeriod
 from hascheduler.model.trigger import Trigger
@@ -39,7 +39,7 @@ class UndecidedTimes:
     goes_on: bool = False
 
     def first(self) -> WallMs | None:
-        nominal_ms = next_nominal(self.trigger, self.after_ms)
+        nominal_ms: Any = next_nominal(self.trigger, self.after_ms)  # as it is, see `Timers.set`
         return nominal_ms if nominal_ms is not None and nominal_ms <= self.through_ms else None
 
     def last(self) -> WallMs | None:

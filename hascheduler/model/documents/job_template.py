@@ -13,7 +13,7 @@ from hascheduler.model.job_graph import GRAPH_JOBS_MAX, GRAPH_JOBS_MIN, REF_EXPE
 from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.schedule import GraphJob, JobGraph, JobTemplate
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.fields import Document, integer, shared_text, text
+from hascheduler.model.values.fields import Document, as_document, integer, shared_text, text
 
 _SHARED_MAX = 4_096
 
@@ -25,9 +25,10 @@ def encode_jobs(template: JobTemplate, graph: JobGraph | None, schedule: str) ->
     return {"tenant": template.tenant, "jobs": [_encode_graph_job(job, schedule) for job in graph.jobs]}
 
 
-def decode_jobs(fields: object, schedule: str) -> tuple[JobTemplate, JobGraph | None]:
+def decode_jobs(stored: object, schedule: str) -> tuple[JobTemplate, JobGraph | None]:
     """The template of the job that stands for a fire, and the graph where it is the last of one."""
-    if isinstance(fields, Mapping) and "jobs" in fields:
+    fields = as_document(stored)
+    if fields is not None and "jobs" in fields:
         graph = _decode_graph(fields, schedule)
         return graph.last.template, graph
     return decode_template(fields, schedule), None
@@ -47,9 +48,10 @@ def encode_template(template: JobTemplate, schedule: str) -> dict[str, Any]:
     }
 
 
-def decode_template(fields: object, schedule: str) -> JobTemplate:
+def decode_template(stored: object, schedule: str) -> JobTemplate:
     """Equal templates are mostly one object, as many schedules have the same."""
-    if not isinstance(fields, Mapping):
+    fields = as_document(stored)
+    if fields is None:
         raise InvalidInput(("job",), "not an object")
     target = text(fields, "target")
     if target != schedule or fields.get("resources") is not None:

@@ -36,6 +36,7 @@ from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.fields import (
     NAME_CHARACTERS_MAX,
     Document,
+    as_document,
     identifier,
     integer,
     is_integer,
@@ -107,20 +108,21 @@ def decode_schedule(id: object, fields: Document) -> ScheduleRef:
     past = fields.get("past")
     created_at_ms = shared_instant(integer(fields, "created_at_ms"))
     template, graph = decode_jobs(fields.get("job"), name)
+    # By position: there may be a million of them.
     return ScheduleRef(
-        name=name,
-        rev=integer(fields, "rev"),
-        trigger=decode_trigger(fields.get("trigger")),
-        template=template,
-        created_at_ms=created_at_ms,
-        since_ms=shared_instant(integer(fields, "since_ms", default=created_at_ms)),
-        policy=decode_policy(fields.get("policy")),
-        paused_at_ms=None if paused_at_ms is None else WallMs(integer(fields, "paused_at_ms")),
-        past=_decode_past(past) if past else (),
-        cursor_ms=shared_instant(integer(fields, "cursor_ms")),
-        tally=decode_fire_counts(fields.get("tally"), throttled=not_negative(fields, "throttled", default=0)),
-        failures=integer(fields, "failures", default=0),
-        graph=graph,
+        name,
+        integer(fields, "rev"),
+        decode_trigger(fields.get("trigger")),
+        template,
+        created_at_ms,
+        shared_instant(integer(fields, "since_ms", default=created_at_ms)),
+        shared_instant(integer(fields, "cursor_ms")),
+        decode_policy(fields.get("policy")),
+        None if paused_at_ms is None else WallMs(integer(fields, "paused_at_ms")),
+        _decode_past(past) if past else (),
+        decode_fire_counts(fields.get("tally"), throttled=not_negative(fields, "throttled", default=0)),
+        integer(fields, "failures", default=0),
+        graph,
     )
 
 
@@ -176,11 +178,12 @@ def encode_policy(policy: SchedulePolicy) -> dict[str, Any]:
 _DEFAULT_POLICY_STORED = encode_policy(DEFAULT_POLICY)
 
 
-def decode_policy(fields: object) -> SchedulePolicy:
+def decode_policy(stored: object) -> SchedulePolicy:
     """The default policy if nothing is stored."""
-    if fields is None:
+    if stored is None:
         return DEFAULT_POLICY
-    if not isinstance(fields, Mapping):
+    fields = as_document(stored)
+    if fields is None:
         raise InvalidInput(("policy",), "not an object")
     # Nearly always. A float that equals an integer is not one.
     if fields == _DEFAULT_POLICY_STORED and type(fields["grace_ms"]) is type(fields["catch_up_max"]) is int:

@@ -14,7 +14,7 @@ fetched. So a cancelled `next_batch` loses nothing. `close` ends the exchange.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -137,8 +137,12 @@ class MongoChangeStream:
     async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
         if self._since is None:
             raise InvariantBroken("a resumed change stream has no snapshot")
-        async with session_after(self._database, self._since) as session:
-            async for changes in live_documents(self._database, session):
+        # The slices are closed before their session is: they are read ahead.
+        async with (
+            session_after(self._database, self._since) as session,
+            aclosing(live_documents(self._database, session)) as slices,
+        ):
+            async for changes in slices:
                 yield changes
 
     async def close(self) -> None:

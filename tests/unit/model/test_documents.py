@@ -1,11 +1,12 @@
 """Stored documents: an encoded value is decoded back, and any other document is refused with the path."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import bson
 import pytest
-from bson import Code
+from bson import Code, Int64
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -416,3 +417,30 @@ def test_the_longest_name_of_a_schedule_leaves_room_for_the_ids_of_its_jobs() ->
     assert decode_schedule("s" * NAME_CHARACTERS_MAX, schedule).rev == 1
     with pytest.raises(InvalidInput, match="characters long"):
         decode_schedule("s" * (NAME_CHARACTERS_MAX + 1), schedule)
+
+
+_AT_MS = WallMs(1_800_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "instants"),
+    [
+        (Interval(60_000, _AT_MS), lambda pattern: [pattern.anchor_ms]),
+        (Once(_AT_MS), lambda pattern: [pattern.at_ms]),
+        (Times((_AT_MS, WallMs(_AT_MS + 1))), lambda pattern: pattern.at_ms),
+    ],
+)
+def test_integers_of_64_bits_are_kept_as_plain_ones(pattern: Any, instants: Callable[[Any], list[int]]) -> None:
+    """Those of the driver's class take half as much memory again."""
+    written = encode_schedule_ref(replace(OLD, trigger=Trigger(pattern), past=(), cursor_ms=_AT_MS, since_ms=_AT_MS))
+    stored = bson.decode(bson.encode(written))
+    assert type(stored["cursor_ms"]) is Int64
+    read = decode_schedule(OLD.name, stored)
+    kept = [read.cursor_ms, read.since_ms, *instants(read.trigger.pattern)]
+    assert {type(at_ms) for at_ms in kept} == {int}
+    assert set(kept) <= {_AT_MS, _AT_MS + 1}
+
+
+def test_collections_and_states_are_found_by_their_names() -> None:
+    assert {"jobs": 1, "pending": 2}[Collection.JOBS] == 1
+    assert {"jobs": 1, "pending": 2}[JobState.PENDING] == 2
