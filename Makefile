@@ -47,10 +47,21 @@ FULL := $(filter verify,$(TIER))
 CHOSEN := $(if $(FULL),,-m "not thorough")
 BESIDE_OTHERS := $(if $(FULL),-m "not alone",$(CHOSEN))
 
-# Three, not two: each costs the collection of all tests, and some tests wait.
+# In processes side by side, each of which collects its own part: of xdist's workers each would collect all of it.
+# Three, as some tests wait, and about equally long.
+API_PART := $(addprefix tests/unit/,api daemon kubernetes security)
+CLI_PART := $(addprefix tests/unit/,cli cluster_simulation processor simulate triggers)
+check-api-part: PART := $(API_PART)
+check-cli-part: PART := $(CLI_PART)
+check-other-part: PART := tests/unit tests/contract $(addprefix --ignore=,$(API_PART) $(CLI_PART))
+
 check: .venv/.ready ## after each edit: style, types, contracts, every test without a server, long tables and chance in part
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts
-	TESTS_TIER=check $(BIN)/python -m pytest --numprocesses 3 --dist worksteal -m "not real" tests/unit tests/contract $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory --jobs=3 check-api-part check-cli-part check-other-part
+
+.PHONY: check-api-part check-cli-part check-other-part
+check-api-part check-cli-part check-other-part:
+	@TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m "not real" $(PART) $(PYTEST_ARGS)
 
 test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) $(PYTEST_ARGS)

@@ -85,8 +85,10 @@ def test_every_variable_of_the_manifests_scripts_tests_and_documents_is_known() 
     found: dict[str, Path] = {}
     for path in (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()):
         if path.suffix in (".py", ".yaml", ".md", ".sh", ".env", ""):
-            names = re.findall(r"\bHASCHEDULER_[A-Z_]*[A-Z]\b(?!_)", path.read_text(encoding="utf-8", errors="ignore"))
-            found.update(dict.fromkeys(names, path))
+            text = path.read_text(encoding="utf-8", errors="ignore")
+            if "\nStatus: proposed" not in text:  # names what there is not yet
+                names = re.findall(r"\bHASCHEDULER_[A-Z_]*[A-Z]\b(?!_)", text)
+                found.update(dict.fromkeys(names, path))
     require_known_variables(dict.fromkeys(known, "1"))
     unknown = {name: path for name, path in found.items() if name not in known and name not in EXAMPLES}
     assert not unknown
