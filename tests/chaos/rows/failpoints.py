@@ -38,8 +38,12 @@ async def _goes_off(stage: Stage, life: Life, failpoint: Failpoint) -> None:
 
 
 def _state(life: Life) -> str:
-    stat = Path(f"/proc/{life.child.pid}/stat")
-    return stat.read_text().rpartition(")")[2].split()[0] if stat.exists() else ""
+    """As the kernel has it: "T" is stopped. Empty where the process is gone, which may be between any two looks."""
+    try:
+        stat = Path(f"/proc/{life.child.pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return stat.rpartition(")")[2].split()[0]
 
 
 async def _leader_at(stage: Stage, failpoints: Iterator[Failpoint], *, sleeps_on_s: float = 1.5) -> None:

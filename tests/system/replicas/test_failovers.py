@@ -165,8 +165,8 @@ async def test_after_a_time_without_replicas_the_account_is_of_all_of_it(process
         trigger = {"type": "interval", "every": f"{EVERY_MS}ms"}
         body = {"name": name, "trigger": trigger, "misfire": misfire, "job": {"definition": "log", "target": name}}
         await processes.post("/v1/schedules", body)
-    leader, term = await processes.leader()
     await eventually(lambda: _have_fired(processes, "none", "latest"), "both fire")
+    leader, term = await processes.leader()
     for replica in list(processes.replicas.values()):
         if replica is not leader:
             await replica.kill()
@@ -203,8 +203,7 @@ async def test_a_leader_that_loses_mongodb_alone_is_followed_long_before_its_lea
         through = f"mongodb://127.0.0.1:{line.port}/?directConnection=true"
         await processes.replica("one", HASCHEDULER_MONGODB_URI=through, **lease)
         leader, term = await processes.leader()
-        for name in ("two", "three"):
-            await processes.replica(name, **lease)
+        await processes.together("two", "three", **lease)
         await processes.processor("worker")
         for name in SCHEDULES:
             await processes.schedule(name, f"{EVERY_MS}ms")
