@@ -38,6 +38,7 @@ README := tests/system/readme
 BROWSER := tests/system/ui
 POOL := $(README) tests/unit tests/contract tests/integration $(BROWSER)
 WHOLE := tests/system tests/integration/bootstrap tests/integration/embedded
+WHOLE_SYSTEMS := $(WHOLE) $(addprefix --ignore=,$(README) $(BROWSER))
 # What speaks over sockets, run on the loop of replicas too, which is uvloop.
 SOCKETS := tests/unit/tls $(addprefix tests/unit/api/test_,server.py connections.py events.py hostile_sockets.py) \
 	$(addprefix tests/unit/security/test_,tls_handshakes.py slow_clients.py shares_of_connections.py)
@@ -66,8 +67,8 @@ check-api-part check-cli-part check-other-part:
 test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) TESTS_LOOP=uvloop $(PYTEST) worksteal $(SOCKETS) $(PYTEST_ARGS)
-	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(BESIDE_OTHERS) $(WHOLE) --ignore=$(README) --ignore=$(BROWSER) $(PYTEST_ARGS)
-	$(if $(FULL),TESTS_TIER=$(TIER) $(BIN)/python -m pytest -m alone $(WHOLE) --ignore=$(README) --ignore=$(BROWSER) $(PYTEST_ARGS))
+	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(BESIDE_OTHERS) $(WHOLE_SYSTEMS) $(PYTEST_ARGS)
+	$(if $(FULL),TESTS_TIER=$(TIER) $(BIN)/python -m pytest -m alone $(WHOLE_SYSTEMS) $(PYTEST_ARGS))
 
 verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a change lands
 	$(MAKE) --jobs=2 --output-sync=target types compiled lint contracts docs  # none of them installs anything

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import structlog
 import uvloop
-from _pytest.runner import runtestprotocol
 from pymongo import AsyncMongoClient
 from structlog.dev import ConsoleRenderer, plain_traceback
 
@@ -69,17 +68,6 @@ def pytest_collection_finish() -> None:
     """What is loaded now stays: no collection of garbage need look through it again, in each of thousands of tests."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """A worker tells of each test what became of it, and of its setup and its end only what went wrong: that they went
-    well would be four more messages, which take longer than most tests."""
-    if not hasattr(item.config, "workerinput"):
-        return None
-    for report in runtestprotocol(item, log=False, nextitem=nextitem):
-        if report.when == "call" or not report.passed:
-            item.ihook.pytest_runtest_logreport(report=report)
-    return True
 
 
 if os.environ.get("TESTS_LOOP") == "uvloop":  # what replicas run on; asyncio's own otherwise

@@ -7,6 +7,7 @@ cancellation that meets a finished send. A cancelled loop would go on with its n
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pymongo
 from bson.errors import BSONError
@@ -55,6 +56,16 @@ def translated(doing: str) -> Iterator[None]:
     finally:
         if task and task.cancelling() > cancellations:
             raise asyncio.CancelledError
+
+
+async def end_exchange(exchange: asyncio.Task[Any]) -> None:
+    """Cancel ``exchange`` if need be, and take its outcome: no caller is left to get it."""
+    while not exchange.done():
+        # More than once: the driver may lose a cancellation.
+        exchange.cancel()
+        await asyncio.wait([exchange], timeout=0.1)
+    if not exchange.cancelled():
+        exchange.exception()  # marks it as retrieved
 
 
 def refuses_document(code: int | None) -> bool:

@@ -77,7 +77,7 @@ async def _ip(*arguments: str) -> None:
 
 
 async def run(*command: str) -> None:
-    """A host that fails says why."""
+    """A command that fails says why."""
     process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     _, told = await process.communicate()
     assert process.returncode == 0, f"{' '.join(command)}: {told.decode()}"

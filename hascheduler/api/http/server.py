@@ -77,7 +77,7 @@ class ApiServer:
             timeout_graceful_shutdown=_DRAIN_S,
             h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
         )
-        self._server = _Server(self._config)
+        self._server = PromptServer(self._config)
 
     @property
     def port(self) -> int:
@@ -139,7 +139,7 @@ class ApiServer:
         )
 
 
-class _Server(uvicorn.Server):
+class PromptServer(uvicorn.Server):
     """Ends when it is told to, as soon as its last connection and request have. uvicorn's own looks ten times a second
     whether it should end, and then whether they have: a process that ends would take up to 0.3 s longer."""
 

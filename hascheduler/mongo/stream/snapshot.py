@@ -6,7 +6,6 @@ a million documents take.
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from bson import MinKey
@@ -17,7 +16,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.job import LIVE
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.faults import faults
+from hascheduler.mongo.faults import end_exchange, faults
 
 SLICE_MAX = 1_000
 _TURNS_TO_SEND = 6
@@ -45,7 +44,7 @@ async def live_documents(database: Database, session: Any) -> AsyncGenerator[Seq
                     await asyncio.sleep(0)
                 yield [_put(collection, document) for document in documents]
         finally:
-            await _end(next_slice)
+            await end_exchange(next_slice)
             await cursor.close()
 
 
@@ -53,16 +52,6 @@ async def _next_slice(cursor: Any, collection: Collection) -> list[dict[str, Any
     with faults(f"read {collection}"):
         found: list[dict[str, Any]] = await cursor.to_list(SLICE_MAX)
         return found
-
-
-async def _end(reading: asyncio.Task[Any]) -> None:
-    """Cancelled if need be, and its outcome taken: no caller is left to get it."""
-    while not reading.done():
-        # More than once: the driver may lose a cancellation, see `faults`.
-        reading.cancel()
-        await asyncio.wait([reading], timeout=0.1)
-    with suppress(asyncio.CancelledError):
-        reading.exception()
 
 
 async def present_documents(

@@ -24,7 +24,7 @@ from hascheduler.errors import DatabaseUnfit, HistoryLost, InvariantBroken, Stor
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Database, awaited, session_after
-from hascheduler.mongo.faults import faults, translated
+from hascheduler.mongo.faults import end_exchange, faults, translated
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.stream.events import NonChange, Reread, change_of, event_pipeline, position_after, written_at_ms
 from hascheduler.mongo.stream.snapshot import live_documents, present_documents
@@ -146,12 +146,8 @@ class MongoChangeStream:
                 yield changes
 
     async def close(self) -> None:
-        while self._exchange is not None and not self._exchange.done():
-            # More than once: the driver may lose a cancellation, see `faults`.
-            self._exchange.cancel()
-            await asyncio.wait([self._exchange], timeout=0.1)
-        if self._exchange is not None and not self._exchange.cancelled():
-            self._exchange.exception()  # marks it as retrieved: no caller is left to get it
+        if self._exchange is not None:
+            await end_exchange(self._exchange)
         self._exchange = None
         self._error = StoreUnavailable("the change stream is closed")
         # The server closes an abandoned cursor after its own time-out.

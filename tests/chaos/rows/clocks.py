@@ -70,7 +70,7 @@ async def _slow(stage: Stage) -> None:
 
 
 async def _processors(stage: Stage) -> None:
-    """One is a day ahead, one a day behind, and jobs fail and are tried again by the next one."""
+    """One is a day ahead, one a day behind, and jobs fail and are tried again by the next processor."""
     for name, offset_ms in zip(PROCESSORS, (DAY_MS, -DAY_MS), strict=False):
         stage.cluster.set_clock(name, offset_ms=offset_ms)
     await stage.quiet(15, 30)

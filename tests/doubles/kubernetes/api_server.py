@@ -7,8 +7,8 @@ whatever it is told to. Rights are rules as a Role has them, judged as the real 
 import asyncio
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import uvicorn
@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from hascheduler.api.http.server import PromptServer
 from hascheduler.tls import PemFile, server_context
 from tests.doubles.kubernetes.stored_leases import Refused, StoredLeases
 from tests.unit.tls.certificates import Issued
@@ -194,19 +195,8 @@ class _Config(uvicorn.Config):
         self.ssl = self.tls
 
 
-class _Server(uvicorn.Server):
-    """Ends at once; uvicorn's own looks ten times a second whether it should."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._ending = asyncio.Event()
-
-    def end(self) -> None:
-        self.should_exit = True
-        self._ending.set()
-
-    async def main_loop(self) -> None:
-        await self._ending.wait()
+class _Server(PromptServer):
+    """Ends at once: it lets nothing finish that is in flight."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
@@ -218,7 +208,3 @@ class _Server(uvicorn.Server):
                 connection.transport.abort()
         while self.server_state.tasks:
             await asyncio.wait(self.server_state.tasks)
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield

@@ -123,13 +123,7 @@ async def test_a_connection_is_kept_for_several_requests(world: World) -> None:
 
 
 async def test_cancelling_lets_what_is_in_flight_finish(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    entered, leave = asyncio.Event(), asyncio.Event()
-
-    async def slow(job_id: str) -> None:
-        entered.set()
-        await leave.wait()
-
-    monkeypatch.setattr(world.jobs, "get", slow)
+    entered, leave = held_look_up(world, monkeypatch)
     server = ApiServer(app_of(world), "127.0.0.1", 0)
     await server.bind()
     task = asyncio.create_task(server.run())
@@ -150,13 +144,7 @@ async def test_the_end_waits_for_what_is_in_flight_and_for_no_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A replica that ends answers nobody meanwhile, so that each tenth of a second is one more that clients wait."""
-    entered, leave = asyncio.Event(), asyncio.Event()
-
-    async def slow(job_id: str) -> None:
-        entered.set()
-        await leave.wait()
-
-    monkeypatch.setattr(world.jobs, "get", slow)
+    entered, leave = held_look_up(world, monkeypatch)
     server = ApiServer(app_of(world), "127.0.0.1", 0)
     await server.bind()
     task = asyncio.create_task(server.run())
@@ -172,6 +160,18 @@ async def test_the_end_waits_for_what_is_in_flight_and_for_no_time(
         assert task.done()
         assert (await request).startswith(b"HTTP/1.1 404")
         idle.close()
+
+
+def held_look_up(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """Each request for a job sets the first event, and is answered, with a 404, once the second is set."""
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def slow(job_id: str) -> None:
+        entered.set()
+        await leave.wait()
+
+    monkeypatch.setattr(world.jobs, "get", slow)
+    return entered, leave
 
 
 async def turns_of_the_loop() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -90,12 +91,13 @@ class Room:
 
 @pytest.fixture
 async def room() -> AsyncIterator[Room]:
-    one = Room()
-    async for each in running(one):
-        yield each
+    async with running(Room()) as one:
+        yield one
 
 
+@asynccontextmanager
 async def running(room: Room) -> AsyncIterator[Room]:
+    """From its first renewal on."""
     task = asyncio.create_task(room.leader.run(lambda: True))
     await room.until(lambda: room.leases.answered > 0)
     yield room
@@ -134,7 +136,7 @@ async def test_who_knows_that_another_leads_is_not_out_of_touch(room: Room) -> N
 
 
 async def test_where_silence_is_never_suspected_none_is_out_of_touch() -> None:
-    async for room in running(Room(silent_ms=0)):
+    async with running(Room(silent_ms=0)) as room:
         room.leases.is_cut = True
         await room.renews(SILENT_MS)
         assert not room.leader.is_out_of_touch()
