@@ -37,7 +37,8 @@ for _ in range(54):
 time.sleep(0.05)
 """
 """In turns, so that a machine which is busy for a while loses samples of both alike; together they take no multiple of
-the interval, so that these fall on every part of a turn. Of a third of the samples the share is known to a tenth only."""
+the interval, so that these fall on every part of a turn. A third of the samples would know the share to a tenth only.
+"""
 BURNT_S = 54 * (0.034 + 0.017)
 
 LATE = "class Kept: pass\nKept.all = [Kept() for _ in range(500_000)]"
