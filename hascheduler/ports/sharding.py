@@ -1,0 +1,53 @@
+"""What a deployment of several shards keeps in its home: which shard has which slot, and whose each schedule's name is.
+
+A name of a schedule is unique in the deployment. So it is reserved in the home before its schedule is inserted in a
+shard, and released after that was deleted; what breaks off in between leaves a reservation without a schedule, never a
+schedule without its reservation.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from hascheduler.model.routing import Routing
+from hascheduler.model.values.instants import WallMs
+
+UNUSED_FOR_MS = 60_000
+"""For so long a reservation without a schedule is kept for its tenant: longer than a write may take."""
+
+
+class RoutingStore(Protocol):
+    async def get(self) -> Routing | None:
+        """The newest majority-committed one; `InvalidInput` where it can't be read."""
+        ...
+
+    async def create(self, routing: Routing) -> bool:
+        """Insert the first one; False when there is one."""
+        ...
+
+    async def replace(self, epoch: int, routing: Routing) -> bool:
+        """Put ``routing``, of a later epoch, in the place of that of ``epoch``; False when it is no longer that."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedName:
+    """``use`` grows with each reservation of the name, so that a release can't take away a later one."""
+
+    name: str
+    tenant: str
+    use: int
+    at_ms: WallMs
+
+
+class NameStore(Protocol):
+    """Every write is one compare-and-set, acknowledged by a majority."""
+
+    async def get(self, name: str) -> ReservedName | None: ...
+
+    async def reserve(self, name: str, tenant: str, before: ReservedName | None, at_ms: WallMs) -> ReservedName | None:
+        """Reserve it for that tenant in the place of ``before``; None: there is another reservation than that."""
+        ...
+
+    async def release(self, reserved: ReservedName) -> bool:
+        """Delete it, unless it was reserved again since."""
+        ...

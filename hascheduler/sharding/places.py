@@ -1,0 +1,77 @@
+"""Which shard has what: by tenant, by the id of a job, by the name of a schedule."""
+
+from collections.abc import Sequence
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import schedule_of
+from hascheduler.model.routing import Routing, slot_in, slot_of
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.ports.sharding import NameStore
+
+
+class ShardPlaces:
+    """Owner of the routing that this process goes by. Shards are meant by their index, the home is 0."""
+
+    def __init__(self, routing: Routing, names: NameStore) -> None:
+        self._routing = routing
+        self._names = names
+
+    @property
+    def count(self) -> int:
+        return len(self._routing.shards)
+
+    @property
+    def shards(self) -> Sequence[str]:
+        """Their names, the home's first."""
+        return self._routing.shards
+
+    def of_tenant(self, tenant: str) -> int:
+        return self._routing.index_of(tenant)
+
+    async def of_schedule(self, name: str) -> int | None:
+        """The shard in which the schedule of that name is, if there is one; None: its name is not reserved."""
+        reserved = await self._names.get(name)
+        return None if reserved is None else self.of_tenant(reserved.tenant)
+
+    async def of_job(self, job_id: str) -> int | None:
+        """The shard in which the job by that id is, if there is one; None: the id does not tell.
+
+        It is where to look first, and no more: a job outlives its schedule, whose name may be of another tenant by now.
+        """
+        slot = slot_in(job_id)
+        if slot is not None:
+            return self._routing.shard_of_slot[slot]
+        schedule = schedule_of(job_id)
+        return None if schedule is None else await self.of_schedule(schedule)
+
+    async def search(self, job_id: str) -> Sequence[int]:
+        """All shards, the likeliest first."""
+        first = await self.of_job(job_id)
+        if first is None:
+            return range(self.count)
+        return [first, *(index for index in range(self.count) if index != first)]
+
+    def require_one_slot(self, before: str, after: str, path: tuple[str | int, ...]) -> None:
+        """`InvalidInput` about ``path`` where what is of the tenant ``before`` would be in another slot as one of
+        ``after``: it can't move."""
+        if slot_of(before) != slot_of(after):
+            raise InvalidInput(
+                path,
+                f"tenant {quoted(after)} is in shard {self._name_of(after)}, and tenant {quoted(before)} in"
+                f" {self._name_of(before)}",
+                f"{quoted(before)}, or another name for what is {quoted(after)}'s",
+            )
+
+    def require_one_shard(self, tenants: Sequence[str], path: tuple[str | int, ...]) -> None:
+        """`InvalidInput` about ``path`` where they are in different shards, with the names of two."""
+        for tenant in tenants:
+            if self.of_tenant(tenant) != self.of_tenant(tenants[0]):
+                raise InvalidInput(
+                    path,
+                    f"tenant {quoted(tenant)} is in shard {self._name_of(tenant)}, and tenant {quoted(tenants[0])} in"
+                    f" {self._name_of(tenants[0])}",
+                    "one shard for what is written as one",
+                )
+
+    def _name_of(self, tenant: str) -> str:
+        return self._routing.shards[self.of_tenant(tenant)]

@@ -1,0 +1,62 @@
+"""What the home of several shards keeps: the routing, and the names of schedules."""
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
+from hascheduler.model.routing import Routing
+from hascheduler.model.values.instants import WallMs
+from hascheduler.ports.sharding import ReservedName
+from hascheduler.testing.memory.connection import MemoryConnection
+
+
+class MemoryRoutingStore:
+    """`hascheduler.ports.sharding.RoutingStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def get(self) -> Routing | None:
+        async with self._connection.exchange("routing.get") as database:
+            found = database.find(Collection.ROUTING, ROUTING_ID)
+            return None if found is None else decode_routing(found)
+
+    async def create(self, routing: Routing) -> bool:
+        async with self._connection.exchange("routing.create") as database:
+            return database.insert(Collection.ROUTING, encode_routing(routing))
+
+    async def replace(self, epoch: int, routing: Routing) -> bool:
+        async with self._connection.exchange("routing.replace") as database:
+            found = database.find(Collection.ROUTING, ROUTING_ID)
+            if found is None or found["epoch"] != epoch:
+                return False
+            database.replace(Collection.ROUTING, encode_routing(routing))
+            return True
+
+
+class MemoryNameStore:
+    """`hascheduler.ports.sharding.NameStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def get(self, name: str) -> ReservedName | None:
+        async with self._connection.exchange("names.get") as database:
+            found = database.find(Collection.NAMES, name)
+            return None if found is None else ReservedName(name, found["tenant"], found["use"], found["at_ms"])
+
+    async def reserve(self, name: str, tenant: str, before: ReservedName | None, at_ms: WallMs) -> ReservedName | None:
+        async with self._connection.exchange("names.reserve") as database:
+            found = database.find(Collection.NAMES, name)
+            if (found and found["use"]) != (before and before.use):
+                return None
+            reserved = ReservedName(name, tenant, 1 if before is None else before.use + 1, at_ms)
+            database.replace(
+                Collection.NAMES, {"_id": name, "tenant": tenant, "use": reserved.use, "at_ms": reserved.at_ms}
+            )
+            return reserved
+
+    async def release(self, reserved: ReservedName) -> bool:
+        async with self._connection.exchange("names.release") as database:
+            found = database.find(Collection.NAMES, reserved.name)
+            return (
+                found is not None and found["use"] == reserved.use and database.delete(Collection.NAMES, reserved.name)
+            )
