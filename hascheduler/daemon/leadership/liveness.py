@@ -38,15 +38,14 @@ CONNECTIONS_MAX = 64
 
 
 class LivenessServer:
-    """Owner of the port and its connections; `bind` comes before `run`. ``silenced`` may be set: while it says so,
-    nobody is greeted."""
+    """Owner of the port and its connections; `bind` comes before `run`."""
 
     def __init__(self, host: str, port: int, candidate_id: str) -> None:
         self._host = host
         self._port = port
         self._greeting = GREETING.format(id=candidate_id).encode()
         self._server: asyncio.Server | None = None
-        self.silenced: Callable[[], bool] = lambda: False
+        self._silences: list[Callable[[], bool]] = []
         self._connections: dict[asyncio.StreamWriter, str] = {}
         """Oldest first, with the addresses at their other ends."""
 
@@ -54,6 +53,10 @@ class LivenessServer:
     def port(self) -> int:
         """The port in use, after `bind`."""
         return self._port
+
+    def silence_while(self, silenced: Callable[[], bool]) -> None:
+        """While ``silenced`` says so, too, nobody is greeted."""
+        self._silences.append(silenced)
 
     async def bind(self) -> None:
         try:
@@ -73,7 +76,7 @@ class LivenessServer:
                 connection.close()
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.silenced():
+        if any(silenced() for silenced in self._silences):
             writer.close()
             return
         if len(self._connections) >= CONNECTIONS_MAX:
