@@ -167,7 +167,11 @@ class ShardedJobStore:
 
     async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
         found = await self._of(which, lambda shard: shard.failed(which, limit))
-        jobs = sorted(chain.from_iterable(each.jobs for each in found), key=lambda job: job.at_ms, reverse=True)
+        jobs = sorted(
+            chain.from_iterable(each.jobs for each in found),
+            key=lambda job: (job.submitted_at_ms, job.id),
+            reverse=True,
+        )
         return FailedJobs(jobs[:limit], len(jobs) <= limit and all(each.complete for each in found))
 
     async def dependents(

@@ -2,18 +2,23 @@
 
 ::
 
-    create    reserve the name in the home ─► insert in the tenant's shard
+    create    reserve the name in the home ─► look that no other shard has it ─► insert in the tenant's shard
+              ─► look that the name is still reserved
     delete    read the reservation ─► delete in the shard ─► release the reservation as it was read
 
 Each step is one compare-and-set, and any of them may be the last of a process that dies:
 
 * after a reservation alone the name is its tenant's: a repeat reserves it again, with a higher ``use``, and goes on.
   Another tenant gets it after `UNUSED_FOR_MS`, which is longer than the insert may take;
-* a release names the ``use`` that was read before the delete. A create that came in between has reserved again, so the
-  reservation of its schedule stays;
+* a release names the ``use`` that was read before the delete, so a create that reserves after that keeps its name. One
+  that reserved before, and inserts after, finds it released when it looks again, and reserves it once more; where
+  another tenant has it by then, it takes its schedule back. That other one looked for a schedule after it had reserved:
+  of two at least one gives way;
 * two creates of one tenant end at the insert, which takes one of them; of two tenants one gets the reservation.
 
-A schedule without a reservation (written by hand) is found all the same: every shard is asked. Its name is taken.
+A schedule without a reservation (written by hand, or made while one of its name was deleted) is found all the same, as
+every shard is asked, and its name is taken. So is that of a deleted schedule while another shard keeps jobs of it:
+their ids are made of the name and the time, and an id is in one shard alone.
 """
 
 import heapq
@@ -22,7 +27,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from hascheduler.ports import Clock, ScheduleStore, StoredDocument
+from hascheduler.ports import Clock, JobSelection, JobStore, ScheduleStore, StoredDocument
 from hascheduler.ports.sharding import UNUSED_FOR_MS, NameStore, ReservedName
 from hascheduler.sharding.asking import ask_all
 from hascheduler.sharding.places import ShardPlaces
@@ -34,10 +39,18 @@ _TRIES = 3
 class ShardedScheduleStore:
     """`hascheduler.ports.ScheduleStore`."""
 
-    def __init__(self, places: ShardPlaces, names: NameStore, shards: Sequence[ScheduleStore], clock: Clock) -> None:
+    def __init__(
+        self,
+        places: ShardPlaces,
+        names: NameStore,
+        shards: Sequence[ScheduleStore],
+        jobs: Sequence[JobStore],
+        clock: Clock,
+    ) -> None:
         self._places = places
         self._names = names
         self._shards = shards
+        self._jobs = jobs
         self._clock = clock
 
     async def create(self, document: StoredDocument) -> StoredDocument | None:
@@ -45,10 +58,27 @@ class ShardedScheduleStore:
         if await self._reserved(name, tenant) is None:
             return None
         shard = self._places.of_tenant(tenant)
-        for index, other in enumerate(self._shards):
-            if index != shard and await other.get(name) is not None:
-                return None  # written by hand, or left by a restore of one database
-        return await self._shards[shard].create(document)
+        others = (index for index in range(len(self._shards)) if index != shard)
+        if any(await ask_all(self._has_something(index, name) for index in others)):
+            return None
+        created = await self._shards[shard].create(document)
+        if created is not None and not await self._is_still_reserved(name, tenant):
+            await self._shards[shard].delete(name, created["rev"])
+            return None
+        return created
+
+    async def _is_still_reserved(self, name: str, tenant: str) -> bool:
+        """Whether the name is that tenant's; one that a delete has released since is reserved again."""
+        reserved = await self._names.get(name)
+        if reserved is None:
+            reserved = await self._names.reserve(name, tenant, None, self._clock.wall_ms())
+        return reserved is not None and reserved.tenant == tenant
+
+    async def _has_something(self, shard: int, name: str) -> bool:
+        """Whether that shard has a schedule of that name, or jobs of one."""
+        if await self._shards[shard].get(name) is not None:
+            return True
+        return bool((await self._jobs[shard].list(JobSelection(schedule=name), None, 1)).documents)
 
     async def _reserved(self, name: str, tenant: str) -> ReservedName | None:
         """The reservation for that tenant; None: the name is another's."""
