@@ -1,0 +1,95 @@
+"""What processors ask of all shards of a deployment: where jobs wait that they could run, and who serves them there."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hascheduler.model.processor import supports
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A live processor that takes jobs; ``free`` is how many slots it has left."""
+
+    id: str
+    definitions: frozenset[str]
+    slots: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Of one shard, as one processor sees it: jobs and processors that have nothing to do with it are not counted.
+
+    Counts of jobs are bounded, so that a long queue costs no more than a short one.
+    """
+
+    shard: int
+    waiting: int = 0
+    """Jobs that it could run and that wait for nothing but a slot, as far as a look can tell."""
+    unserved: int = 0
+    """Those of them that no live processor takes."""
+    unmet: int = 0
+    """Those of them for which there is no slot, the unserved ones too."""
+    servers: tuple[str, ...] = ()
+    """The ids of the other live processors that take some of the same definitions."""
+    slots: int = 0
+    """What those have in all."""
+
+
+class ShardDemand(Protocol):
+    async def look(self, definitions: frozenset[str], own: Collection[str]) -> Sequence[Demand]:
+        """The demand in each shard that answers in time, for a processor with those definitions; ``own`` are the ids
+        under which it is registered itself. Bounded work; a shard that does not answer is not there, and holds up none.
+        It raises nothing but a cancellation."""
+        ...
+
+
+def demand_of(
+    shard: int, definitions: frozenset[str], waiting: Mapping[str, int], servers: Sequence[Server], own: Collection[str]
+) -> Demand:
+    """``waiting`` counts jobs by definition, and may have others than ``definitions``.
+
+    A free slot is counted for each definition that could have it: what is dispatched in between shows at the next look.
+    """
+    rivals = [server for server in servers if server.id not in own and _overlap(definitions, server.definitions)]
+    wanted = {name: count for name, count in waiting.items() if supports(definitions, name)}
+    unserved = unmet = 0
+    for name, count in wanted.items():
+        takers = [server for server in rivals if supports(server.definitions, name)]
+        unserved += 0 if takers else count
+        unmet += max(0, count - sum(max(0, server.free) for server in takers))
+    return Demand(
+        shard,
+        waiting=sum(wanted.values()),
+        unserved=unserved,
+        unmet=unmet,
+        servers=tuple(sorted(server.id for server in rivals)),
+        slots=sum(server.slots for server in rivals),
+    )
+
+
+def _overlap(mine: frozenset[str], others: frozenset[str]) -> bool:
+    return any(supports(others, name) for name in mine) or any(supports(mine, name) for name in others)
+
+
+class BeatWatch:
+    """Which registrations show life: only a *change* of the beat does. Owner of the beats that were seen.
+
+    One that is seen for the first time is taken for alive, and for dead when its beat then stands still for
+    ``dead_after_ms``, by the times that are handed in.
+    """
+
+    def __init__(self, dead_after_ms: int) -> None:
+        self._dead_after_ms = dead_after_ms
+        self._changed_at: dict[str, tuple[int, int]] = {}
+
+    def living(self, beats: Mapping[str, int], now_ms: int) -> frozenset[str]:
+        """``beats`` are all that are registered now, by id: others are forgotten."""
+        known = self._changed_at
+        self._changed_at = {
+            id: known[id] if id in known and known[id][0] == beat else (beat, now_ms) for id, beat in beats.items()
+        }
+        return frozenset(
+            id for id, (_, changed_at) in self._changed_at.items() if now_ms - changed_at < self._dead_after_ms
+        )
