@@ -14,13 +14,12 @@ from pymongo import ASCENDING
 
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.collection import Collection as Stored
-from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.job import OCCUPYING, JobState
-from hascheduler.model.processor import ProcessorRef, supports
+from hascheduler.model.processor import supports
 from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import Clock
-from hascheduler.ports.demand import BeatWatch, Demand, Server, demand_of
+from hascheduler.ports.demand import BeatWatch, Demand, Server, demand_of, readable_processors
 from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
@@ -97,7 +96,7 @@ class _Shard:
 
     async def _servers(self, has_demand: bool) -> Sequence[Server]:
         found = await self._processors.find({}, limit=_PROCESSORS_MAX).to_list(None)
-        processors = [processor for document in found if (processor := _decoded(document)) is not None]
+        processors = readable_processors(found)
         beats = {processor.id: processor.beat for processor in processors}
         living = self._beats.living(beats, self._clock.mono_ms())
         taken = await self._taken() if has_demand else {}
@@ -121,10 +120,3 @@ def _waits_for_a_slot(now_ms: int) -> Mapping[str, Any]:
     """Nothing else, as far as the job itself tells. Null, as a missing field, is less than any number."""
     no_others = {"$lte": [{"$ifNull": ["$waits_for", []]}, []]}
     return {"$and": [{"$lte": ["$not_before_ms", now_ms]}, {"$lte": ["$retry_at_ms", now_ms]}, no_others]}
-
-
-def _decoded(document: Mapping[str, Any]) -> ProcessorRef | None:
-    try:
-        return decode_processor(document["_id"], document)
-    except InvalidInput:
-        return None  # it is no more visible to the leader

@@ -1,10 +1,13 @@
 """What processors ask of all shards of a deployment: where jobs wait that they could run, and who serves them there."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from hascheduler.model.processor import supports
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.processor import decode_processor
+from hascheduler.model.processor import ProcessorRef, supports
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,15 @@ def demand_of(
         servers=tuple(sorted(server.id for server in rivals)),
         slots=sum(server.slots for server in rivals),
     )
+
+
+def readable_processors(documents: Iterable[Mapping[str, Any]]) -> list[ProcessorRef]:
+    """The stored registrations, without those that can't be read: no leader sees these either."""
+    processors = []
+    for document in documents:
+        with suppress(InvalidInput):
+            processors.append(decode_processor(document["_id"], document))
+    return processors
 
 
 def _overlap(mine: frozenset[str], others: frozenset[str]) -> bool:

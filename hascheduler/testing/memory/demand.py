@@ -5,10 +5,9 @@ from collections.abc import Collection, Sequence
 
 from hascheduler.errors import WorldError
 from hascheduler.model.collection import Collection as Stored
-from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.job import OCCUPYING, JobState
 from hascheduler.ports import Clock
-from hascheduler.ports.demand import BeatWatch, Demand, Server, demand_of
+from hascheduler.ports.demand import BeatWatch, Demand, Server, demand_of, readable_processors
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 
@@ -41,7 +40,7 @@ class MemoryShardDemand:
         return is_due and not job.get("waits_for")
 
     def _servers(self, database: MemoryDatabase, beats: BeatWatch) -> Sequence[Server]:
-        processors = [decode_processor(each["_id"], each) for each in database.documents(Stored.PROCESSORS)]
+        processors = readable_processors(database.documents(Stored.PROCESSORS))
         living = beats.living({each.id: each.beat for each in processors}, self._clock.mono_ms())
         jobs = database.documents(Stored.JOBS)
         taken = Counter(job.get("processor") for job in jobs if job.get("state") in OCCUPYING)
