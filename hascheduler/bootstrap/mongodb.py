@@ -29,6 +29,7 @@ class DatabasePlan:
     access: MemberAccess
     passwords: Passwords
     timeout_ms: int
+    shards: int = 1
 
 
 async def bootstrap_mongodb(plan: DatabasePlan) -> None:
@@ -74,7 +75,9 @@ class _BootstrapRun:
         plan = self._plan
         async with as_member(action.primary, plan.access) as client:
             if not self._users_made:
-                done = await ensure_users(client, action.primary, plan.access, plan.database, plan.passwords)
+                done = await ensure_users(
+                    client, action.primary, plan.access, plan.database, plan.passwords, shards=plan.shards
+                )
                 log.info("users_ready", **{name: change.value for name, change in done.items()})
                 self._users_made = True
             for host in action.addable:

@@ -5,7 +5,8 @@ user         may
 ===========  =====================================================================================================
 scheduler    read, write and watch the whole database, and make its collections and indexes (so does its migration);
              never drop one or change its options, or touch another database
-processor    read, change and watch jobs; read definitions and the schema version; register, show life, deregister
+processor    read, change and watch jobs; read definitions, the schema version and which shard has what; register, show
+             life, deregister
 admin        everything, for people (it belongs to the database ``admin``)
 ===========  =====================================================================================================
 
@@ -14,9 +15,11 @@ them, since MongoDB knows no rights on single documents and a view can neither b
 definitions for how often a job that failed is tried again. Scripts in the server (``$where``, ``$function``,
 ``mapReduce``) are off in every mongod that we configure: any right to read would be a right to run them. Where handlers
 are not trusted, let them take their work over HTTP (``/v1/work``).
+
+In a deployment of several shards a user belongs to the database of the home, and may the same in that of each shard.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -28,6 +31,7 @@ from hascheduler.bootstrap.broker_definitions import PROCESSOR_USER, SCHEDULER_U
 from hascheduler.bootstrap.inputs import Passwords
 from hascheduler.bootstrap.member import AUTHENTICATION_FAILED, MemberAccess
 from hascheduler.model.collection import Collection
+from hascheduler.model.routing import shard_database
 from hascheduler.mongo.connection import Client, connect
 from hascheduler.mongo.faults import faults
 
@@ -47,6 +51,7 @@ PRIVILEGES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         Collection.JOBS: ("find", "update", "changeStream"),
         Collection.DEFINITIONS: ("find",),
         Collection.META: ("find",),
+        Collection.ROUTING: ("find",),
         Collection.PROCESSORS: _WRITE,
     },
 }  # fmt: skip
@@ -59,36 +64,42 @@ class UserChange(StrEnum):
 
 
 async def ensure_users(
-    client: Client, host: str, access: MemberAccess, database: str, passwords: Passwords
+    client: Client, host: str, access: MemberAccess, database: str, passwords: Passwords, *, shards: int = 1
 ) -> Mapping[str, UserChange]:
-    """What was done for each user; ``client`` asks the primary, which is ``host``.
+    """What was done for each user; ``client`` asks the primary, which is ``host``. ``database`` is that of the home.
 
     `StoreUnavailable` where the primary is none any more, or another run did the same at this moment: try again.
     """
+    databases = tuple(shard_database(database, index) for index in range(shards))
     users = (
-        _User(SCHEDULER_USER, database, passwords.scheduler, SCHEDULER_USER),
-        _User(PROCESSOR_USER, database, passwords.processor, PROCESSOR_USER),
-        _User(ADMIN_USER, _ADMIN_DATABASE, passwords.admin, "root"),
+        _User(SCHEDULER_USER, databases, passwords.scheduler, SCHEDULER_USER),
+        _User(PROCESSOR_USER, databases, passwords.processor, PROCESSOR_USER),
+        _User(ADMIN_USER, (_ADMIN_DATABASE,), passwords.admin, "root"),
     )
     done: dict[str, UserChange] = {}
     with faults("make the users", _LIMIT_S):
         for user in users:
-            of_role = (
-                await _ensure_role(client, database, user.role) if user.database == database else UserChange.UNCHANGED
-            )
+            of_roles = UserChange.UNCHANGED
+            for each in user.databases if user.database == database else ():
+                of_role = await _ensure_role(client, each, user.role)
+                of_roles = of_role if of_roles is UserChange.UNCHANGED else of_roles
             of_user = await _ensure_user(client, user, host, access)
-            done[user.name] = of_role if of_user is UserChange.UNCHANGED else of_user
+            done[user.name] = of_roles if of_user is UserChange.UNCHANGED else of_user
     return done
 
 
 @dataclass(frozen=True, slots=True)
 class _User:
-    """``role`` is one of the same database."""
+    """It belongs to the first of ``databases``, and has ``role`` in each of them."""
 
     name: str
-    database: str
+    databases: tuple[str, ...]
     password: str
     role: str
+
+    @property
+    def database(self) -> str:
+        return self.databases[0]
 
 
 async def _ensure_role(client: Client, database: str, name: str) -> UserChange:
@@ -104,11 +115,11 @@ async def _ensure_role(client: Client, database: str, name: str) -> UserChange:
 
 async def _ensure_user(client: Client, user: _User, host: str, access: MemberAccess) -> UserChange:
     database = client[user.database]
-    roles = [{"role": user.role, "db": user.database}]
+    roles = [{"role": user.role, "db": each} for each in user.databases]
     found = (await database.command({"usersInfo": user.name}))["users"]
     if not found:
         verb, change = "createUser", UserChange.CREATED
-    elif found[0]["roles"] == roles and await _gets_in(user, host, access):
+    elif _sorted(found[0]["roles"]) == _sorted(roles) and await _gets_in(user, host, access):
         return UserChange.UNCHANGED
     else:
         verb, change = "updateUser", UserChange.CHANGED
@@ -129,6 +140,11 @@ async def _gets_in(user: _User, host: str, access: MemberAccess) -> bool:
     finally:
         await client.close()
     return True
+
+
+def _sorted(roles: Iterable[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """The server keeps them in no order."""
+    return sorted((role["role"], role["db"]) for role in roles)
 
 
 def _compared(found: list[dict[str, Any]]) -> set[tuple[str, str, frozenset[str]]]:

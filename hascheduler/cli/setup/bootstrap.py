@@ -47,8 +47,8 @@ def mongodb(
     """Initiate the replica set where it is not, add the members that it lacks, and make or update its users.
 
     Do it as often as you like, and from several places at once: what is as it should be stays as it is. Nothing is
-    ever taken away. HASCHEDULER_DATABASE, HASCHEDULER_MONGODB_TLS_CA_FILE and _CERT_FILE, and HASCHEDULER_LOG_FORMAT
-    hold for it too. Status 1: not in time; status 2: something that waiting does not mend.
+    ever taken away. HASCHEDULER_DATABASE and _SHARDS, HASCHEDULER_MONGODB_TLS_CA_FILE and _CERT_FILE, and
+    HASCHEDULER_LOG_FORMAT hold for it too. Status 1: not in time; status 2: something that waiting does not mend.
     """
     exit_on_sigterm()
     from hascheduler.bootstrap.inputs import parse_members, read_key, read_passwords, refuse_published
@@ -69,6 +69,7 @@ def mongodb(
         access=MemberAccess(key, settings.mongodb_tls_ca_file, settings.mongodb_tls_cert_file),
         passwords=passwords,
         timeout_ms=parse_duration(timeout, ("--timeout",)),
+        shards=settings.shards,
     )
     configure_logging(settings)
     run_in_foreground(bootstrap_mongodb(plan))

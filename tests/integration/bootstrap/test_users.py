@@ -175,3 +175,26 @@ async def _said(log: Path, event: str) -> None:
     async with asyncio.timeout(60):
         while not (log.exists() and event in log.read_text()):  # noqa: ASYNC110, ASYNC240  # another's process sets no event
             await asyncio.sleep(0.05)
+
+
+async def test_in_a_deployment_of_several_shards_each_may_the_same_in_every_shard(fresh: Deployment) -> None:
+    three = {"HASCHEDULER_SHARDS": "3"}
+    await done(*fresh.bootstrap_arguments(), **three)
+    before = await _stored(fresh)
+    again = await done(*fresh.bootstrap_arguments(), **three)
+    assert '"scheduler":"unchanged","processor":"unchanged","admin":"unchanged"' in again.err
+    assert await _stored(fresh) == before
+    shards = ("hascheduler", "hascheduler-0001", "hascheduler-0002")
+    password = fresh.read("hascheduler-mongodb", "scheduler-password")
+    async with as_user(fresh.member, user="scheduler", password=password, database="hascheduler") as client:
+        for shard in shards:
+            await client[shard].jobs.insert_one({"_id": "a"})
+        with pytest.raises(OperationFailure):
+            await client["hascheduler-0003"].jobs.insert_one({"_id": "a"})
+    password = fresh.read("hascheduler-mongodb", "processor-password")
+    async with as_user(fresh.member, user="processor", password=password, database="hascheduler") as client:
+        for shard in shards:
+            assert await client[shard].jobs.find_one({"_id": "a"})
+            with pytest.raises(OperationFailure):
+                await client[shard].jobs.insert_one({"_id": "b"})
+        assert await client["hascheduler"].routing.find_one({}) is None
