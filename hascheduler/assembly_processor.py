@@ -17,6 +17,7 @@ from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import Clock, Deliveries
+from hascheduler.ports.demand import BeatLimits
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.processor.roaming import RoamingProcessor
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
@@ -77,6 +78,9 @@ class ProcessorParts:
         if pinned is not None:
             return self._serving(config, self._database(pinned))
         shards: Sequence[str] = routing.shards
+        # Some time more than there is between two beats.
+        unproven_ms = round(1.5 * self.settings.heartbeat_interval_ms)
+        limits = BeatLimits(unproven_ms, self.settings.heartbeat_timeout_ms)
         databases = [self._database(index) for index in range(len(shards))]
 
         def begin(id: str, shard: int, slots: int) -> Processor:
@@ -90,9 +94,10 @@ class ProcessorParts:
             slots=config.slots,
             definitions=self.handlers.definitions,
             begin=begin,
-            demand=MongoShardDemand(databases, self.clock, self.settings.heartbeat_timeout_ms),
+            demand=MongoShardDemand(databases, self.clock, limits),
             clock=self.clock,
             greet=lambda ids: liveness.greet_as(*ids),
+            first_look_ms=unproven_ms,
         )
 
     def _serving(self, config: ProcessorConfig, database: Database) -> Processor:

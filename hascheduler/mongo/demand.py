@@ -19,7 +19,7 @@ from hascheduler.model.processor import supports
 from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import Clock
-from hascheduler.ports.demand import BeatWatch, Demand, Server, demand_of, readable_processors
+from hascheduler.ports.demand import BeatLimits, BeatWatch, Demand, Server, demand_of, readable_processors
 from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
@@ -36,8 +36,8 @@ _Position = tuple[int, str]
 class MongoShardDemand:
     """`hascheduler.ports.demand.ShardDemand` over the databases of the shards, the home's first."""
 
-    def __init__(self, databases: Sequence[Database], clock: Clock, dead_after_ms: int) -> None:
-        self._shards = [_Shard(index, database, clock, dead_after_ms) for index, database in enumerate(databases)]
+    def __init__(self, databases: Sequence[Database], clock: Clock, limits: BeatLimits) -> None:
+        self._shards = [_Shard(index, database, clock, BeatWatch(limits)) for index, database in enumerate(databases)]
 
     async def look(self, definitions: frozenset[str], own: Collection[str]) -> Sequence[Demand]:
         found = await asyncio.gather(*(shard.look(definitions, own) for shard in self._shards))
@@ -47,13 +47,13 @@ class MongoShardDemand:
 class _Shard:
     """Owner of where its queue is read next, and of the beats that it has seen."""
 
-    def __init__(self, index: int, database: Database, clock: Clock, dead_after_ms: int) -> None:
+    def __init__(self, index: int, database: Database, clock: Clock, beats: BeatWatch) -> None:
         self._index = index
         self._jobs = database[Stored.JOBS.value]
         self._processors = database[Stored.PROCESSORS.value]
         self._clock = clock
         self._behind: _Position = _FIRST
-        self._beats = BeatWatch(dead_after_ms)
+        self._beats = beats
         self._reminders = Reminders()
 
     async def look(self, definitions: frozenset[str], own: Collection[str]) -> Demand | None:

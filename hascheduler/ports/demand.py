@@ -85,23 +85,42 @@ def _overlap(mine: frozenset[str], others: frozenset[str]) -> bool:
     return any(supports(others, name) for name in mine) or any(supports(mine, name) for name in others)
 
 
+@dataclass(frozen=True, slots=True)
+class BeatLimits:
+    """In how many ms a beat must change: that of a registration never seen before, and that of one that showed life."""
+
+    unproven_ms: int
+    dead_after_ms: int
+
+
 class BeatWatch:
     """Which registrations show life: only a *change* of the beat does. Owner of the beats that were seen.
 
-    One that is seen for the first time is taken for alive, and for dead when its beat then stands still for
-    ``dead_after_ms``, by the times that are handed in.
+    One that is seen for the first time is taken for alive, but not for long: whoever has just started finds what others
+    left behind that died. Times are those that are handed in.
     """
 
-    def __init__(self, dead_after_ms: int) -> None:
-        self._dead_after_ms = dead_after_ms
-        self._changed_at: dict[str, tuple[int, int]] = {}
+    def __init__(self, limits: BeatLimits) -> None:
+        self._limits = limits
+        self._seen: dict[str, _Beat] = {}
 
     def living(self, beats: Mapping[str, int], now_ms: int) -> frozenset[str]:
         """``beats`` are all that are registered now, by id: others are forgotten."""
-        known = self._changed_at
-        self._changed_at = {
-            id: known[id] if id in known and known[id][0] == beat else (beat, now_ms) for id, beat in beats.items()
+        known = self._seen
+        self._seen = {
+            id: known[id] if id in known and known[id].beat == beat else _Beat(beat, now_ms, proven=id in known)
+            for id, beat in beats.items()
         }
-        return frozenset(
-            id for id, (_, changed_at) in self._changed_at.items() if now_ms - changed_at < self._dead_after_ms
-        )
+        return frozenset(id for id, last in self._seen.items() if now_ms - last.since_ms < self._patience_ms(last))
+
+    def _patience_ms(self, last: "_Beat") -> int:
+        return self._limits.dead_after_ms if last.proven else self._limits.unproven_ms
+
+
+@dataclass(frozen=True, slots=True)
+class _Beat:
+    """``proven``: there was another one before."""
+
+    beat: int
+    since_ms: int
+    proven: bool

@@ -63,7 +63,8 @@ class _Tenure:
 
 
 class RoamingProcessor:
-    """Owner of the tenures. ``greet`` is told their ids with every change. `run` ends after `drain`.
+    """Owner of the tenures. ``greet`` is told their ids with every change; in ``first_look_ms`` a processor that lives
+    shows it. `run` ends after `drain`.
 
     It is `telemetry.health.Health` and `telemetry.metrics_processor.ProcessorState` of the whole process.
     """
@@ -80,6 +81,7 @@ class RoamingProcessor:
         demand: ShardDemand,
         clock: Clock,
         greet: Callable[[Collection[str]], None],
+        first_look_ms: int,
         jitter_ms: Callable[[], int] = lambda: randrange(JITTER_MS_MAX),  # noqa: S311  # no secret
     ) -> None:
         self._first_id = first_id
@@ -91,6 +93,7 @@ class RoamingProcessor:
         self._demand = demand
         self._clock = clock
         self._greet = greet
+        self._first_look_ms = first_look_ms
         self._new_jitter_ms = jitter_ms
         self._jitter_ms = jitter_ms()
         self._draining = asyncio.Event()
@@ -106,12 +109,10 @@ class RoamingProcessor:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            self._going_to = first_shard(self._first_id, len(self._shards), await self._look())
+            self._going_to = first_shard(self._first_id, len(self._shards), await self._first_look())
             self._arrive(tasks, self._first_id)
             while not self._draining.is_set():
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_BEAT_S):
-                        await self._draining.wait()
+                await self._pause(_BEAT_S)
                 self._forget_ended()
                 if self._here is None:
                     self._arrive(tasks, self._new_id())
@@ -160,6 +161,20 @@ class RoamingProcessor:
 
     def _look_is_due(self, now_ms: int) -> bool:
         return self._looked_at_ms is None or now_ms - self._looked_at_ms >= _LOOK_EVERY_MS
+
+    async def _first_look(self) -> Sequence[Demand]:
+        """Where processors are registered it takes ``first_look_ms``, to see whether they live."""
+        demands = await self._look()
+        if any(demand.servers for demand in demands):
+            await self._pause(self._first_look_ms / 1_000)
+            demands = await self._look()
+        return demands
+
+    async def _pause(self, seconds: float) -> None:
+        """Less where it is to end."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._draining.wait()
 
     async def _look(self) -> Sequence[Demand]:
         demands = await self._demand.look(self._definitions, {tenure.id for tenure in self._tenures})

@@ -7,7 +7,7 @@ from hascheduler.errors import WorldError
 from hascheduler.model.collection import Collection as Stored
 from hascheduler.model.job import OCCUPYING, JobState
 from hascheduler.ports import Clock
-from hascheduler.ports.demand import BeatWatch, Demand, Server, demand_of, readable_processors
+from hascheduler.ports.demand import BeatLimits, BeatWatch, Demand, Server, demand_of, readable_processors
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 
@@ -15,8 +15,8 @@ from hascheduler.testing.memory.database import Document, MemoryDatabase
 class MemoryShardDemand:
     """`hascheduler.ports.demand.ShardDemand`."""
 
-    def __init__(self, connections: Sequence[MemoryConnection], clock: Clock, dead_after_ms: int) -> None:
-        self._shards = [(connection, BeatWatch(dead_after_ms)) for connection in connections]
+    def __init__(self, connections: Sequence[MemoryConnection], clock: Clock, limits: BeatLimits) -> None:
+        self._shards = [(connection, BeatWatch(limits)) for connection in connections]
         self._clock = clock
 
     async def look(self, definitions: frozenset[str], own: Collection[str]) -> Sequence[Demand]:

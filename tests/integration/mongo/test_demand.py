@@ -15,13 +15,13 @@ from hascheduler.mongo import demand as demand_room
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.demand import MongoShardDemand
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
-from hascheduler.ports.demand import Demand, ShardDemand
+from hascheduler.ports.demand import BeatLimits, Demand, ShardDemand
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.demand import MemoryShardDemand
 from tests.integration.mongo.examples import job
 
-DEAD_AFTER_MS = 5_000
+LIMITS = BeatLimits(1_500, 5_000)
 LOG = frozenset({"log"})
 Put = Callable[[int, Stored, Mapping[str, Any]], Awaitable[None]]
 
@@ -76,7 +76,7 @@ def memory_shards() -> Shards:
         databases[shard].replace(collection, document)
 
     connections = [MemoryConnection(database) for database in databases]
-    return Shards(MemoryShardDemand(connections, clock, DEAD_AFTER_MS), clock, put)
+    return Shards(MemoryShardDemand(connections, clock, LIMITS), clock, put)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def mongo_shards(mongodb_uri: str, database_name: str) -> AsyncIterator[Sh
         async def put(shard: int, collection: Stored, document: Mapping[str, Any]) -> None:
             await stored[shard][collection.value].replace_one({"_id": document["_id"]}, dict(document), upsert=True)
 
-        yield Shards(MongoShardDemand(stored, clock, DEAD_AFTER_MS), clock, put)
+        yield Shards(MongoShardDemand(stored, clock, LIMITS), clock, put)
         await client.drop_database(f"{database_name}-0001")
 
 
@@ -130,15 +130,27 @@ async def test_processors_that_take_nothing_of_mine_drain_or_are_myself_serve_no
     assert (await shards.look(own=("p.me",)))[0] == Demand(0, 1, 0, 0, ("p.any",), 4)
 
 
-async def test_one_whose_beat_stands_still_is_dead_until_it_changes(shards: Shards) -> None:
+async def test_one_that_shows_no_life_soon_after_it_is_first_seen_is_dead(shards: Shards) -> None:
     await shards.submit(0, "a")
     await shards.register(0, "p.1")
     assert (await shards.look())[0].servers == ("p.1",)
-    shards.clock.now_ms += DEAD_AFTER_MS - 1
+    shards.clock.now_ms += LIMITS.unproven_ms - 1
     assert (await shards.look())[0].servers == ("p.1",)
     shards.clock.now_ms += 1
     assert (await shards.look())[0].unserved == 1
+
+
+async def test_one_that_showed_life_and_then_stands_still_is_dead_until_its_beat_changes(shards: Shards) -> None:
+    await shards.submit(0, "a")
+    await shards.register(0, "p.1")
+    await shards.look()
     await shards.register(0, "p.1", beat=2)
+    assert (await shards.look())[0].servers == ("p.1",)
+    shards.clock.now_ms += LIMITS.dead_after_ms - 1
+    assert (await shards.look())[0].servers == ("p.1",)
+    shards.clock.now_ms += 1
+    assert (await shards.look())[0].unserved == 1
+    await shards.register(0, "p.1", beat=3)
     assert (await shards.look())[0].servers == ("p.1",)
 
 
@@ -164,7 +176,7 @@ async def test_jobs_behind_many_others_are_found_in_time(shards: Shards, monkeyp
 async def test_a_shard_in_memory_that_is_cut_off_is_left_out() -> None:
     connections = [MemoryConnection(MemoryDatabase()), MemoryConnection(MemoryDatabase())]
     connections[0].cut()
-    demand = MemoryShardDemand(connections, Standing(), DEAD_AFTER_MS)
+    demand = MemoryShardDemand(connections, Standing(), LIMITS)
     assert [each.shard for each in await demand.look(LOG, ())] == [1]
 
 
@@ -173,5 +185,7 @@ async def test_a_shard_whose_mongod_is_away_is_left_out(mongodb_uri: str, databa
     async with connect(mongodb_uri) as client, connect(away) as nowhere:
         database = open_database(client, database_name)
         await ensure_collections_and_indexes(database)
-        demand = MongoShardDemand([open_database(nowhere, database_name), database], Standing(), DEAD_AFTER_MS)
+        demand = MongoShardDemand(
+            [open_database(nowhere, database_name), database], Standing(), UNPROVEN_MS, DEAD_AFTER_MS
+        )
         assert [each.shard for each in await demand.look(LOG, ())] == [1]

@@ -14,6 +14,7 @@ from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.model.processor import ProcessorRef
+from hascheduler.ports.demand import BeatLimits
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.processor.roaming import RoamingProcessor
 from hascheduler.testing.cluster import VirtualClock
@@ -28,7 +29,7 @@ from tests.factories import NOW, make_job
 
 LIMIT_S = 3_600
 _TURN_S = 0.05
-_DEAD_AFTER_MS = 5_000
+_LIMITS = BeatLimits(1_500, 5_000)
 
 
 class Shard:
@@ -113,9 +114,10 @@ class Roaming:
             slots=slots,
             definitions=handlers.definitions,
             begin=begin,
-            demand=MemoryShardDemand(self.connections, world.clock, _DEAD_AFTER_MS),
+            demand=MemoryShardDemand(self.connections, world.clock, _LIMITS),
             clock=world.clock,
             greet=self.greetings.append,
+            first_look_ms=_LIMITS.unproven_ms,
         )
         self.task = asyncio.get_running_loop().create_task(self.processor.run(), name=name)
 

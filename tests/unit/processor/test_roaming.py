@@ -175,6 +175,25 @@ def test_it_begins_in_a_shard_that_is_there_if_another_is_down() -> None:
     played(story)
 
 
+def test_one_that_starts_takes_the_place_of_one_that_was_killed() -> None:
+    async def story(world: World) -> None:
+        ran, (a, b) = Ran(moment_s=0.5), world.shards
+        for shard in world.shards:
+            shard.submit(200)
+        both = [world.start(ran.handlers, name=name) for name in ("p", "q")]
+        await world.until(lambda: bool(a.jobs(*HELD) and b.jobs(*HELD)))
+        killed = both[0]
+        [left] = [shard for shard in world.shards if shard.name == killed.processor.shard]
+        for connection in killed.connections:
+            connection.cut()
+        killed.task.cancel()
+        successor = world.start(ran.handlers, name="r")
+        await world.until(lambda: bool(successor.begun))
+        assert successor.begun == [left.name]
+
+    played(story)
+
+
 def test_two_processors_take_a_shard_each_and_stay() -> None:
     async def story(world: World) -> None:
         ran = Ran(moment_s=1)
