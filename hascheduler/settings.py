@@ -178,8 +178,8 @@ class Settings(BaseSettings):
         default=1,
         ge=1,
         le=SHARDS_MAX,
-        description="how many shards the deployment has, each a database with a leader of its own; the same for replicas"
-        " and processors, and as long as the deployment lives [1]",
+        description="how many shards the deployment has, each a database with a leader of its own; the same for"
+        " replicas and processors, and as long as the deployment lives [1]",
     )
 
     http_host: str = Field(default="127.0.0.1", description="address the API listens on [127.0.0.1]")
@@ -294,6 +294,12 @@ class Settings(BaseSettings):
         "2s",
         "a leader that writes nothing for so long, and whose process does not answer, is followed before its lease runs"
         " out; 0: never",
+    )
+    rebalance_after_ms: Milliseconds = _duration(
+        "REBALANCE_AFTER",
+        "30s",
+        "of several shards: a replica that should lead one gets it from another once it has been ready for so long;"
+        " 0: never",
     )
     clock_skew_max_ms: Milliseconds = _duration(
         "CLOCK_SKEW_MAX", "30s", "a replica's clock that is further off MongoDB's is not followed"

@@ -5,8 +5,8 @@ user         may
 ===========  =====================================================================================================
 scheduler    read, write and watch the whole database, and make its collections and indexes (so does its migration);
              never drop one or change its options, or touch another database
-processor    read, change and watch jobs; read definitions, the schema version and which shard has what; register, show
-             life, deregister
+processor    read, change and watch jobs; read definitions, the schema version and how many shards there are; register,
+             show life, deregister
 admin        everything, for people (it belongs to the database ``admin``)
 ===========  =====================================================================================================
 
@@ -15,11 +15,9 @@ them, since MongoDB knows no rights on single documents and a view can neither b
 definitions for how often a job that failed is tried again. Scripts in the server (``$where``, ``$function``,
 ``mapReduce``) are off in every mongod that we configure: any right to read would be a right to run them. Where handlers
 are not trusted, let them take their work over HTTP (``/v1/work``).
-
-In a deployment of several shards a user belongs to the database of the home, and may the same in that of each shard.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -31,7 +29,6 @@ from hascheduler.bootstrap.broker_definitions import PROCESSOR_USER, SCHEDULER_U
 from hascheduler.bootstrap.inputs import Passwords
 from hascheduler.bootstrap.member import AUTHENTICATION_FAILED, MemberAccess
 from hascheduler.model.collection import Collection
-from hascheduler.model.routing import shard_database
 from hascheduler.mongo.connection import Client, connect
 from hascheduler.mongo.faults import faults
 
@@ -64,42 +61,41 @@ class UserChange(StrEnum):
 
 
 async def ensure_users(
-    client: Client, host: str, access: MemberAccess, database: str, passwords: Passwords, *, shards: int = 1
+    client: Client, host: str, access: MemberAccess, databases: Sequence[str], passwords: Passwords
 ) -> Mapping[str, UserChange]:
-    """What was done for each user; ``client`` asks the primary, which is ``host``. ``database`` is that of the home.
+    """What was done for each user; ``client`` asks the primary, which is ``host``. The users are kept in the first of
+    ``databases``, those of the shards, and have their rights in all.
 
     `StoreUnavailable` where the primary is none any more, or another run did the same at this moment: try again.
     """
-    databases = tuple(shard_database(database, index) for index in range(shards))
+    home = databases[0]
     users = (
-        _User(SCHEDULER_USER, databases, passwords.scheduler, SCHEDULER_USER),
-        _User(PROCESSOR_USER, databases, passwords.processor, PROCESSOR_USER),
-        _User(ADMIN_USER, (_ADMIN_DATABASE,), passwords.admin, "root"),
+        _User(SCHEDULER_USER, home, passwords.scheduler, [(SCHEDULER_USER, database) for database in databases]),
+        _User(PROCESSOR_USER, home, passwords.processor, [(PROCESSOR_USER, database) for database in databases]),
+        _User(ADMIN_USER, _ADMIN_DATABASE, passwords.admin, [("root", _ADMIN_DATABASE)]),
     )
     done: dict[str, UserChange] = {}
     with faults("make the users", _LIMIT_S):
         for user in users:
-            of_roles = UserChange.UNCHANGED
-            for each in user.databases if user.database == database else ():
-                of_role = await _ensure_role(client, each, user.role)
-                of_roles = of_role if of_roles is UserChange.UNCHANGED else of_roles
-            of_user = await _ensure_user(client, user, host, access)
-            done[user.name] = of_roles if of_user is UserChange.UNCHANGED else of_user
+            changes = [
+                await _ensure_role(client, database, role)
+                for role, database in user.roles
+                if database != _ADMIN_DATABASE
+            ]
+            changes.append(await _ensure_user(client, user, host, access))
+            made = [change for change in changes if change is not UserChange.UNCHANGED]
+            done[user.name] = made[-1] if made else UserChange.UNCHANGED
     return done
 
 
 @dataclass(frozen=True, slots=True)
 class _User:
-    """It belongs to the first of ``databases``, and has ``role`` in each of them."""
+    """Each of its ``roles`` with the database that has it."""
 
     name: str
-    databases: tuple[str, ...]
+    database: str
     password: str
-    role: str
-
-    @property
-    def database(self) -> str:
-        return self.databases[0]
+    roles: Sequence[tuple[str, str]]
 
 
 async def _ensure_role(client: Client, database: str, name: str) -> UserChange:
@@ -115,16 +111,20 @@ async def _ensure_role(client: Client, database: str, name: str) -> UserChange:
 
 async def _ensure_user(client: Client, user: _User, host: str, access: MemberAccess) -> UserChange:
     database = client[user.database]
-    roles = [{"role": user.role, "db": each} for each in user.databases]
+    roles = [{"role": role, "db": database} for role, database in user.roles]
     found = (await database.command({"usersInfo": user.name}))["users"]
     if not found:
         verb, change = "createUser", UserChange.CREATED
-    elif _sorted(found[0]["roles"]) == _sorted(roles) and await _gets_in(user, host, access):
+    elif _same_roles(found[0]["roles"], roles) and await _gets_in(user, host, access):
         return UserChange.UNCHANGED
     else:
         verb, change = "updateUser", UserChange.CHANGED
     await database.command({verb: user.name, "pwd": user.password, "roles": roles, "writeConcern": _MAJORITY})
     return change
+
+
+def _same_roles(one: list[dict[str, str]], other: list[dict[str, str]]) -> bool:
+    return {(role["role"], role["db"]) for role in one} == {(role["role"], role["db"]) for role in other}
 
 
 async def _gets_in(user: _User, host: str, access: MemberAccess) -> bool:
@@ -140,11 +140,6 @@ async def _gets_in(user: _User, host: str, access: MemberAccess) -> bool:
     finally:
         await client.close()
     return True
-
-
-def _sorted(roles: Iterable[Mapping[str, str]]) -> list[tuple[str, str]]:
-    """The server keeps them in no order."""
-    return sorted((role["role"], role["db"]) for role in roles)
 
 
 def _compared(found: list[dict[str, Any]]) -> set[tuple[str, str, frozenset[str]]]:

@@ -14,6 +14,16 @@ def is_polling(processor_id: str) -> bool:
     return processor_id.startswith(POLLING_PREFIX)
 
 
+def with_shard(processor_id: str, shard: str) -> str:
+    """The id of a processor that polls, in a deployment of several shards: its requests find that shard by it."""
+    return f"{processor_id}@{shard}"
+
+
+def shard_in(processor_id: str) -> str | None:
+    """The shard that the id of a processor tells; None: it tells none."""
+    return processor_id.rpartition("@")[2] if is_polling(processor_id) and "@" in processor_id else None
+
+
 def supports(definitions: Set[str], definition: str) -> bool:
     """Whether a processor with ``definitions`` runs jobs of ``definition``."""
     return ANY_DEFINITION in definitions or definition in definitions

@@ -8,8 +8,10 @@ schedule without its reservation.
 from dataclasses import dataclass
 from typing import Protocol
 
+from hascheduler.model.collection import Collection
 from hascheduler.model.routing import Routing
 from hascheduler.model.values.instants import WallMs
+from hascheduler.ports.resources import StoredDocument
 
 UNUSED_FOR_MS = 60_000
 """For so long a reservation without a schedule is kept for its tenant: longer than a write may take."""
@@ -50,4 +52,23 @@ class NameStore(Protocol):
 
     async def release(self, reserved: ReservedName) -> bool:
         """Delete it, unless it was reserved again since."""
+        ...
+
+
+class CopyStore(Protocol):
+    """What people define (definitions, lanes, calendars, tenants, pauses), as it is stored in one shard: whole
+    documents, whatever they hold. Every write is one compare-and-set on the stored ``rev``."""
+
+    async def get(self, collection: Collection, name: str) -> StoredDocument | None: ...
+
+    async def insert(self, collection: Collection, document: StoredDocument) -> bool:
+        """False where there is one by that name."""
+        ...
+
+    async def replace(self, collection: Collection, before: StoredDocument, document: StoredDocument) -> bool:
+        """Put ``document`` in the place of ``before``, of the same name; False when it is no longer that."""
+        ...
+
+    async def delete(self, collection: Collection, before: StoredDocument) -> bool:
+        """False when it is no longer that."""
         ...

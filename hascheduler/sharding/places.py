@@ -28,6 +28,9 @@ class ShardPlaces:
     def of_tenant(self, tenant: str) -> int:
         return self._routing.index_of(tenant)
 
+    def of_slot(self, slot: int) -> int:
+        return self._routing.shard_of_slot[slot]
+
     async def of_schedule(self, name: str) -> int | None:
         """The shard in which the schedule of that name is, if there is one; None: its name is not reserved."""
         reserved = await self._names.get(name)
@@ -40,7 +43,7 @@ class ShardPlaces:
         """
         slot = slot_in(job_id)
         if slot is not None:
-            return self._routing.shard_of_slot[slot]
+            return self.of_slot(slot)
         schedule = schedule_of(job_id)
         return None if schedule is None else await self.of_schedule(schedule)
 

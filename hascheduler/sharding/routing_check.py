@@ -1,10 +1,11 @@
-"""Whether a process means the same deployment as the home: asked once, at its start."""
+"""Where a processor may work, as the home says: asked once, at its start. Replicas, which make the routing, ask
+`hascheduler.sharding.home`."""
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.routing import Routing, shard_database
+from hascheduler.model.routing import Routing
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports.sharding import RoutingStore
-
-_SETTING = "HASCHEDULER_SHARDS"
+from hascheduler.sharding.home import SETTING
 
 
 async def stored_routing(store: RoutingStore, shards: int, database: str) -> Routing | None:
@@ -14,18 +15,17 @@ async def stored_routing(store: RoutingStore, shards: int, database: str) -> Rou
     where the home has another number of shards than ``shards``.
     """
     routing = await store.get()
-    require_same_shards(routing, shards, database)
     if routing is None and shards > 1:
-        raise StoreUnavailable(f"the database {database!r} has no routing yet; a replica of {shards} shards makes it")
+        raise StoreUnavailable(
+            f"the database {quoted(database)} has no routing yet, which a replica makes at its start"
+        )
+    there = 1 if routing is None else len(routing.shards)
+    if there != shards:
+        has = f"{there} shard{'s' if there > 1 else ''}"
+        raise InvalidInput(
+            SETTING, f"{shards}, and the deployment in the database {quoted(database)} has {has}", f"{there}"
+        )
     return routing
-
-
-def require_same_shards(routing: Routing | None, shards: int, database: str) -> None:
-    """`InvalidInput` where ``routing``, as it is stored in the home ``database``, has another number of shards."""
-    if routing is not None and len(routing.shards) != shards:
-        has = f"{len(routing.shards)} shard{'s' if len(routing.shards) > 1 else ''}"
-        problem = f"{shards}, and the deployment in the database {database!r} has {has}"
-        raise InvalidInput((_SETTING,), problem, f"{len(routing.shards)}")
 
 
 def pinned_shard(routing: Routing, shard: str) -> int | None:
@@ -35,10 +35,5 @@ def pinned_shard(routing: Routing, shard: str) -> int | None:
         return None
     if shard not in routing.shards:
         names = ", ".join(routing.shards)
-        raise InvalidInput(("HASCHEDULER_SHARD",), f"the deployment has no shard {shard!r}", f"one of {names}")
+        raise InvalidInput(("HASCHEDULER_SHARD",), f"the deployment has no shard {quoted(shard)}", f"one of {names}")
     return routing.shards.index(shard)
-
-
-def shard_databases(routing: Routing, home: str) -> list[str]:
-    """The databases of the shards, from that of the home."""
-    return [shard_database(home, index) for index in range(len(routing.shards))]

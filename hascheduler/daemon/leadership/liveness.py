@@ -39,15 +39,14 @@ CONNECTIONS_MAX = 64
 
 
 class LivenessServer:
-    """Owner of the port and its connections; `bind` comes before `run`. ``silenced`` may be set: while it says so,
-    nobody is greeted."""
+    """Owner of the port and its connections; `bind` comes before `run`."""
 
     def __init__(self, host: str, port: int, *ids: str) -> None:
         self._host = host
         self._port = port
         self.greet_as(*ids)
         self._server: asyncio.Server | None = None
-        self.silenced: Callable[[], bool] = lambda: False
+        self._silences: list[Callable[[], bool]] = []
         self._connections: dict[asyncio.StreamWriter, str] = {}
         """Oldest first, with the addresses at their other ends."""
 
@@ -60,6 +59,10 @@ class LivenessServer:
         """Whoever connects from now on is told these ids. To one who knows the process by an id that is not among
         them, its connections of before prove nothing, and a new one proves that this id is no more."""
         self._greeting = GREETING.format(id=" ".join(ids)).encode()
+
+    def silence_while(self, silenced: Callable[[], bool]) -> None:
+        """While ``silenced`` says so, too, nobody is greeted."""
+        self._silences.append(silenced)
 
     async def bind(self) -> None:
         try:
@@ -79,7 +82,7 @@ class LivenessServer:
                 connection.close()
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.silenced():
+        if any(silenced() for silenced in self._silences):
             writer.close()
             return
         if len(self._connections) >= CONNECTIONS_MAX:

@@ -4,6 +4,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.routing import Routing
 from hascheduler.model.values.instants import WallMs
+from hascheduler.ports import StoredDocument
 from hascheduler.ports.sharding import ReservedName
 from hascheduler.testing.memory.connection import MemoryConnection
 
@@ -60,3 +61,35 @@ class MemoryNameStore:
             return (
                 found is not None and found["use"] == reserved.use and database.delete(Collection.NAMES, reserved.name)
             )
+
+
+class MemoryCopyStore:
+    """`hascheduler.ports.sharding.CopyStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def get(self, collection: Collection, name: str) -> StoredDocument | None:
+        async with self._connection.exchange("copies.get") as database:
+            return database.find(collection, name)
+
+    async def insert(self, collection: Collection, document: StoredDocument) -> bool:
+        async with self._connection.exchange("copies.insert") as database:
+            return database.insert(collection, document)
+
+    async def replace(self, collection: Collection, before: StoredDocument, document: StoredDocument) -> bool:
+        async with self._connection.exchange("copies.replace") as database:
+            if not _is_still(database.find(collection, before["_id"]), before):
+                return False
+            database.replace(collection, document)
+            return True
+
+    async def delete(self, collection: Collection, before: StoredDocument) -> bool:
+        async with self._connection.exchange("copies.delete") as database:
+            return _is_still(database.find(collection, before["_id"]), before) and database.delete(
+                collection, before["_id"]
+            )
+
+
+def _is_still(found: StoredDocument | None, before: StoredDocument) -> bool:
+    return found is not None and found.get("rev") == before.get("rev")

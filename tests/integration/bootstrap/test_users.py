@@ -92,6 +92,25 @@ async def test_changed_rights_are_restored(fresh: Deployment) -> None:
     assert rights(await _stored(fresh)) == rights(before)
 
 
+async def test_the_users_get_their_rights_in_the_databases_of_all_shards(fresh: Deployment) -> None:
+    await done(*fresh.bootstrap_arguments())
+    told = (await done(*fresh.bootstrap_arguments(), HASCHEDULER_SHARDS="3")).err
+    assert '"scheduler":"changed","processor":"changed","admin":"unchanged"' in told
+    again = (await done(*fresh.bootstrap_arguments(), HASCHEDULER_SHARDS="3")).err
+    assert '"scheduler":"unchanged","processor":"unchanged","admin":"unchanged"' in again
+    password = fresh.read("hascheduler-mongodb", "scheduler-password")
+    async with as_user(fresh.member, user="scheduler", password=password) as client:
+        for database in ("hascheduler", "hascheduler-0001", "hascheduler-0002"):
+            await client[database].jobs.insert_one({"_id": "j"})
+        with pytest.raises(OperationFailure, match="not authorized"):
+            await client["hascheduler-0003"].jobs.insert_one({"_id": "j"})
+    password = fresh.read("hascheduler-mongodb", "processor-password")
+    async with as_user(fresh.member, user="processor", password=password) as client:
+        for database in ("hascheduler", "hascheduler-0001", "hascheduler-0002"):
+            assert await client[database].jobs.find_one({"_id": "j"})
+        assert await client["hascheduler"].routing.find_one({}) is None
+
+
 async def test_a_wrong_key_ends_with_one_clear_line(fresh: Deployment) -> None:
     (fresh.secrets / "hascheduler-mongodb/keyfile").write_text("AnotherKeyAltogether")
     ended = await hascheduler(*fresh.bootstrap_arguments())
@@ -175,26 +194,3 @@ async def _said(log: Path, event: str) -> None:
     async with asyncio.timeout(60):
         while not (log.exists() and event in log.read_text()):  # noqa: ASYNC110, ASYNC240  # another's process sets no event
             await asyncio.sleep(0.05)
-
-
-async def test_in_a_deployment_of_several_shards_each_may_the_same_in_every_shard(fresh: Deployment) -> None:
-    three = {"HASCHEDULER_SHARDS": "3"}
-    await done(*fresh.bootstrap_arguments(), **three)
-    before = await _stored(fresh)
-    again = await done(*fresh.bootstrap_arguments(), **three)
-    assert '"scheduler":"unchanged","processor":"unchanged","admin":"unchanged"' in again.err
-    assert await _stored(fresh) == before
-    shards = ("hascheduler", "hascheduler-0001", "hascheduler-0002")
-    password = fresh.read("hascheduler-mongodb", "scheduler-password")
-    async with as_user(fresh.member, user="scheduler", password=password, database="hascheduler") as client:
-        for shard in shards:
-            await client[shard].jobs.insert_one({"_id": "a"})
-        with pytest.raises(OperationFailure):
-            await client["hascheduler-0003"].jobs.insert_one({"_id": "a"})
-    password = fresh.read("hascheduler-mongodb", "processor-password")
-    async with as_user(fresh.member, user="processor", password=password, database="hascheduler") as client:
-        for shard in shards:
-            assert await client[shard].jobs.find_one({"_id": "a"})
-            with pytest.raises(OperationFailure):
-                await client[shard].jobs.insert_one({"_id": "b"})
-        assert await client["hascheduler"].routing.find_one({}) is None

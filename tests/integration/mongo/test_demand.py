@@ -185,7 +185,5 @@ async def test_a_shard_whose_mongod_is_away_is_left_out(mongodb_uri: str, databa
     async with connect(mongodb_uri) as client, connect(away) as nowhere:
         database = open_database(client, database_name)
         await ensure_collections_and_indexes(database)
-        demand = MongoShardDemand(
-            [open_database(nowhere, database_name), database], Standing(), UNPROVEN_MS, DEAD_AFTER_MS
-        )
+        demand = MongoShardDemand([open_database(nowhere, database_name), database], Standing(), LIMITS)
         assert [each.shard for each in await demand.look(LOG, ())] == [1]

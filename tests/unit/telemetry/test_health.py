@@ -195,13 +195,14 @@ async def leader() -> AsyncIterator[tuple[Replica, HeldRelease, asyncio.Task[Non
             clock=clock,
         ),
     )
-    running = asyncio.create_task(replica.run())
+    running, watched = asyncio.create_task(replica.run()), asyncio.create_task(liveness.run())
     try:
         await until(lambda: replica.view.leading)
         yield replica, leases, running
     finally:
         running.cancel()
-        await asyncio.wait({running})
+        watched.cancel()
+        await asyncio.wait({running, watched})
 
 
 async def test_a_leader_that_ends_is_not_ready_at_once_and_gives_up_its_lease_after() -> None:

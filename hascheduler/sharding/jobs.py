@@ -1,0 +1,215 @@
+"""Jobs of all shards as one store."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import chain
+from typing import Any, TypeVar
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.routing import slot_in
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import WallMs
+from hascheduler.ports import (
+    CancelAnswer,
+    CancelledSome,
+    Dependent,
+    FailedJobs,
+    JobCounts,
+    JobPage,
+    JobSelection,
+    JobStore,
+    KeyedRetry,
+    KnownJob,
+    ListPosition,
+    ReprioritizeAnswer,
+    RetryAnswer,
+    RetryKey,
+    StoredDocument,
+    Submission,
+)
+from hascheduler.sharding.asking import ask_all
+from hascheduler.sharding.merging import Place, ShardPage, merged, newest_first, position_of
+from hascheduler.sharding.places import ShardPlaces
+
+_Answer = TypeVar("_Answer")
+
+
+class ShardedJobStore:
+    """`hascheduler.ports.JobStore`. A job is in the shard of its tenant, and waits for jobs of that shard alone."""
+
+    def __init__(self, places: ShardPlaces, shards: Sequence[JobStore]) -> None:
+        self._places = places
+        self._shards = shards
+
+    # Submitting
+
+    async def submit(self, job: NewJob) -> Submission:
+        shard = self._places.of_tenant(job.tenant)
+        if job.depends_on:
+            await self._require_near([job], ("depends_on",))
+        return await self._shards[shard].submit(job)
+
+    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
+        await self._require_near(jobs, ("jobs",))
+        by_shard: dict[int, list[int]] = {}
+        for index, job in enumerate(jobs):
+            by_shard.setdefault(self._places.of_tenant(job.tenant), []).append(index)
+        answers: dict[int, Submission] = {}
+
+        async def submit(shard: int, indexes: list[int]) -> None:
+            found = await self._shards[shard].submit_many([jobs[index] for index in indexes])
+            answers.update(zip(indexes, found, strict=True))
+
+        await ask_all((submit(shard, indexes) for shard, indexes in by_shard.items()))
+        return [answers[index] for index in range(len(jobs))]
+
+    async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
+        """`InvalidInput` where they would be in different shards: no write covers two."""
+        self._places.require_one_shard([job.tenant for job in jobs], ("jobs",))
+        await self._require_near(jobs, ("jobs",))
+        return await self._shards[self._places.of_tenant(jobs[0].tenant) if jobs else 0].submit_all(jobs)
+
+    async def _require_near(self, jobs: Sequence[NewJob], path: tuple[str | int, ...]) -> None:
+        """`InvalidInput` where one of ``jobs`` waits for a job of another shard: no stream shows it that one's end."""
+        own = {job.id for job in jobs}
+        for job in jobs:
+            for id in job.depends_on:
+                if id in own:
+                    continue
+                shard, there = self._places.of_tenant(job.tenant), await self._place_of(id)
+                if there is not None and there != shard:
+                    names = self._places.shards
+                    raise InvalidInput(
+                        path,
+                        f"{quoted(id)} is in shard {names[there]}, and what is tenant {quoted(job.tenant)}'s in"
+                        f" {names[shard]}",
+                        "jobs of one shard",
+                    )
+
+    async def _place_of(self, job_id: str) -> int | None:
+        """The shard that has the job; None: none has."""
+        for shard in await self._places.search(job_id):
+            if await self._shards[shard].known([job_id]):
+                return shard
+        return None
+
+    # One job
+
+    async def get(self, job_id: str) -> StoredDocument | None:
+        return await self._first(job_id, lambda shard: shard.get(job_id))
+
+    async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
+        return await self._first(job_id, lambda shard: shard.cancel(job_id, at_ms))
+
+    async def reprioritize(self, job_id: str, priority: int) -> ReprioritizeAnswer | None:
+        return await self._first(job_id, lambda shard: shard.reprioritize(job_id, priority))
+
+    async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
+        return await self._first(job_id, lambda shard: shard.retry(job_id, at_ms))
+
+    async def retry_once(self, job_id: str, at_ms: WallMs, key: RetryKey) -> KeyedRetry | None:
+        return await self._first(job_id, lambda shard: shard.retry_once(job_id, at_ms, key))
+
+    async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
+        return await self._shards[self._places.of_tenant(tenant)].of_key(tenant, key, at_ms)
+
+    async def retry_dependent(
+        self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
+    ) -> bool:
+        for index in await self._places.search(job.id):
+            if await self._shards[index].retry_dependent(job, waits_for, at_ms, key):
+                return True
+        return False
+
+    async def _first(
+        self, job_id: str, ask: Callable[[JobStore], Coroutine[Any, Any, _Answer | None]]
+    ) -> _Answer | None:
+        """The answer of the shard that has the job: an id is in one alone."""
+        for index in await self._places.search(job_id):
+            answer = await ask(self._shards[index])
+            if answer is not None:
+                return answer
+        return None
+
+    # Many jobs
+
+    async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
+        pages = await self._of(which, lambda shard: shard.list(which, after, limit))
+        documents, end = merged(
+            [ShardPage(page.documents, newest_first(page.next)) for page in pages], _place, limit, descending=True
+        )
+        return JobPage(documents, position_of(end))
+
+    async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
+        by_shard: dict[int, list[str]] = {}
+        for id in ids:
+            place = await self._places.of_job(id)
+            for shard in range(len(self._shards)) if slot_in(id) is None or place is None else (place,):
+                by_shard.setdefault(shard, []).append(id)
+        found = await ask_all((self._shards[shard].known(asked) for shard, asked in by_shard.items()))
+        return list(chain.from_iterable(found))
+
+    async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
+        found = await ask_all(shard.batch(batch, limit) for shard in self._shards)
+        return list(chain.from_iterable(found))[:limit]
+
+    async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int:
+        return min(sum(await self._of(which, lambda shard: shard.count(which, states, limit))), limit)
+
+    async def counts(self, which: JobSelection, limit: int) -> JobCounts:
+        found = await self._of(which, lambda shard: shard.counts(which, limit))
+        total: dict[JobState, int] = {}
+        for counts in found:
+            for state, count in counts.by_state.items():
+                total[state] = total.get(state, 0) + count
+        at_least = {state for state, count in total.items() if count > limit}.union(*(each.at_least for each in found))
+        return JobCounts({state: min(count, limit) for state, count in total.items()}, frozenset(at_least))
+
+    async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
+        found = await self._of(which, lambda shard: shard.failed(which, limit))
+        jobs = sorted(chain.from_iterable(each.jobs for each in found), key=lambda job: job.at_ms, reverse=True)
+        return FailedJobs(jobs[:limit], len(jobs) <= limit and all(each.complete for each in found))
+
+    async def dependents(
+        self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
+    ) -> Sequence[Dependent]:
+        shards = self._shards if tenant is None else [self._shards[self._places.of_tenant(tenant)]]
+        found = await ask_all(shard.dependents(ids, tenant, known, limit) for shard in shards)
+        return sorted(chain.from_iterable(found), key=lambda job: job.id)[:limit]
+
+    async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
+        cancelled = asked = 0
+        for shard in self._meant(which):
+            some = await shard.cancel_some(which, at_ms, limit - cancelled - asked)
+            cancelled, asked = cancelled + some.cancelled, asked + some.asked
+            if cancelled + asked >= limit:
+                break
+        return CancelledSome(cancelled, asked)
+
+    async def reprioritize_some(self, which: JobSelection, priority: int, limit: int) -> int:
+        return await self._in_turn(which, lambda shard, left: shard.reprioritize_some(which, priority, left), limit)
+
+    async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
+        return await self._in_turn(which, lambda shard, left: shard.retry_some(which, at_ms, left), limit)
+
+    async def _in_turn(
+        self, which: JobSelection, change: Callable[[JobStore, int], Coroutine[Any, Any, int]], limit: int
+    ) -> int:
+        changed = 0
+        for shard in self._meant(which):
+            changed += await change(shard, limit - changed)
+            if changed >= limit:
+                break
+        return changed
+
+    async def _of(
+        self, which: JobSelection, ask: Callable[[JobStore], Coroutine[Any, Any, _Answer]]
+    ) -> Sequence[_Answer]:
+        return await ask_all(ask(shard) for shard in self._meant(which))
+
+    def _meant(self, which: JobSelection) -> Sequence[JobStore]:
+        return self._shards if which.tenant is None else [self._shards[self._places.of_tenant(which.tenant)]]
+
+
+def _place(document: StoredDocument) -> Place:
+    return (document["submitted_at_ms"], False, document["_id"])
