@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from secrets import token_hex
 
 import structlog
 
@@ -88,8 +87,7 @@ class ProcessorParts:
             return self._serving(of_tenure, databases[shard])
 
         return RoamingProcessor(
-            first_id=config.id,
-            new_id=lambda: f"{config.name}.{token_hex(4)}",
+            id=config.id,
             shards=shards,
             slots=config.slots,
             definitions=self.handlers.definitions,

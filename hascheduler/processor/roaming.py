@@ -26,6 +26,7 @@ from random import randrange
 
 import structlog
 
+from hascheduler.model.processor import tenure_id
 from hascheduler.ports import Clock
 from hascheduler.ports.demand import Demand, ShardDemand
 from hascheduler.processor.health import DRAINING
@@ -63,8 +64,8 @@ class _Tenure:
 
 
 class RoamingProcessor:
-    """Owner of the tenures. ``greet`` is told their ids with every change; in ``first_look_ms`` a processor that lives
-    shows it. `run` ends after `drain`.
+    """Owner of the tenures; ``id`` is that of the first. ``greet`` is told the ids of all with every change; in
+    ``first_look_ms`` a processor that lives shows it. `run` ends after `drain`.
 
     It is `telemetry.health.Health` and `telemetry.metrics_processor.ProcessorState` of the whole process.
     """
@@ -72,8 +73,7 @@ class RoamingProcessor:
     def __init__(
         self,
         *,
-        first_id: str,
-        new_id: Callable[[], str],
+        id: str,
         shards: Sequence[str],
         slots: int,
         definitions: frozenset[str],
@@ -84,8 +84,8 @@ class RoamingProcessor:
         first_look_ms: int,
         jitter_ms: Callable[[], int] = lambda: randrange(JITTER_MS_MAX),  # noqa: S311  # no secret
     ) -> None:
-        self._first_id = first_id
-        self._new_id = new_id
+        self._id = id
+        self._begun = 0
         self._shards = shards
         self._slots = slots
         self._definitions = definitions
@@ -109,13 +109,13 @@ class RoamingProcessor:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            self._going_to = first_shard(self._first_id, len(self._shards), await self._first_look())
-            self._arrive(tasks, self._first_id)
+            self._going_to = first_shard(self._id, len(self._shards), await self._first_look())
+            self._arrive(tasks)
             while not self._draining.is_set():
                 await self._pause(_BEAT_S)
                 self._forget_ended()
                 if self._here is None:
-                    self._arrive(tasks, self._new_id())
+                    self._arrive(tasks)
                 elif len(self._leaving) < _LEAVING_MAX:
                     await self._consider(tasks, self._here)
             for tenure in self._tenures:
@@ -146,7 +146,7 @@ class RoamingProcessor:
         to = next_shard(now_ms, self._standing(here, now_ms), demands, self._jitter_ms)
         if to is not None and not self._draining.is_set():
             self._leave(here, to, demands, now_ms)
-            self._arrive(tasks, self._new_id())
+            self._arrive(tasks)
 
     def _standing(self, here: _Tenure, now_ms: int) -> Standing:
         return Standing(
@@ -192,10 +192,12 @@ class RoamingProcessor:
         self._here, self._going_to, self._moved = None, to, True
         self._jitter_ms = self._new_jitter_ms()
 
-    def _arrive(self, tasks: asyncio.TaskGroup, id: str) -> None:
+    def _arrive(self, tasks: asyncio.TaskGroup) -> None:
         """Begin where it is going to, if a slot is free and it is not to end."""
         if self._going_to is None or self._free < 1 or self._draining.is_set():
             return
+        self._begun += 1
+        id = tenure_id(self._id, self._begun)
         processor = self._begin(id, self._going_to, self._free)
         task = tasks.create_task(processor.run(), name=f"tenure {id}")
         self._here = _Tenure(id, self._going_to, processor, task, self._clock.mono_ms())

@@ -14,17 +14,13 @@ async def stored_routing(store: RoutingStore, shards: int, database: str) -> Rou
     `StoreUnavailable` while a deployment of several shards has none yet: a replica is about to make it. `InvalidInput`
     where the home has another number of shards than ``shards``.
     """
-    routing = await store.get()
+    routing, where = await store.get(), quoted(database)
     if routing is None and shards > 1:
-        raise StoreUnavailable(
-            f"the database {quoted(database)} has no routing yet, which a replica makes at its start"
-        )
+        raise StoreUnavailable(f"the database {where} has no routing yet; a replica makes it at its start")
     there = 1 if routing is None else len(routing.shards)
     if there != shards:
         has = f"{there} shard{'s' if there > 1 else ''}"
-        raise InvalidInput(
-            SETTING, f"{shards}, and the deployment in the database {quoted(database)} has {has}", f"{there}"
-        )
+        raise InvalidInput(SETTING, f"{shards}, and the deployment in the database {where} has {has}", f"{there}")
     return routing
 
 

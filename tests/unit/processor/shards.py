@@ -90,7 +90,6 @@ class Roaming:
         self.connections = [MemoryConnection(shard.database) for shard in world.shards]
         self.greetings: list[Collection[str]] = []
         self.begun: list[str] = []
-        ids = count(2)
 
         def begin(id: str, shard: int, offered: int) -> Processor:
             self.begun.append(world.shards[shard].name)
@@ -108,8 +107,7 @@ class Roaming:
             return Processor(handlers, work, MemoryDeliveries(world.broker, id, slots), world.clock, config)
 
         self.processor = RoamingProcessor(
-            first_id=f"{name}.1",
-            new_id=lambda: f"{name}.{next(ids)}",
+            id=f"{name}.1",
             shards=[shard.name for shard in world.shards],
             slots=slots,
             definitions=handlers.definitions,

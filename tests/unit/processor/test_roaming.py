@@ -3,7 +3,10 @@
 import asyncio
 from collections import Counter
 
+import pytest
+
 from hascheduler.model.job import JobState
+from hascheduler.model.processor import process_of, tenure_id
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.processor.health import DRAINING, NOT_REGISTERED
 from hascheduler.processor.roaming import MOVING
@@ -56,7 +59,7 @@ def test_jobs_in_one_shard_bring_the_processor_there_from_the_other() -> None:
         await world.until(lambda: not a.processors)
         assert [processor.shard for processor in b.processors] == ["b"]
         await world.until(lambda: len(roaming.greetings) == 3)
-        assert roaming.greetings == [["p.1"], ["p.2", "p.1"], ["p.2"]]
+        assert roaming.greetings == [["p.1"], ["p.1-2", "p.1"], ["p.1-2"]]
         await roaming.drained()
         assert not b.processors
 
@@ -92,7 +95,7 @@ def test_what_runs_long_ends_where_it_began_while_the_other_slots_serve_the_next
         await world.until(lambda: a.job(long)["state"] == JobState.SUCCEEDED)
         await world.until(lambda: not a.processors and b.processors[0].slots == 2)
         assert ran.jobs[long] == 1
-        await world.until(lambda: list(roaming.greetings[-1]) == ["p.2"])
+        await world.until(lambda: list(roaming.greetings[-1]) == ["p.1-2"])
 
     played(story)
 
@@ -244,3 +247,10 @@ def test_its_health_and_its_gauges_are_those_of_the_whole_process() -> None:
         assert roaming.processor.not_ready() == DRAINING
 
     played(story)
+
+
+@pytest.mark.parametrize("process", ["p.0a1b2c3d", "a-b.c.0a1b2c3d"])
+def test_the_ids_of_all_tenures_tell_their_process(process: str) -> None:
+    ids = [tenure_id(process, number) for number in (1, 2, 30)]
+    assert len(set(ids)) == 3
+    assert [process_of(id) for id in ids] == [process] * 3
