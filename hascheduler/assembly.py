@@ -18,6 +18,7 @@ from structlog.contextvars import bind_contextvars
 
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops.health_port import HealthPort
+from hascheduler.assembly_processor import ProcessorParts
 from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import CheckReport, merged_report
 from hascheduler.clock import SystemClock
@@ -39,7 +40,6 @@ from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import Client, Database, connect, open_database, tls_options
 from hascheduler.mongo.copies import MongoCopyStore
 from hascheduler.mongo.failovers import MongoFailoverStore
-from hascheduler.mongo.fallback import FallbackDeliveries
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
@@ -50,14 +50,12 @@ from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import prepare, require_readable
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.traces import MongoJobTraces
-from hascheduler.mongo.transport import MongoDeliveries, MongoTransport
+from hascheduler.mongo.transport import MongoTransport
 from hascheduler.mongo.unreachable import explained
-from hascheduler.mongo.work.store import MongoWorkStore
-from hascheduler.ports import Clock, Deliveries, EventExchange, LeaseStore, Transport
+from hascheduler.ports import Clock, EventExchange, LeaseStore, Transport
 from hascheduler.ports.invariant_scan import THOROUGH, ScanProgress
-from hascheduler.processor import Processor, ProcessorConfig, load_handlers
+from hascheduler.processor import ProcessorConfig, load_handlers
 from hascheduler.rabbitmq.connection import require_access
-from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.events import RabbitEventExchange
 from hascheduler.rabbitmq.publisher import RabbitTransport
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
@@ -223,21 +221,23 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         await health.open()
         database = open_database(client, settings.database)
         # The collections and indexes are the replicas' to make: a processor has no right to.
-        if not await _ready(lambda: require_readable(database), settings):
+        parts = ProcessorParts(
+            settings, client, handlers, clock, broker_tls(settings), tracer, ProcessorMetrics(registry)
+        )
+        routing: Routing | None = None
+
+        async def find_place() -> None:
+            nonlocal routing
+            await require_readable(database)
+            routing = await parts.routing()
+
+        if not await _ready(find_place, settings):
             return
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, config.id)
         await liveness.bind()
         config = replace(config, liveness_endpoint=_liveness_endpoint(settings, liveness))
-        processor = Processor(
-            handlers,
-            MongoWorkStore(database, settings.job_retention_ms),
-            _deliveries(settings, config, database),
-            clock,
-            config,
-            tracer=tracer,
-            metrics=ProcessorMetrics(registry),
-        )
+        processor = parts.processor(config, routing, liveness)
         vitals.become(processor.health)
         with on_signal(processor.drain):
             async with asyncio.TaskGroup() as tasks:
@@ -481,15 +481,6 @@ def _event_exchange(settings: Settings) -> EventExchange | None:
     if not settings.events_exchange:
         return None
     return RabbitEventExchange(settings.amqp_url.get_secret_value(), settings.events_exchange, broker_tls(settings))
-
-
-def _deliveries(settings: Settings, config: ProcessorConfig, database: Database) -> Deliveries:
-    if settings.transport == "mongo":
-        return MongoDeliveries(database, config.id)
-    broker = RabbitDeliveries(settings.amqp_url.get_secret_value(), config.id, config.slots, broker_tls(settings))
-    if settings.transport_fallback == "mongo":
-        return FallbackDeliveries(broker, MongoDeliveries(database, config.id))
-    return broker
 
 
 def _connected(settings: Settings) -> Client:

@@ -5,7 +5,8 @@ user         may
 ===========  =====================================================================================================
 scheduler    read, write and watch the whole database, and make its collections and indexes (so does its migration);
              never drop one or change its options, or touch another database
-processor    read, change and watch jobs; read definitions and the schema version; register, show life, deregister
+processor    read, change and watch jobs; read definitions, the schema version and how many shards there are; register,
+             show life, deregister
 admin        everything, for people (it belongs to the database ``admin``)
 ===========  =====================================================================================================
 
@@ -47,6 +48,7 @@ PRIVILEGES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         Collection.JOBS: ("find", "update", "changeStream"),
         Collection.DEFINITIONS: ("find",),
         Collection.META: ("find",),
+        Collection.ROUTING: ("find",),
         Collection.PROCESSORS: _WRITE,
     },
 }  # fmt: skip

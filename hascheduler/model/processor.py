@@ -24,6 +24,17 @@ def shard_in(processor_id: str) -> str | None:
     return processor_id.rpartition("@")[2] if is_polling(processor_id) and "@" in processor_id else None
 
 
+def tenure_id(process: str, number: int) -> str:
+    """The id under which a process registers that moves from shard to shard: its own in the first, then ``…-2``, …"""
+    return process if number == 1 else f"{process}-{number}"
+
+
+def process_of(processor_id: str) -> str:
+    """The id of the process that has registered so."""
+    name, dot, token = processor_id.rpartition(".")
+    return f"{name}{dot}{token.partition('-')[0]}" if dot else processor_id
+
+
 def supports(definitions: Set[str], definition: str) -> bool:
     """Whether a processor with ``definitions`` runs jobs of ``definition``."""
     return ANY_DEFINITION in definitions or definition in definitions

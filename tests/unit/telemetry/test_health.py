@@ -120,13 +120,12 @@ async def test_what_a_processor_says(at: At, draining: bool, alive: tuple[int, s
         event.set()
     health = of_processors.ProcessorHealth(
         clock=at,  # type: ignore[arg-type]  # one double for four, as the fields say
-        slots=8,
         attempts=at,  # type: ignore[arg-type]
         fence=at,  # type: ignore[arg-type]
         heartbeat=at,  # type: ignore[arg-type]
         receipts=at,  # type: ignore[arg-type]
         deliveries=at,  # type: ignore[arg-type]
-        draining=event,
+        leaving=event,
     )
     assert await answers(health, leads=False) == {"/livez": alive, "/readyz": ready}
 
