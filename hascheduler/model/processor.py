@@ -1,5 +1,6 @@
 """A processor: one worker process, as it registers itself."""
 
+import re
 from collections.abc import Set
 from dataclasses import dataclass
 
@@ -9,9 +10,22 @@ ANY_DEFINITION = "*"
 POLLING_PREFIX = "http:"
 """The id prefix of processors that poll for their jobs over HTTP: they get no messages."""
 
+_SHARD_AT_END = re.compile(r"@([a-z0-9-]{1,32})\Z")
+
 
 def is_polling(processor_id: str) -> bool:
     return processor_id.startswith(POLLING_PREFIX)
+
+
+def with_shard(processor_id: str, shard: str) -> str:
+    """The id of a processor that registers over HTTP where there are several shards: it tells the one that it is of."""
+    return f"{processor_id}@{shard}"
+
+
+def shard_in(processor_id: str) -> str | None:
+    """The shard that an id tells; None for any other processor's."""
+    found = _SHARD_AT_END.search(processor_id)
+    return None if found is None else found[1]
 
 
 def supports(definitions: Set[str], definition: str) -> bool:

@@ -152,7 +152,7 @@ ERROR_BEGINNING_MAX = 512
 @dataclass(frozen=True, slots=True)
 class FailedJob:
     """``error`` is the beginning of its error, at most `ERROR_BEGINNING_MAX` characters; ``at_ms`` is when it failed,
-    or was submitted where that is not known."""
+    or was submitted where that is not known. ``submitted_at_ms`` is its place in the list, 0 where it was broken."""
 
     id: str
     definition: str
@@ -162,6 +162,7 @@ class FailedJob:
     batch: str | None
     error: str
     at_ms: int
+    submitted_at_ms: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,10 @@ def failed_job_of(job: StoredDocument, error: str) -> FailedJob:
     definition, tenant, target, schedule, batch = (
         None if job.get(name) is None else str(job[name])[:_ATTRIBUTE_LENGTH_MAX] for name in FAILED_FIELDS[:5]
     )
-    times = (job.get("finished_at_ms"), job.get("submitted_at_ms"))
+    finished_at_ms, submitted_at_ms = (
+        at_ms if isinstance(at_ms, int) and 0 <= at_ms < LATEST_MS else None
+        for at_ms in (job.get("finished_at_ms"), job.get("submitted_at_ms"))
+    )
     return FailedJob(
         str(job["_id"]),
         definition or "",
@@ -191,7 +195,8 @@ def failed_job_of(job: StoredDocument, error: str) -> FailedJob:
         schedule,
         batch,
         error,
-        next((at_ms for at_ms in times if isinstance(at_ms, int) and 0 <= at_ms < LATEST_MS), 0),
+        (finished_at_ms if finished_at_ms is not None else submitted_at_ms) or 0,
+        submitted_at_ms or 0,
     )
 
 

@@ -255,10 +255,12 @@ class MatchingSchedules:
 
 @dataclass(frozen=True, slots=True)
 class JobSlice:
-    """``next`` is where to go on; None: this was all. A slice may hold few jobs, or none, and have a next one."""
+    """``next`` is where to go on; None: this was all. A slice may hold few jobs, or none, and have a next one.
+    ``at_ms`` are the instants at which they were submitted."""
 
     ids: Sequence[str]
     next: ListPosition | None
+    at_ms: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ class MemoryMatchStore:
         places = [(job["submitted_at_ms"], str(job["_id"])) for job in reversed(newest_first)]
         left = [place for place in places if _is_after(after, place)]
         ids = [id for _, id in left[:limit]]
-        return JobSlice(ids, ListPosition(*left[limit - 1]) if len(left) > limit else None)
+        next = ListPosition(*left[limit - 1]) if len(left) > limit else None
+        return JobSlice(ids, next, [at_ms for at_ms, _ in left[:limit]])
 
     async def schedules(self, which: MatchingSchedules, after: str | None, limit: int) -> ScheduleSlice:
         async with self._connection.exchange("matches.schedules") as database:
