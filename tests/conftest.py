@@ -5,7 +5,7 @@ import asyncio
 import gc
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -134,6 +134,21 @@ async def kept_database(mongodb_uri: str) -> AsyncIterator[KeptDatabase]:
 async def ready_database(kept_database: KeptDatabase) -> str:
     """The name of a database with all collections and indexes, empty; the next test that wants one has it too."""
     return await kept_database.emptied()
+
+
+@pytest.fixture(scope="session")
+async def kept_databases(mongodb_uri: str, kept_database: KeptDatabase) -> AsyncIterator[Sequence[KeptDatabase]]:
+    async with connect(mongodb_uri) as client:
+        kept = [kept_database, KeptDatabase(client), KeptDatabase(client)]
+        yield kept
+        for one in kept[1:]:
+            await one.drop()
+
+
+@pytest.fixture
+async def ready_databases(kept_databases: Sequence[KeptDatabase]) -> Sequence[str]:
+    """As `ready_database`, three of them in one server."""
+    return [await kept.emptied() for kept in kept_databases]
 
 
 @pytest.fixture

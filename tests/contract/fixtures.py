@@ -1,6 +1,6 @@
 """The fixtures of the backends, on databases that nobody else uses; a ``conftest`` that needs them imports all."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
 
 import pytest
@@ -14,6 +14,7 @@ from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_d
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from tests.contract.backends import Backend, kubernetes_backend, memory_backend, mongo_backend
+from tests.contract.sharded import SHARDS, sharded_backend
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.fixtures import account, api, authority, certificate, cluster, leases
 
@@ -32,6 +33,8 @@ __all__ = [
     "motor_client",
     "pymongo_backend",
     "pymongo_client",
+    "sharded_backend_fixture",
+    "sharded_pymongo_backend",
 ]
 
 
@@ -54,6 +57,16 @@ def kubernetes_backend_fixture(leases: KubernetesLeaseStore, cluster: ApiServerD
 @pytest.fixture
 async def pymongo_backend(pymongo_client: Client, ready_database: str) -> Backend:
     return mongo_backend(open_database(pymongo_client, ready_database))
+
+
+@pytest.fixture(name="sharded_backend")
+def sharded_backend_fixture() -> Backend:
+    return sharded_backend([memory_backend(MemoryConnection(MemoryDatabase())) for _ in SHARDS])
+
+
+@pytest.fixture
+async def sharded_pymongo_backend(pymongo_client: Client, ready_databases: Sequence[str]) -> Backend:
+    return sharded_backend([mongo_backend(open_database(pymongo_client, name)) for name in ready_databases])
 
 
 @pytest.fixture

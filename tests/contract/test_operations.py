@@ -30,7 +30,7 @@ from tests.factories import NOW as T0
 from tests.factories import make_job, make_schedule
 
 every_backend = on("memory", "mongomock", "pymongo", "motor")
-with_indexes = on("memory", "pymongo", "motor")
+with_indexes = on("memory", "pymongo", "motor", "sharded", "sharded_pymongo")
 """And with all operators: mongomock has no unique index, and does not know `$getField`."""
 
 
