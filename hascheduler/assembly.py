@@ -14,11 +14,13 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops.health_port import HealthPort
+from hascheduler.assembly_processor import ProcessorParts
 from hascheduler.check.config import CheckConfig
-from hascheduler.check.finding import CheckReport
+from hascheduler.check.finding import CheckReport, merged_report
 from hascheduler.clock import SystemClock
 from hascheduler.compiled import compiled_rooms, is_stale
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
@@ -28,34 +30,39 @@ from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.errors import InvalidInput, Unreachable
 from hascheduler.lifecycle import database_ready, on_signal
+from hascheduler.model.collection import Collection
 from hascheduler.model.resources import parse_resources
+from hascheduler.model.routing import Routing, shard_database, shard_name
 from hascheduler.model.schema_version import Migration, MigrationStep
 from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import Client, Database, connect, open_database, tls_options
+from hascheduler.mongo.copies import MongoCopyStore
 from hascheduler.mongo.failovers import MongoFailoverStore
-from hascheduler.mongo.fallback import FallbackDeliveries
+from hascheduler.mongo.faults import faults
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
+from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import prepare, require_readable
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.traces import MongoJobTraces
-from hascheduler.mongo.transport import MongoDeliveries, MongoTransport
+from hascheduler.mongo.transport import MongoTransport
 from hascheduler.mongo.unreachable import explained
-from hascheduler.mongo.work.store import MongoWorkStore
-from hascheduler.ports import Clock, Deliveries, EventExchange, LeaseStore, Transport
+from hascheduler.ports import Clock, EventExchange, LeaseStore, Transport
 from hascheduler.ports.invariant_scan import THOROUGH, ScanProgress
-from hascheduler.processor import Processor, ProcessorConfig, load_handlers
+from hascheduler.processor import ProcessorConfig, load_handlers
 from hascheduler.rabbitmq.connection import require_access
-from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.events import RabbitEventExchange
 from hascheduler.rabbitmq.publisher import RabbitTransport
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.settings import Settings
+from hascheduler.sharding.copies import CopyKeeper
+from hascheduler.sharding.home import agreed_routing
+from hascheduler.sharding.placement import LeaderPlacement
 from hascheduler.telemetry.health import ReplicaHealth, Vitals
 from hascheduler.telemetry.log_lines import name_process
 from hascheduler.telemetry.metrics_http import HttpMetrics
@@ -66,6 +73,7 @@ from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 from hascheduler.tls import PemFile, ServedCertificates, client_context
 
 if TYPE_CHECKING:
+    from hascheduler.assembly_api import ServedShard
     from hascheduler.kubernetes.api import KubernetesApi
 
 log = structlog.get_logger(__name__)
@@ -76,7 +84,7 @@ async def serve(settings: Settings) -> None:
     # Half of all that a replica imports, and nothing of it is for processors, checks and migrations.
     from hascheduler.api.app import create_app
     from hascheduler.api.operations.runner import OperationRunner
-    from hascheduler.assembly_api import services_of
+    from hascheduler.assembly_api import ServedShard, services_of
 
     clock = TrustedClock(SystemClock(), settings.clock_skew_max_ms)
     replica_id = f"{settings.replica_id}.{token_hex(4)}"
@@ -89,33 +97,42 @@ async def serve(settings: Settings) -> None:
     client = _connected(settings)
     try:
         await health.open()
-        database = open_database(client, settings.database)
-        if not await _ready(lambda: prepare(database), settings):
+        databases = shard_databases(client, settings)
+        if not await _all_ready(databases, settings):
             return
+        routing = await _routing(databases[0], settings)
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
-        replica = _replica(
-            settings,
-            replica_id,
-            database,
-            liveness,
-            clock,
-            tracer=tracer,
-            metrics=ReplicaMetrics(registry),
-            cluster=cluster,
-        )
-        registry.register(ReplicaGauges(replica.view.gauges))
+        metrics = ReplicaMetrics(registry)
+        shards = [
+            ServedShard(
+                database,
+                _replica(
+                    settings,
+                    replica_id,
+                    database,
+                    liveness,
+                    clock,
+                    shard_index=index,
+                    tracer=tracer,
+                    metrics=metrics,
+                    cluster=cluster,
+                ),
+            )
+            for index, database in enumerate(databases)
+        ]
+        replicas = [shard.replica for shard in shards]
         services = services_of(
             settings,
-            database,
-            replica,
+            shards,
+            routing,
             clock,
-            MongoWorkStore(database, settings.job_retention_ms),
             heartbeat_deadline_ms=_heartbeat_deadline_ms(settings),
             tracer=tracer,
             metrics=HttpMetrics(registry),
         )
+        registry.register(ReplicaGauges(services.view.gauges))
         server = ApiServer(
             create_app(services),
             settings.http_host,
@@ -124,32 +141,49 @@ async def serve(settings: Settings) -> None:
             metrics=services.metrics,
         )
         await server.bind()
-        replica.http_endpoint = f"{settings.advertise_host or settings.http_host}:{server.port}"
+        http_endpoint = f"{settings.advertise_host or settings.http_host}:{server.port}"
+        for replica in replicas:
+            replica.http_endpoint = http_endpoint
         log.info(
             "serving",
             replica=replica_id,
-            http=replica.http_endpoint,
+            http=http_endpoint,
             shard=settings.shard,
+            **({"shards": settings.shards} if settings.shards > 1 else {}),
             core="compiled" if compiled_rooms() else "pure",
             **_access(settings),
         )
         if is_stale():
             log.warning("core_stale", reason="sources were edited after they were compiled; what they say does not run")
-        vitals.become(ReplicaHealth(replica.view))
-        with on_signal(replica.stop):
+        vitals.become(ReplicaHealth(services.view))
+
+        def stop() -> None:
+            for replica in replicas:
+                replica.stop()
+
+        with on_signal(stop):
             async with asyncio.TaskGroup() as tasks:
+                # To the very end: a replica that hands its leases over is not dead.
+                watched = tasks.create_task(liveness.run(), name="liveness")
                 recording = tasks.create_task(services.audit_writer.run(), name="audit")
                 serving = tasks.create_task(server.run(), name="api")
                 running = OperationRunner(services, replica_id).run()
-                forecasting = services.forecasts.keep_fresh(replica.view, services.clock)
+                forecasting = services.forecasts.keep_fresh(services.view, services.clock)
                 beside = [
                     recording,
                     tasks.create_task(running, name="operations"),
                     tasks.create_task(forecasting, name="forecasts"),
+                    watched,
+                    *(tasks.create_task(keeper.run(), name="copies") for keeper in _copy_keepers(shards)),
                 ]
+                if len(replicas) > 1:
+                    placement = LeaderPlacement(replicas, settings.replica_id, clock, settings.rebalance_after_ms)
+                    beside.append(tasks.create_task(placement.run(), name="placement"))
                 if certificates is not None:
                     beside.append(tasks.create_task(certificates.keep_fresh(), name="certificates"))
-                await replica.run()
+                async with asyncio.TaskGroup() as serving_shards:
+                    for replica in replicas:
+                        serving_shards.create_task(_run(replica, several=len(replicas) > 1), name=replica.shard)
                 serving.cancel()
                 # The last answers leave records too.
                 await asyncio.wait([serving])
@@ -187,21 +221,23 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         await health.open()
         database = open_database(client, settings.database)
         # The collections and indexes are the replicas' to make: a processor has no right to.
-        if not await _ready(lambda: require_readable(database), settings):
+        parts = ProcessorParts(
+            settings, client, handlers, clock, broker_tls(settings), tracer, ProcessorMetrics(registry)
+        )
+        routing: Routing | None = None
+
+        async def find_place() -> None:
+            nonlocal routing
+            await require_readable(database)
+            routing = await parts.routing()
+
+        if not await _ready(find_place, settings):
             return
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, config.id)
         await liveness.bind()
         config = replace(config, liveness_endpoint=_liveness_endpoint(settings, liveness))
-        processor = Processor(
-            handlers,
-            MongoWorkStore(database, settings.job_retention_ms),
-            _deliveries(settings, config, database),
-            clock,
-            config,
-            tracer=tracer,
-            metrics=ProcessorMetrics(registry),
-        )
+        processor = parts.processor(config, routing, liveness)
         vitals.become(processor.health)
         with on_signal(processor.drain):
             async with asyncio.TaskGroup() as tasks:
@@ -216,14 +252,15 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         await asyncio.to_thread(tracer.close)
 
 
-async def migrate(settings: Settings, *, dry_run: bool) -> Migration | None:
-    """`hascheduler.mongo.schema.migrate`, telling of each step; None where a signal ended it between two of them."""
+async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migration] | None:
+    """`hascheduler.mongo.schema.migrate` of each shard's database, by its name, telling of each step; None where a
+    signal ended it between two of them."""
     client = _connected(settings)
     try:
-        database = open_database(client, settings.database)
-        if not await _ready(lambda: reach(database), settings):
+        databases = shard_databases(client, settings)
+        if not await _ready(lambda: reach(databases[0]), settings):
             return None
-        migrating = asyncio.create_task(migrate_database(database, _log_step, dry_run=dry_run), name="migrate")
+        migrating = asyncio.create_task(_migrate_all(databases, dry_run=dry_run), name="migrate")
         with on_signal(migrating.cancel):
             await asyncio.wait([migrating])
         return None if migrating.cancelled() else migrating.result()
@@ -231,14 +268,22 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Migration | None:
         await client.close()
 
 
+async def _migrate_all(databases: Sequence[Database], *, dry_run: bool) -> Mapping[str, Migration]:
+    return {database.name: await migrate_database(database, _log_step, dry_run=dry_run) for database in databases}
+
+
 async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | None:
-    """What is broken in the database, by a thorough look; None where a signal came first."""
+    """What is broken in the databases of all shards, by a thorough look; None where a signal came first."""
     client = _connected(settings)
     try:
-        database = open_database(client, settings.database)
-        if not await _ready(lambda: reach(database), settings):
+        databases = shard_databases(client, settings)
+        if not await _ready(lambda: reach(databases[0]), settings):
             return None
-        return await MongoInvariantScan(database, _deployment(settings)).look(THOROUGH, progress)
+        reports = {}
+        for index, database in enumerate(databases):
+            shard = shard_name(settings.shard, index)
+            reports[shard] = await MongoInvariantScan(database, _deployment(settings, shard)).look(THOROUGH, progress)
+        return reports[settings.shard] if len(reports) == 1 else merged_report(reports)
     finally:
         await client.close()
 
@@ -270,18 +315,65 @@ async def _broker_accessible(settings: Settings, *, must_answer: bool = False) -
         await require_access(settings.amqp_url.get_secret_value(), broker_tls(settings), must_answer=must_answer)
 
 
-def _deployment(settings: Settings) -> Deployment:
+def _deployment(settings: Settings, shard: str) -> Deployment:
     config = CheckConfig(
         job_retention_ms=settings.job_retention_ms,
         journal_retention_ms=settings.journal_retention_ms,
         heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
         start_timeout_ms=settings.start_timeout_ms,
     )
-    return Deployment(config, settings.shard, settings.lease_store == "mongodb", settings.max_concurrency)
+    return Deployment(config, shard, settings.lease_store == "mongodb", settings.max_concurrency)
 
 
 def _log_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
     log.info(event, step=str(step), **more)
+
+
+async def _run(replica: Replica, *, several: bool) -> None:
+    if several:
+        bind_contextvars(shard=replica.shard)  # on the lines of this task and of those that it begins
+    await replica.run()
+
+
+def _copy_keepers(shards: "Sequence[ServedShard]") -> list[CopyKeeper]:
+    """Of all shards but the home."""
+    home = shards[0]
+
+    def keeper(shard: "ServedShard") -> CopyKeeper:
+        return CopyKeeper(
+            MongoCopyStore(home.database),
+            MongoCopyStore(shard.database),
+            wanted=home.replica.nouns,
+            there=shard.replica.nouns,
+            leading=lambda: shard.replica.view.leading,
+            fresh=lambda: home.replica.view.ready and shard.replica.view.ready,
+        )
+
+    return [keeper(shard) for shard in shards[1:]]
+
+
+def shard_databases(client: Client, settings: Settings) -> list[Database]:
+    """The home's first."""
+    return [open_database(client, shard_database(settings.database, index)) for index in range(settings.shards)]
+
+
+async def _all_ready(databases: Sequence[Database], settings: Settings) -> bool:
+    for database in databases:
+        if not await _ready(partial(prepare, database), settings):
+            return False
+    return True
+
+
+async def _routing(home: Database, settings: Settings) -> Routing | None:
+    async def is_unused() -> bool:
+        for collection in (Collection.JOBS, Collection.SCHEDULES):
+            with faults("look for what is there"):
+                if await home[collection.value].find_one({}, {"_id": True}) is not None:
+                    return False
+        return True
+
+    names = [shard_name(settings.shard, index) for index in range(settings.shards)]
+    return await agreed_routing(MongoRoutingStore(home), names, settings.database, is_unused)
 
 
 def _replica(
@@ -291,12 +383,14 @@ def _replica(
     liveness: LivenessServer,
     clock: Clock,
     *,
+    shard_index: int,
     tracer: Tracer,
     metrics: ReplicaMetrics,
     cluster: "KubernetesApi | None",
 ) -> Replica:
+    shard = shard_name(settings.shard, shard_index)
     config = ReplicaConfig(
-        shard=settings.shard,
+        shard=shard,
         replica_id=replica_id,
         name=settings.replica_id,
         started_at_ms=clock.wall_ms(),
@@ -312,6 +406,8 @@ def _replica(
         dispatch=DispatchConfig(
             start_timeout_ms=settings.start_timeout_ms,
             unknown_spared_ms=settings.heartbeat_timeout_ms,
+            shard_index=shard_index,
+            shard_count=settings.shards,
             policy=policy_config(settings),
         ),
     )
@@ -319,7 +415,7 @@ def _replica(
         config,
         ReplicaPorts(
             source=MongoChangeSource(database),
-            leases=_lease_store(settings, database, cluster),
+            leases=_lease_store(settings, shard, database, cluster),
             leases_streamed=cluster is None,
             journal=MongoJournal(database),
             claims=MongoClaimStore(database, settings.job_retention_ms, tracer),
@@ -334,7 +430,7 @@ def _replica(
             # Of the transports only the broker carries headers.
             traces=MongoJobTraces(database) if settings.transport == "rabbitmq" else None,
             failovers=MongoFailoverStore(database),
-            scan=MongoInvariantScan(database, _deployment(settings)),
+            scan=MongoInvariantScan(database, _deployment(settings, shard)),
             metrics=metrics,
         ),
     )
@@ -387,15 +483,6 @@ def _event_exchange(settings: Settings) -> EventExchange | None:
     return RabbitEventExchange(settings.amqp_url.get_secret_value(), settings.events_exchange, broker_tls(settings))
 
 
-def _deliveries(settings: Settings, config: ProcessorConfig, database: Database) -> Deliveries:
-    if settings.transport == "mongo":
-        return MongoDeliveries(database, config.id)
-    broker = RabbitDeliveries(settings.amqp_url.get_secret_value(), config.id, config.slots, broker_tls(settings))
-    if settings.transport_fallback == "mongo":
-        return FallbackDeliveries(broker, MongoDeliveries(database, config.id))
-    return broker
-
-
 def _connected(settings: Settings) -> Client:
     return connect(
         settings.mongodb_uri.get_secret_value(),
@@ -425,12 +512,13 @@ def _cluster(settings: Settings) -> "KubernetesApi | None":
     return KubernetesApi(in_cluster(os.environ, settings.service_account_dir, settings.lease_namespace))
 
 
-def _lease_store(settings: Settings, database: Database, cluster: "KubernetesApi | None") -> LeaseStore:
+def _lease_store(settings: Settings, shard: str, database: Database, cluster: "KubernetesApi | None") -> LeaseStore:
     if cluster is None:
         return MongoLeaseStore(database)
     from hascheduler.kubernetes.leases import KubernetesLeaseStore
 
-    return KubernetesLeaseStore(cluster, settings.lease_name)
+    name = settings.lease_name
+    return KubernetesLeaseStore(cluster, f"{name}-{shard}" if name and shard != settings.shard else name)
 
 
 def _served_certificates(settings: Settings) -> ServedCertificates | None:

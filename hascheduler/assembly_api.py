@@ -2,6 +2,8 @@
 and all routes are half of what a replica imports, and a processor, a check and a migration have no use for them.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from secrets import token_hex
 
 from hascheduler.api.admission.control import AdmissionControl
@@ -11,51 +13,74 @@ from hascheduler.api.app import ApiServices
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig, PageTerms
 from hascheduler.daemon.replica import Replica
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
+from hascheduler.model.definition import Definition
 from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.job import JobRef
+from hascheduler.model.lane import Lane
+from hascheduler.model.routing import SLOT_SUFFIX_LENGTH, Routing, with_slot
+from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import digest_of
 from hascheduler.mongo.audit_log import MongoAuditStore
 from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.connection import Database
+from hascheduler.mongo.copies import MongoCopyStore
 from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.matches import MongoMatchStore
 from hascheduler.mongo.operations import MongoOperationStore
 from hascheduler.mongo.resources import MongoResourceStore
+from hascheduler.mongo.routing import MongoNameStore
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.verdicts import MongoVerdictStore
-from hascheduler.ports import Clock, WorkStore
+from hascheduler.mongo.work.store import MongoWorkStore
+from hascheduler.ports import Clock
 from hascheduler.settings import Settings
+from hascheduler.sharding.admission import ShardedAdmission
+from hascheduler.sharding.copies import CopiesAtOnce
+from hascheduler.sharding.events import ShardedEventFeed
+from hascheduler.sharding.failovers import ShardedFailoverStore
+from hascheduler.sharding.jobs import ShardedJobStore
+from hascheduler.sharding.matches import ShardedMatchStore
+from hascheduler.sharding.places import ShardPlaces
+from hascheduler.sharding.resources import ShardedResourceStore, keepable_definition
+from hascheduler.sharding.schedules import ShardedScheduleStore
+from hascheduler.sharding.verdicts import ShardedVerdictStore
+from hascheduler.sharding.view import ShardedView
+from hascheduler.sharding.work import ShardedWorkStore
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import Tracer
 
 
+@dataclass(frozen=True, slots=True)
+class ServedShard:
+    database: Database
+    replica: Replica
+
+
 def services_of(
     settings: Settings,
-    database: Database,
-    replica: Replica,
+    shards: Sequence[ServedShard],
+    routing: Routing | None,
     clock: Clock,
-    work: WorkStore,
     *,
     heartbeat_deadline_ms: int,
     tracer: Tracer,
     metrics: HttpMetrics,
 ) -> ApiServices:
-    ids = _JobIds(clock)
-    admission = AdmissionControl(replica.view, MongoBucketStore(database), clock, settings.max_pending, metrics.refused)
-
-    def count_arrival(job: JobRef) -> None:
-        admission.arrived(job.tenant, own=ids.made(job.id))
-
-    replica.on_job_arrival(count_arrival)
+    """Of the home alone where there is no ``routing``; otherwise of all ``shards``, the home first."""
+    ids = _Ids(clock)
+    admissions = [_admission(shard, ids, settings, clock, metrics) for shard in shards]
+    home = shards[0]
+    database, replica = home.database, home.replica
     audit = MongoAuditStore(database, settings.audit_retention_ms)
-    return ApiServices(
+    services = ApiServices(
         schedules=MongoScheduleStore(database),
         definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
         lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
@@ -63,17 +88,18 @@ def services_of(
         tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
         pauses=MongoResourceStore(database, Collection.PAUSES, encode_pause),
         jobs=MongoJobStore(database, settings.job_retention_ms),
-        admission=admission,
+        admission=admissions[0],
         verdicts=MongoVerdictStore(database),
         view=replica.view,
         events=replica.events,
         clock=clock,
-        new_job_id=ids.new,
+        new_id=ids.new,
+        new_job_id=ids.new_job_id,
         auth=auth_config(settings),
         tokens=MongoTokenStore(database),
         audit=audit,
         audit_writer=AuditWriter(audit, clock, settings.audit_log_max),
-        work=work,
+        work=MongoWorkStore(database, settings.job_retention_ms),
         work_terms=_work_terms(settings, heartbeat_deadline_ms),
         registrations=WorkerRegistrations(replica.view, clock),
         failovers=MongoFailoverStore(database),
@@ -83,6 +109,71 @@ def services_of(
         tracer=tracer,
         metrics=metrics,
     )
+    return (
+        services
+        if routing is None
+        else _over_all(
+            services, shards, routing, admissions=admissions, ids=ids, retention_ms=settings.job_retention_ms
+        )
+    )
+
+
+def _over_all(
+    home: ApiServices,
+    shards: Sequence[ServedShard],
+    routing: Routing,
+    *,
+    admissions: Sequence[AdmissionControl],
+    ids: "_Ids",
+    retention_ms: int,
+) -> ApiServices:
+    """The services of the home, with those that several shards have their part in over all of them."""
+    databases = [shard.database for shard in shards]
+    names = MongoNameStore(databases[0])
+    places = ShardPlaces(routing, names)
+    view = ShardedView(places, [shard.replica.view for shard in shards])
+    copies = CopiesAtOnce(MongoCopyStore(databases[0]), [MongoCopyStore(database) for database in databases[1:]])
+    keepable = keepable_definition(len(shards))
+    jobs = [MongoJobStore(each, retention_ms) for each in databases]
+    return replace(
+        home,
+        schedules=ShardedScheduleStore(
+            places, names, [MongoScheduleStore(each) for each in databases], jobs, home.clock
+        ),
+        definitions=ShardedResourceStore(home.definitions, Collection.DEFINITIONS, _name, copies, keepable),
+        lanes=ShardedResourceStore(home.lanes, Collection.LANES, _name, copies),
+        calendars=ShardedResourceStore(home.calendars, Collection.CALENDARS, _name, copies),
+        tenants=ShardedResourceStore(home.tenants, Collection.TENANTS, _name, copies),
+        pauses=ShardedResourceStore(home.pauses, Collection.PAUSES, lambda pause: pause.id, copies),
+        jobs=ShardedJobStore(places, jobs),
+        admission=ShardedAdmission(places, admissions),
+        verdicts=ShardedVerdictStore(places, [MongoVerdictStore(each) for each in databases]),
+        view=view,
+        events=ShardedEventFeed([shard.replica.events for shard in shards]),
+        new_job_id=lambda tenant: with_slot(ids.new_job_id(tenant), tenant),
+        work=ShardedWorkStore(places, [MongoWorkStore(each, retention_ms) for each in databases]),
+        work_terms=replace(home.work_terms, choose_shard=view.shard_for),
+        registrations=WorkerRegistrations(view, home.clock),
+        failovers=ShardedFailoverStore(places, [MongoFailoverStore(each) for each in databases]),
+        matches=ShardedMatchStore(places, [MongoMatchStore(each) for each in databases]),
+    )
+
+
+def _name(noun: Definition | Lane | Calendar | Tenant) -> str:
+    return noun.name
+
+
+def _admission(
+    shard: ServedShard, ids: "_Ids", settings: Settings, clock: Clock, metrics: HttpMetrics
+) -> AdmissionControl:
+    buckets = MongoBucketStore(shard.database)
+    admission = AdmissionControl(shard.replica.view, buckets, clock, settings.max_pending, metrics.refused)
+
+    def count_arrival(job: JobRef) -> None:
+        admission.arrived(job.tenant, own=ids.made(job.id))
+
+    shard.replica.on_job_arrival(count_arrival)
+    return admission
 
 
 def auth_config(settings: Settings) -> AuthConfig:
@@ -106,8 +197,8 @@ def _work_terms(settings: Settings, deadline_ms: int) -> WorkTerms:
     return WorkTerms(settings.shard, settings.heartbeat_interval_ms, deadline_ms, settings.token_processors_max)
 
 
-class _JobIds:
-    """Ids that sort by time of submission: milliseconds, a counter within this process, and chance against others."""
+class _Ids:
+    """Texts that sort by time: milliseconds, a counter within this process, and chance against others."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -116,8 +207,11 @@ class _JobIds:
 
     def new(self) -> str:
         self._count = (self._count + 1) % 0x1000000
-        return f"job:{self._clock.wall_ms():011x}{self._count:06x}{self._process}"
+        return f"{self._clock.wall_ms():011x}{self._count:06x}{self._process}"
+
+    def new_job_id(self, _tenant: str) -> str:
+        return f"job:{self.new()}"
 
     def made(self, id: str) -> bool:
-        """Whether it is one of these, also within the id of a triggered job."""
-        return id.endswith(self._process)
+        """Whether it has one of these, before the slot of a submitted job, or in the id of a triggered one."""
+        return id.endswith(self._process) or id[:-SLOT_SUFFIX_LENGTH].endswith(self._process)

@@ -29,6 +29,7 @@ from hascheduler.model.policy import (
     criteria,
 )
 from hascheduler.model.resources import parse_resources
+from hascheduler.model.routing import SHARDS_MAX
 from hascheduler.model.token import PUBLISHED_PREFIX
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.error_texts import quoted
@@ -168,7 +169,18 @@ class Settings(BaseSettings):
         pattern=r"^[A-Za-z0-9._:-]{0,127}$",
         description="a topic exchange on the broker for the events of jobs, which the leader publishes [none]",
     )
-    shard: str = Field(default="default", pattern=r"^[a-z0-9-]{1,32}$", description="the shard to serve [default]")
+    shard: str = Field(
+        default="default",
+        pattern=r"^[a-z0-9-]{1,32}$",
+        description="the name of the shard to serve; of several, that of the first [default]",
+    )
+    shards: int = Field(
+        default=1,
+        ge=1,
+        le=SHARDS_MAX,
+        description="how many shards the deployment has, each a database with a leader of its own; the same for"
+        " replicas and processors, and as long as the deployment lives [1]",
+    )
 
     http_host: str = Field(default="127.0.0.1", description="address the API listens on [127.0.0.1]")
     http_port: int = Field(default=8080, ge=0, le=65535, description="its port; 0 takes a free one [8080]")
@@ -282,6 +294,12 @@ class Settings(BaseSettings):
         "2s",
         "a leader that writes nothing for so long, and whose process does not answer, is followed before its lease runs"
         " out; 0: never",
+    )
+    rebalance_after_ms: Milliseconds = _duration(
+        "REBALANCE_AFTER",
+        "30s",
+        "of several shards: a replica that should lead one gets it from another once it has been ready for so long;"
+        " 0: never",
     )
     clock_skew_max_ms: Milliseconds = _duration(
         "CLOCK_SKEW_MAX", "30s", "a replica's clock that is further off MongoDB's is not followed"

@@ -130,25 +130,25 @@ async def kept_database(mongodb_uri: str) -> AsyncIterator[KeptDatabase]:
         await kept.drop()
 
 
+@pytest.fixture(scope="session")
+async def kept_shards(kept_database: KeptDatabase) -> AsyncIterator[Sequence[KeptDatabase]]:
+    """Three, of which the first is the one that other tests use."""
+    more = [KeptDatabase(kept_database.client) for _ in range(2)]
+    yield [kept_database, *more]
+    for kept in more:
+        await kept.drop()
+
+
+@pytest.fixture
+async def ready_databases(kept_shards: Sequence[KeptDatabase]) -> Sequence[str]:
+    """As `ready_database`, for the shards of one deployment."""
+    return [await kept.emptied() for kept in kept_shards]
+
+
 @pytest.fixture
 async def ready_database(kept_database: KeptDatabase) -> str:
     """The name of a database with all collections and indexes, empty; the next test that wants one has it too."""
     return await kept_database.emptied()
-
-
-@pytest.fixture(scope="session")
-async def kept_databases(mongodb_uri: str, kept_database: KeptDatabase) -> AsyncIterator[Sequence[KeptDatabase]]:
-    async with connect(mongodb_uri) as client:
-        kept = [kept_database, KeptDatabase(client), KeptDatabase(client)]
-        yield kept
-        for one in kept[1:]:
-            await one.drop()
-
-
-@pytest.fixture
-async def ready_databases(kept_databases: Sequence[KeptDatabase]) -> Sequence[str]:
-    """As `ready_database`, three of them in one server."""
-    return [await kept.emptied() for kept in kept_databases]
 
 
 @pytest.fixture

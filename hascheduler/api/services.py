@@ -42,7 +42,7 @@ from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
 @dataclass(frozen=True, slots=True)
 class ApiServices:
-    """``new_job_id`` gives ids that never repeat and that sort by the time of submission."""
+    """``new_id`` gives texts that never repeat and that sort by time, ``new_job_id`` the id of a job of that tenant."""
 
     schedules: ScheduleStore
     definitions: ResourceStore[Definition]
@@ -56,7 +56,8 @@ class ApiServices:
     view: ClusterView
     events: EventFeed
     clock: Clock
-    new_job_id: Callable[[], str]
+    new_id: Callable[[], str]
+    new_job_id: Callable[[str], str]
     auth: AuthConfig
     tokens: TokenStore
     audit: AuditStore

@@ -21,11 +21,11 @@ _PAUSE_S = (0.2, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class DatabasePlan:
-    """``members`` sorted, as `parse_members` gives them."""
+    """``members`` sorted, as `parse_members` gives them; ``databases`` are those of the shards, the home's first."""
 
     members: Sequence[str]
     replica_set: str
-    database: str
+    databases: Sequence[str]
     access: MemberAccess
     passwords: Passwords
     timeout_ms: int
@@ -74,7 +74,7 @@ class _BootstrapRun:
         plan = self._plan
         async with as_member(action.primary, plan.access) as client:
             if not self._users_made:
-                done = await ensure_users(client, action.primary, plan.access, plan.database, plan.passwords)
+                done = await ensure_users(client, action.primary, plan.access, plan.databases, plan.passwords)
                 log.info("users_ready", **{name: change.value for name, change in done.items()})
                 self._users_made = True
             for host in action.addable:

@@ -5,7 +5,8 @@ user         may
 ===========  =====================================================================================================
 scheduler    read, write and watch the whole database, and make its collections and indexes (so does its migration);
              never drop one or change its options, or touch another database
-processor    read, change and watch jobs; read definitions and the schema version; register, show life, deregister
+processor    read, change and watch jobs; read definitions, the schema version and how many shards there are; register,
+             show life, deregister
 admin        everything, for people (it belongs to the database ``admin``)
 ===========  =====================================================================================================
 
@@ -16,7 +17,7 @@ definitions for how often a job that failed is tried again. Scripts in the serve
 are not trusted, let them take their work over HTTP (``/v1/work``).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -47,6 +48,7 @@ PRIVILEGES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         Collection.JOBS: ("find", "update", "changeStream"),
         Collection.DEFINITIONS: ("find",),
         Collection.META: ("find",),
+        Collection.ROUTING: ("find",),
         Collection.PROCESSORS: _WRITE,
     },
 }  # fmt: skip
@@ -59,36 +61,41 @@ class UserChange(StrEnum):
 
 
 async def ensure_users(
-    client: Client, host: str, access: MemberAccess, database: str, passwords: Passwords
+    client: Client, host: str, access: MemberAccess, databases: Sequence[str], passwords: Passwords
 ) -> Mapping[str, UserChange]:
-    """What was done for each user; ``client`` asks the primary, which is ``host``.
+    """What was done for each user; ``client`` asks the primary, which is ``host``. The users are kept in the first of
+    ``databases``, those of the shards, and have their rights in all.
 
     `StoreUnavailable` where the primary is none any more, or another run did the same at this moment: try again.
     """
+    home = databases[0]
     users = (
-        _User(SCHEDULER_USER, database, passwords.scheduler, SCHEDULER_USER),
-        _User(PROCESSOR_USER, database, passwords.processor, PROCESSOR_USER),
-        _User(ADMIN_USER, _ADMIN_DATABASE, passwords.admin, "root"),
+        _User(SCHEDULER_USER, home, passwords.scheduler, [(SCHEDULER_USER, database) for database in databases]),
+        _User(PROCESSOR_USER, home, passwords.processor, [(PROCESSOR_USER, database) for database in databases]),
+        _User(ADMIN_USER, _ADMIN_DATABASE, passwords.admin, [("root", _ADMIN_DATABASE)]),
     )
     done: dict[str, UserChange] = {}
     with faults("make the users", _LIMIT_S):
         for user in users:
-            of_role = (
-                await _ensure_role(client, database, user.role) if user.database == database else UserChange.UNCHANGED
-            )
-            of_user = await _ensure_user(client, user, host, access)
-            done[user.name] = of_role if of_user is UserChange.UNCHANGED else of_user
+            changes = [
+                await _ensure_role(client, database, role)
+                for role, database in user.roles
+                if database != _ADMIN_DATABASE
+            ]
+            changes.append(await _ensure_user(client, user, host, access))
+            made = [change for change in changes if change is not UserChange.UNCHANGED]
+            done[user.name] = made[-1] if made else UserChange.UNCHANGED
     return done
 
 
 @dataclass(frozen=True, slots=True)
 class _User:
-    """``role`` is one of the same database."""
+    """Each of its ``roles`` with the database that has it."""
 
     name: str
     database: str
     password: str
-    role: str
+    roles: Sequence[tuple[str, str]]
 
 
 async def _ensure_role(client: Client, database: str, name: str) -> UserChange:
@@ -104,16 +111,20 @@ async def _ensure_role(client: Client, database: str, name: str) -> UserChange:
 
 async def _ensure_user(client: Client, user: _User, host: str, access: MemberAccess) -> UserChange:
     database = client[user.database]
-    roles = [{"role": user.role, "db": user.database}]
+    roles = [{"role": role, "db": database} for role, database in user.roles]
     found = (await database.command({"usersInfo": user.name}))["users"]
     if not found:
         verb, change = "createUser", UserChange.CREATED
-    elif found[0]["roles"] == roles and await _gets_in(user, host, access):
+    elif _same_roles(found[0]["roles"], roles) and await _gets_in(user, host, access):
         return UserChange.UNCHANGED
     else:
         verb, change = "updateUser", UserChange.CHANGED
     await database.command({verb: user.name, "pwd": user.password, "roles": roles, "writeConcern": _MAJORITY})
     return change
+
+
+def _same_roles(one: list[dict[str, str]], other: list[dict[str, str]]) -> bool:
+    return {(role["role"], role["db"]) for role in one} == {(role["role"], role["db"]) for role in other}
 
 
 async def _gets_in(user: _User, host: str, access: MemberAccess) -> bool:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from hascheduler.model.values.instants import LATEST_MS, format_instant
@@ -70,6 +70,26 @@ class CheckReport:
     counts: Mapping[str, int]
     looked_at: Mapping[str, int]
     complete: bool
+
+
+def merged_report(reports: Mapping[str, CheckReport]) -> CheckReport:
+    """One of several shards, by their names, which stand before the documents."""
+    counts: Counter[str] = Counter()
+    looked_at: Counter[str] = Counter()
+    for report in reports.values():
+        counts.update(report.counts)
+        looked_at.update(report.looked_at)
+    return CheckReport(
+        max(report.at_ms for report in reports.values()),
+        tuple(
+            replace(finding, document=f"{shard}: {finding.document}")
+            for shard, report in reports.items()
+            for finding in report.findings
+        ),
+        dict(counts),
+        dict(looked_at),
+        all(report.complete for report in reports.values()),
+    )
 
 
 class FindingCollector:

@@ -68,7 +68,8 @@ def _fetch(scheduler: Scheduler) -> Answer:
 
 
 def _tables(answer: Answer) -> RenderableType:
-    parts: list[RenderableType] = [_summary(answer), _replicas(answer), _processors(answer)]
+    shards = [_shards(answer)] if answer.get("shards") else []
+    parts: list[RenderableType] = [_summary(answer), *shards, _replicas(answer), _processors(answer)]
     if answer["quarantine"]:
         parts.append(_quarantine(answer))
     return Group(*parts)
@@ -101,6 +102,25 @@ def _summary(answer: Answer) -> Text:
     if not answer["ready"]:
         text.append(f"   not ready: {answer['unready_reason']}", style="red")
     return text
+
+
+def _shards(answer: Answer) -> RenderableType:
+    columns = ("shard", "leader", "term", "journal", "pending", "running", "schedules", "processors", "lag")
+    table = FittedTable("Shards", *columns, spare=("journal", "lag", "schedules"))
+    for row in answer["shards"]:
+        leader, counts, lag_ms = row["leader"], row["counts"], row["stream_lag_ms"]
+        table.add_row(
+            Text(row["name"]),
+            Text(_name(leader["holder"]), style="green") if leader else Text("nobody", style="bold red"),
+            str(leader["term"]) if leader else "–",
+            or_dash(row["journal_seq"]),
+            *(str(counts[name]) for name in ("pending", "running", "schedules")),
+            str(row["processors"]),
+            Text(row["unready_reason"], style="red")
+            if row["unready_reason"]
+            else Text("–" if lag_ms is None else f"{lag_ms} ms"),
+        )
+    return table
 
 
 def _replicas(answer: Answer) -> RenderableType:

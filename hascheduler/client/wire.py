@@ -391,6 +391,19 @@ class QuarantinedResponse(TypedDict):
     reason: str
 
 
+class ShardResponse(TypedDict):
+    name: str
+    leader: LeaderResponse | None
+    leading: bool
+    ready: bool
+    unready_reason: str
+    stream_lag_ms: int | None
+    journal_seq: int | None
+    processors: int
+    counts: Mapping[str, int]
+    failover: FailoverResponse | None
+
+
 class ClusterResponse(TypedDict):
     replica_id: str
     leading: bool
@@ -409,6 +422,7 @@ class ClusterResponse(TypedDict):
     findings: FindingsResponse | None
     mirrors_differ: Sequence[str]
     quarantine: Sequence[QuarantinedResponse]
+    shards: NotRequired[Sequence[ShardResponse]]
 
 
 ConflictScope = Literal["tenant", "shared"]

@@ -1,7 +1,8 @@
 """The whole replica on one screen: what there is, what flows where, one task a loop."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hascheduler import __version__
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
@@ -36,13 +37,15 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input
 from hascheduler.election.elector import Elector
 from hascheduler.mirror.changes import JobSeen
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION
 
 
 class Replica:
-    """One scheduler process but for its HTTP side, which reads `view` and follows `events`. `run` ends after `stop`.
+    """One shard in one process, but for the HTTP side, which reads `view` and follows `events`. `run` ends after
+    `stop`. The process runs the liveness endpoint, as it may serve several shards.
 
     ``http_endpoint`` may be set until `run`, and listeners to the arrival of jobs added.
     """
@@ -52,7 +55,6 @@ class Replica:
         self._stopping = asyncio.Event()
         self._arrival_listeners: list[Callable[[JobRef], None]] = []
         self.http_endpoint = ""
-        self._liveness = ports.liveness
         clock = TrustedClock.over(ports.clock, config.clock_skew_max_ms)
         self._clock, metrics = clock, ports.metrics
 
@@ -85,7 +87,7 @@ class Replica:
             metrics=metrics,
             observer=self._takeovers,
         )
-        self._liveness.silenced = self.is_out_of_touch
+        ports.liveness.silence_while(self.is_out_of_touch)
         self._probe = LeaderProbe(config.replica_id, self._leader.holder_died, ports.wait_for_death)
         self._standstill = StandstillWatch(
             config,
@@ -192,7 +194,6 @@ class Replica:
                 loops.create_task(self._stepper.run(), name="stepper"),
                 loops.create_task(self._leader.run(self._progressing), name="leader"),
                 loops.create_task(self._checkpoint.run(), name="cost-checkpoint"),
-                loops.create_task(self._liveness.run(), name="liveness"),
                 loops.create_task(self._probe.run(), name="leader-probe"),
                 loops.create_task(self._standstill.run(), name="standstill"),
                 loops.create_task(self._processor_probe.run(), name="processor-probe"),
@@ -216,6 +217,32 @@ class Replica:
     def is_out_of_touch(self) -> bool:
         """`Leader.is_out_of_touch`: this process does not greet then."""
         return self._leader.is_out_of_touch()
+
+    @property
+    def shard(self) -> str:
+        return self._config.shard
+
+    def nouns(self, collection: Collection) -> Mapping[str, Any]:
+        """What the mirror has of that collection, by name; to be read before the next await."""
+        return self._feeder.mirror.nouns(collection)
+
+    def live_replicas(self) -> Sequence[ReplicaStatus]:
+        """The replicas whose beats still come, this one among them."""
+        replicas: Mapping[str, ReplicaStatus] = self._feeder.mirror.nouns(Collection.REPLICAS)
+        return [status for id, status in replicas.items() if not self._heartbeat.is_silent(id)]
+
+    @property
+    def lease_holder(self) -> str:
+        """The id of the replica that holds the lease, as far as is known here; "" where none does."""
+        return "" if self._leader.lease is None else self._leader.lease.holder
+
+    def leave_first_try_ms(self, delay_ms: int) -> None:
+        """`Leader.leave_first_try_ms`."""
+        self._leader.leave_first_try_ms(delay_ms)
+
+    async def hand_over(self) -> None:
+        """Give the lease up in good order, if it is held here, and go on as a follower."""
+        await self._leader.hand_over()
 
     @property
     def next_step_at_ms(self) -> int | None:

@@ -203,21 +203,26 @@ class Explainer:
             case BlockReason.TOTAL:
                 running, cap, what = limits.running, limits.max_concurrency or 0, "jobs run in all"
             case BlockReason.TIER:
-                running, cap, what = limits.of_tier[definition.tier or 0], definition.tier or 0, "jobs of its tier run"
+                tier = definition.tier or 0
+                running, cap, what = limits.of_tier[tier], self._rules.share_of(tier), "jobs of its tier run"
             case BlockReason.TENANT:
                 tenant = job_class.tenant or ""
                 running, cap = limits.of_tenant[tenant], self._rules.quota(tenant) or 0
                 what = f"jobs of the tenant {tenant!r} run"
             case BlockReason.RATE if definition.rate_limit is not None:
                 limit, until_ms = definition.rate_limit, limits.dry_until(definition.name)
-                because = f"{definition.name!r} is limited to {limit.count} in {limit.per_ms / 1_000:g} s"
+                because = (
+                    f"{definition.name!r} is limited to {limit.count} in {limit.per_ms / 1_000:g} s"
+                    f"{self._rules.share_note}"
+                )
                 numbers = {"count": limit.count, "per_ms": limit.per_ms}
                 at_ms = None if until_ms is None else WallMs(until_ms)
                 return Block(rule, because, "when the next one may go", numbers, at_ms)
             case _:
                 running, cap = limits.of_definition[definition.name], definition.max_concurrency or 0
                 what = f"jobs of {definition.name!r} run"
-        because = f"{running} of at most {cap} {what}"
+        shared = "" if rule is BlockReason.TENANT else self._rules.share_note
+        because = f"{running} of at most {cap} {what}{shared}"
         return Block(rule, because, "when one of them ends", {"running": running, "cap": cap})
 
     def _unfit(self, job_class: SchedulingClass) -> Block:

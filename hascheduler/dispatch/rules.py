@@ -3,6 +3,7 @@
 An unknown name has the defaults, except among calendars: what depends on one that is not there waits for it.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 
 from hascheduler.model.calendar import Calendar
@@ -13,14 +14,40 @@ from hascheduler.model.tenant import Tenant
 
 
 class Rules:
-    """Owner of the four tables. `CoreState` informs those parts that derive something from them."""
+    """Owner of the tables. `CoreState` informs those parts that derive something from them. Caps that hold for a whole
+    deployment of ``shard_count`` shards are shown as the share that this one, ``shard_index``, may use."""
 
-    def __init__(self) -> None:
+    def __init__(self, shard_index: int = 0, shard_count: int = 1) -> None:
+        self._shard_index = shard_index
+        self._shard_count = shard_count
         self.definitions: dict[str, Definition] = {}
         self.lanes: dict[str, Lane] = {}
         self.tenants: dict[str, Tenant] = {}
         self.pauses: dict[str, StandingPause] = {}
         self.calendars: dict[str, Calendar] = {}
+
+    def define(self, name: str, definition: Definition | None) -> None:
+        """Put the definition of that name, with this shard's shares; None: there is none any more."""
+        if definition is None:
+            self.definitions.pop(name, None)
+            return
+        if self._shard_count > 1:
+            limit, rate = definition.max_concurrency, definition.rate_limit
+            definition = replace(
+                definition,
+                max_concurrency=None if limit is None else self.share_of(limit),
+                rate_limit=None if rate is None else replace(rate, count=max(self.share_of(rate.count), 1)),
+            )
+        self.definitions[name] = definition
+
+    def share_of(self, cap: int) -> int:
+        """What of a cap over all shards this one may use: the shares are whole, and add up to the cap."""
+        return cap // self._shard_count + (self._shard_index < cap % self._shard_count)
+
+    @property
+    def share_note(self) -> str:
+        """For people, behind a cap of which this shard has a share."""
+        return f", which is this shard's share between {self._shard_count}" if self._shard_count > 1 else ""
 
     def definition(self, name: str) -> Definition:
         return self.definitions.get(name) or _default_definition(name)

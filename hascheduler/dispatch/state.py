@@ -35,7 +35,7 @@ from hascheduler.model.lane import Lane
 from hascheduler.model.pause import StandingPause, drained_name
 from hascheduler.model.tenant import Tenant
 
-_Noun = TypeVar("_Noun", Definition, Lane, Tenant, StandingPause, Calendar)
+_Noun = TypeVar("_Noun", Lane, Tenant, StandingPause, Calendar)
 
 
 class CoreState:
@@ -44,12 +44,13 @@ class CoreState:
     def __init__(self, config: DispatchConfig) -> None:
         policy = config.policy
         self.ledger = Ledger()
-        self.rules = Rules()
+        self.rules = Rules(config.shard_index, config.shard_count)
         self.pool = SlotPool()
         self.accounts = FairAccounts(policy, self.rules)
         self.shares = LaneShares(self.rules, self.pool)
         self.classes = SchedulingClasses(self.rules)
-        self.limits = AdmissionLimits(self.rules, self.classes, self.pool, policy.max_concurrency)
+        in_all = None if policy.max_concurrency is None else self.rules.share_of(policy.max_concurrency)
+        self.limits = AdmissionLimits(self.rules, self.classes, self.pool, in_all)
         self.key_rates = KeyRates(self.rules)
         self.locks = LockTable(self.rules, self.key_rates)
         weights = measures(self.rules, self.pool, self.accounts, self.shares, policy.on_demand_bonus_max)
@@ -97,7 +98,7 @@ class CoreState:
     # Rules: None where one is gone
 
     def define(self, name: str, definition: Definition | None, now: int) -> None:
-        _put(self.rules.definitions, name, definition)
+        self.rules.define(name, definition)
         self.queue.redefined(name)
         self.limits.rules_changed(now)
         self.key_rates.redefined(name)

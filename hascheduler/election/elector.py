@@ -41,8 +41,11 @@ class Elector:
         self._trusted_until: MonoMs | None = None
         self._highest_term = 0
         self._dead_holder = ""
+        self._died_at = now
         self._suspected: LeaseRecord | None = None
         self._suspected_until = now
+        self.challenge_delay_ms = 0
+        """For so long a free lease is left to candidates that are preferred. Only an order: any candidate may lead."""
 
     @property
     def record(self) -> LeaseRecord | None:
@@ -89,9 +92,10 @@ class Elector:
         """A term was seen elsewhere (in the journal): the next one must be higher, even if the lease was deleted."""
         self._highest_term = max(self._highest_term, term)
 
-    def holder_died(self, holder: str) -> None:
+    def holder_died(self, holder: str, now: MonoMs) -> None:
         """Proof of death: ``holder``'s process is gone, so its lease need not be waited for."""
         self._dead_holder = holder
+        self._died_at = now
 
     def holder_stands_still(self, holder: str, now: MonoMs) -> None:
         """Suspicion: the version of ``holder``'s lease that is known now may be challenged, for one retry period.
@@ -114,7 +118,7 @@ class Elector:
                 return None
             renewed = replace(record, renewals=record.renewals + 1, renewed_at_ms=wall)
             return self._try(LeaseAttempt(record, renewed), now)
-        if record is not None and not self._is_free(record, now):
+        if now < self._free_at(record, now) + self._delay_ms(record):
             return None
         taken = LeaseRecord(
             shard=self._config.shard,
@@ -171,22 +175,26 @@ class Elector:
             return MonoMs(now + self._config.retry_period_ms)
         if self._trusted_until is not None:
             return MonoMs(min(self._next_try_at, self._trusted_until))
-        next_try_at = max(self._next_try_at, self._rest_until)
-        record = self._record
-        if record is None or self._is_free(record, now):
-            return MonoMs(next_try_at)
-        return MonoMs(max(next_try_at, self._changed_at + self._wait_ms(record)))
+        free_at = self._free_at(self._record, now) + self._delay_ms(self._record)
+        return MonoMs(max(self._next_try_at, self._rest_until, free_at))
 
     def _holds(self, record: LeaseRecord | None) -> bool:
         return record is not None and record.holder == self._config.candidate_id
 
-    def _is_free(self, record: LeaseRecord, now: MonoMs) -> bool:
+    def _free_at(self, record: LeaseRecord | None, now: MonoMs) -> int:
+        """Since when the lease may be taken, or when it may be if nothing changes."""
         # Our own name in a lease we do not trust any more: no other candidate can renew it, so we may take it again.
-        if record.holder in ("", self._dead_holder) or self._holds(record):
-            return True
+        if record is None or not record.holder or self._holds(record):
+            return self._changed_at
+        if record.holder == self._dead_holder:
+            return max(self._changed_at, self._died_at)
+        runs_out_at = self._changed_at + self._wait_ms(record)
         if record == self._suspected and now < self._suspected_until:
-            return True
-        return now >= self._changed_at + self._wait_ms(record)
+            return min(self._suspected_until - self._config.retry_period_ms, runs_out_at)
+        return runs_out_at
+
+    def _delay_ms(self, record: LeaseRecord | None) -> int:
+        return 0 if self._holds(record) else self.challenge_delay_ms
 
     def _wait_ms(self, record: LeaseRecord) -> int:
         """The holder's own lease duration where it is longer: it may have been started with other settings."""

@@ -1,6 +1,5 @@
 """A processor: one worker process, as it registers itself."""
 
-import re
 from collections.abc import Set
 from dataclasses import dataclass
 
@@ -10,22 +9,30 @@ ANY_DEFINITION = "*"
 POLLING_PREFIX = "http:"
 """The id prefix of processors that poll for their jobs over HTTP: they get no messages."""
 
-_SHARD_AT_END = re.compile(r"@([a-z0-9-]{1,32})\Z")
-
 
 def is_polling(processor_id: str) -> bool:
     return processor_id.startswith(POLLING_PREFIX)
 
 
 def with_shard(processor_id: str, shard: str) -> str:
-    """The id of a processor that registers over HTTP where there are several shards: it tells the one that it is of."""
+    """The id of a processor that polls, in a deployment of several shards: its requests find that shard by it."""
     return f"{processor_id}@{shard}"
 
 
 def shard_in(processor_id: str) -> str | None:
-    """The shard that an id tells; None for any other processor's."""
-    found = _SHARD_AT_END.search(processor_id)
-    return None if found is None else found[1]
+    """The shard that the id of a processor tells; None: it tells none."""
+    return processor_id.rpartition("@")[2] if is_polling(processor_id) and "@" in processor_id else None
+
+
+def tenure_id(process: str, number: int) -> str:
+    """The id under which a process registers that moves from shard to shard: its own in the first, then ``…-2``, …"""
+    return process if number == 1 else f"{process}-{number}"
+
+
+def process_of(processor_id: str) -> str:
+    """The id of the process that has registered so."""
+    name, dot, token = processor_id.rpartition(".")
+    return f"{name}{dot}{token.partition('-')[0]}" if dot else processor_id
 
 
 def supports(definitions: Set[str], definition: str) -> bool:

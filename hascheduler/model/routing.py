@@ -16,6 +16,8 @@ SLOT_COUNT = 256
 """Of every deployment, for ever: what a slot has moves as a whole."""
 SHARDS_MAX = 64
 """More have not been tried; see decision 13 for what bounds them."""
+SLOT_SUFFIX_LENGTH = 3
+"""Of the end of an id that tells a slot."""
 _SLOT_AT_END = re.compile(r"~([0-9a-f]{2})\Z")
 
 

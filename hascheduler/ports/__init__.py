@@ -86,7 +86,7 @@ from hascheduler.ports.resources import (
     VerdictStore,
 )
 from hascheduler.ports.stream import Batch, ChangeSource, ChangeStream
-from hascheduler.ports.view import Cluster, ClusterView, Gauges, LeaderLag, Recording, Waiter
+from hascheduler.ports.view import Cluster, ClusterView, Gauges, LeaderLag, Recording, ShardStatus, Waiter
 from hascheduler.ports.work import (
     AttemptOutcome,
     FinishAnswer,
@@ -164,6 +164,7 @@ __all__ = [
     "RetryKey",
     "ScheduleSlice",
     "ScheduleStore",
+    "ShardStatus",
     "StartedJob",
     "StopRequests",
     "StoredDocument",

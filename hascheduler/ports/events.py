@@ -68,6 +68,11 @@ class Follower(Protocol):
 
 
 class EventFeed(Protocol):
+    @property
+    def position(self) -> str:
+        """Every event up to here is known; "" before this replica knows its place."""
+        ...
+
     def follow(self, after: str | None, which: EventFilter) -> AbstractContextManager[Follower]:
         """Follow the wanted events after that position, or, with None, from now on.
 

@@ -152,7 +152,7 @@ ERROR_BEGINNING_MAX = 512
 @dataclass(frozen=True, slots=True)
 class FailedJob:
     """``error`` is the beginning of its error, at most `ERROR_BEGINNING_MAX` characters; ``at_ms`` is when it failed,
-    or was submitted where that is not known. ``submitted_at_ms`` is its place in the list, 0 where it was broken."""
+    or was submitted where that is not known."""
 
     id: str
     definition: str
@@ -195,7 +195,7 @@ def failed_job_of(job: StoredDocument, error: str) -> FailedJob:
         schedule,
         batch,
         error,
-        (finished_at_ms if finished_at_ms is not None else submitted_at_ms) or 0,
+        (submitted_at_ms or 0) if finished_at_ms is None else finished_at_ms,
         submitted_at_ms or 0,
     )
 

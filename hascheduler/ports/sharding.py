@@ -5,13 +5,13 @@ shard, and released after that was deleted; what breaks off in between leaves a 
 schedule without its reservation.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
+from hascheduler.model.collection import Collection
 from hascheduler.model.routing import Routing
-from hascheduler.model.values.fields import identifier, integer, positive, text
 from hascheduler.model.values.instants import WallMs
+from hascheduler.ports.resources import StoredDocument
 
 UNUSED_FOR_MS = 60_000
 """For so long a reservation without a schedule is kept for its tenant: longer than a write may take."""
@@ -41,36 +41,34 @@ class ReservedName:
     at_ms: WallMs
 
 
-def next_use(name: str, tenant: str, before: ReservedName | None, at_ms: WallMs) -> ReservedName:
-    """The reservation in the place of ``before``."""
-    return ReservedName(name, tenant, 1 if before is None else before.use + 1, at_ms)
-
-
-def encode_reserved_name(reserved: ReservedName) -> dict[str, Any]:
-    return {"_id": reserved.name, "tenant": reserved.tenant, "use": reserved.use, "at_ms": reserved.at_ms}
-
-
-def decode_reserved_name(stored: Mapping[str, Any]) -> ReservedName:
-    """`InvalidInput` for one that was broken by hand."""
-    return ReservedName(
-        identifier(stored["_id"]), text(stored, "tenant"), positive(stored, "use"), WallMs(integer(stored, "at_ms"))
-    )
-
-
 class NameStore(Protocol):
-    """Every write is one compare-and-set, acknowledged by a majority.
-
-    It compares all that a reservation has: after a release ``use`` begins anew. A name whose reservation was broken by
-    hand is as one without: its schedule is looked for in all shards.
-    """
+    """Every write is one compare-and-set, acknowledged by a majority."""
 
     async def get(self, name: str) -> ReservedName | None: ...
 
     async def reserve(self, name: str, tenant: str, before: ReservedName | None, at_ms: WallMs) -> ReservedName | None:
-        """Reserve it for that tenant in the place of ``before``; None: there is another reservation than that.
-        `InvalidInput` where the one that is there can't be read."""
+        """Reserve it for that tenant in the place of ``before``; None: there is another reservation than that."""
         ...
 
     async def release(self, reserved: ReservedName) -> bool:
         """Delete it, unless it was reserved again since."""
+        ...
+
+
+class CopyStore(Protocol):
+    """What people define (definitions, lanes, calendars, tenants, pauses), as it is stored in one shard: whole
+    documents, whatever they hold. Every write is one compare-and-set on the stored ``rev``."""
+
+    async def get(self, collection: Collection, name: str) -> StoredDocument | None: ...
+
+    async def insert(self, collection: Collection, document: StoredDocument) -> bool:
+        """False where there is one by that name."""
+        ...
+
+    async def replace(self, collection: Collection, before: StoredDocument, document: StoredDocument) -> bool:
+        """Put ``document`` in the place of ``before``, of the same name; False when it is no longer that."""
+        ...
+
+    async def delete(self, collection: Collection, before: StoredDocument) -> bool:
+        """False when it is no longer that."""
         ...

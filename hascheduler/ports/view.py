@@ -67,6 +67,8 @@ class Gauges:
     """Replicas whose mirrors differ from this one's, or did a moment ago."""
     pause: StandingPause | None = None
     """That of everything."""
+    shards_led: int | None = None
+    """How many of several shards this replica leads; None: there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,23 @@ class LeaderLag:
 
     now_ms: int = 0
     least_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """One of several shards, as this replica sees it. ``leading``: this replica leads it; ``unready_reason`` is why its
+    mirror can't be trusted, "" where it can."""
+
+    name: str
+    lease: LeaseRecord | None
+    journal: JournalHead | None
+    leading: bool
+    unready_reason: str
+    stream_lag_ms: int | None
+    counts: Mapping[str, int]
+    processors: int
+    """Those that live."""
+    failover: Failover | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +134,9 @@ class Cluster:
     """That of everything."""
     drains: Mapping[str, StandingPause] = field(default_factory=dict)
     """By the name of the processors that are drained."""
+    shards: Sequence[ShardStatus] = ()
+    """Of a deployment of several, the home first: then the lease, the journal and the stream above are the home's, and
+    the counts and processors those of all."""
 
 
 Recording = tuple[RecordingHeading, AsyncIterator[RecordedStep | RecordingEnd]]

@@ -134,6 +134,8 @@ class HeldAttempts:
     def __init__(self, held_max: int) -> None:
         self._held: dict[Key, HeldAttempt] = {}
         self._room = asyncio.Semaphore(held_max)
+        self.taken = 0
+        """How many there ever were."""
         self._none_held = asyncio.Event()
         self._none_held.set()
 
@@ -143,6 +145,7 @@ class HeldAttempts:
             return None
         await self._room.acquire()
         self._none_held.clear()
+        self.taken += 1
         return self._held.setdefault(key, HeldAttempt(key))
 
     def forget(self, attempt: HeldAttempt) -> None:
@@ -151,8 +154,8 @@ class HeldAttempts:
         if not self._held:
             self._none_held.set()
 
-    async def gone(self, limit_s: float) -> bool:
-        """Whether all have ended within the limit."""
+    async def gone(self, limit_s: float | None) -> bool:
+        """Whether all have ended within the limit; None: however long that takes."""
         try:
             async with asyncio.timeout(limit_s):
                 await self._none_held.wait()
@@ -171,6 +174,11 @@ class HeldAttempts:
     @property
     def running(self) -> Sequence[Key]:
         return [key for key, attempt in self._held.items() if attempt.phase is Phase.RUNNING]
+
+    @property
+    def at_work(self) -> int:
+        """How many may have a handler that runs."""
+        return sum(attempt.phase in (Phase.STARTING, Phase.RUNNING) for attempt in self._held.values())
 
     def take_progress(self) -> dict[Key, HandlerProgress]:
         """What the running ones have said since the last call."""

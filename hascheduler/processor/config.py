@@ -11,7 +11,8 @@ class ProcessorConfig:
     """``id`` is unique per process start. ``heartbeat_deadline_ms`` must be below the leader's heartbeat timeout.
 
     ``resources`` are what the jobs share besides the slots; the leader counts them, nothing here does.
-    ``liveness_endpoint`` is where replicas watch this process; empty: they go by its heartbeat alone.
+    ``liveness_endpoint`` is where replicas watch this process; empty: they go by its heartbeat alone. ``offered_first``
+    is how many of its slots it begins with, where others are still taken by jobs of another shard; None: all.
     """
 
     id: str
@@ -23,12 +24,15 @@ class ProcessorConfig:
     drain_grace_ms: int
     resources: Resources = NO_RESOURCES
     liveness_endpoint: str = ""
+    offered_first: int | None = None
 
     def __post_init__(self) -> None:
         if not self.id:
             raise InvalidInput(("id",), "empty", "a text that no other processor has")
         if self.slots < 1:
             raise InvalidInput(("slots",), f"{self.slots}", "at least 1")
+        if not 1 <= self.offered <= self.slots:
+            raise InvalidInput(("offered_first",), f"{self.offered}", f"1 to {self.slots}")
         if self.heartbeat_interval_ms < 1:
             raise InvalidInput(("heartbeat_interval_ms",), f"{self.heartbeat_interval_ms}", "a positive number")
         if self.heartbeat_deadline_ms <= self.heartbeat_interval_ms:
@@ -39,6 +43,11 @@ class ProcessorConfig:
             )
         if self.drain_grace_ms < 0:
             raise InvalidInput(("drain_grace_ms",), f"{self.drain_grace_ms}", "0 or more")
+
+    @property
+    def offered(self) -> int:
+        """How many slots it begins with."""
+        return self.slots if self.offered_first is None else self.offered_first
 
     @property
     def held_max(self) -> int:

@@ -23,29 +23,27 @@ class ProcessorHealth:
         self,
         *,
         clock: Clock,
-        slots: int,
         attempts: HeldAttempts,
         fence: SelfFence,
         heartbeat: Heartbeat,
         receipts: Acknowledgements,
         deliveries: Deliveries,
-        draining: asyncio.Event,
+        leaving: asyncio.Event,
     ) -> None:
         self._clock = clock
-        self._slots = slots
         self._attempts = attempts
         self._fence = fence
         self._heartbeat = heartbeat
         self._receipts = receipts
         self._deliveries = deliveries
-        self._draining = draining
+        self._leaving = leaving
 
     def not_alive(self) -> str:
         turned_at = min(self._heartbeat.turned_at_ms, self._fence.looked_at_ms)
         return "" if self._clock.mono_ms() - turned_at < _WEDGED_AFTER_MS else NOT_TURNING
 
     def not_ready(self) -> str:
-        if self._draining.is_set():
+        if self._leaving.is_set():
             return DRAINING
         if not self._heartbeat.registered:
             return NOT_REGISTERED
@@ -62,7 +60,7 @@ class ProcessorHealth:
 
     @property
     def slots(self) -> int:
-        return self._slots
+        return self._heartbeat.slots
 
     @property
     def parked(self) -> int:

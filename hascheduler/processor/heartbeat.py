@@ -38,6 +38,8 @@ class Heartbeat:
         self._beat = 0
         self._draining = False
         self._registered = False
+        self._slots = config.offered
+        self._slots_told = 0
         self._turned_at = clock.mono_ms()
         self._hurry = asyncio.Event()
         self._reminders = Reminders()
@@ -50,6 +52,11 @@ class Heartbeat:
         return self._registered
 
     @property
+    def slots(self) -> int:
+        """How many it offers."""
+        return self._slots
+
+    @property
     def turned_at_ms(self) -> MonoMs:
         """When the loop last came round."""
         return self._turned_at
@@ -57,6 +64,11 @@ class Heartbeat:
     def drain(self) -> None:
         """Tell the leader now: no new jobs."""
         self._draining = True
+        self._hurry.set()
+
+    def offer(self, slots: int) -> None:
+        """Tell the leader now: it has so many slots."""
+        self._slots = slots
         self._hurry.set()
 
     async def run(self) -> None:
@@ -83,7 +95,8 @@ class Heartbeat:
 
     async def _write(self) -> None:
         self._beat += 1
-        if self._registered and await self._work.beat(
+        slots = self._slots
+        if self._slots_told == slots and await self._work.beat(
             self._config.id, self._beat, draining=self._draining, parked=self._parked()
         ):
             return
@@ -93,7 +106,7 @@ class Heartbeat:
                 name=self._config.name,
                 shard=self._config.shard,
                 definitions=self._definitions,
-                slots=self._config.slots,
+                slots=slots,
                 beat=self._beat,
                 draining=self._draining,
                 parked=self._parked(),
@@ -102,4 +115,4 @@ class Heartbeat:
             )
         )
         log.info("registered", processor=self._config.id, definitions=sorted(self._definitions))
-        self._registered = True
+        self._registered, self._slots_told = True, slots

@@ -28,7 +28,8 @@ _LEAVE_LIMIT_S = 5.0
 
 
 class Processor:
-    """One worker process. `run` ends after `drain`, within the grace and a few seconds."""
+    """One worker process, or its time in one shard (`hascheduler.processor.roaming`). `run` ends after `drain`, within
+    the grace and a few seconds; after `leave` it takes as long as the attempts do."""
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Processor:
         self._work = work
         self._deliveries = deliveries
         self._config = config
+        self._leaving = asyncio.Event()
         self._draining = asyncio.Event()
         self._attempts = HeldAttempts(config.held_max)
         self._fence = SelfFence(
@@ -51,7 +53,7 @@ class Processor:
         )
         receipts = Acknowledgements()
         metrics = metrics or ProcessorMetrics()
-        runner = Runner(
+        self._runner = Runner(
             handlers=handlers,
             work=work,
             clock=clock,
@@ -62,7 +64,7 @@ class Processor:
             tracer=tracer,
             metrics=metrics,
         )
-        self._intake = Intake(deliveries, self._attempts, runner, receipts)
+        self._intake = Intake(deliveries, self._attempts, self._runner, receipts)
         self._heartbeat = Heartbeat(
             work=work,
             clock=clock,
@@ -73,15 +75,13 @@ class Processor:
         )
         self.health = ProcessorHealth(
             clock=clock,
-            slots=config.slots,
             attempts=self._attempts,
             fence=self._fence,
             heartbeat=self._heartbeat,
             receipts=receipts,
             deliveries=deliveries,
-            draining=self._draining,
+            leaving=self._leaving,
         )
-        metrics.watch(self.health)
         self._review = StopPoller(work, config, self._attempts)
         self._reports = ProgressReporter(work, config, self._attempts)
         self._overdue = OverdueReporter(work, config, self._attempts)
@@ -96,7 +96,7 @@ class Processor:
                 loops.create_task(self._overdue.run(), name="overdue"),
                 loops.create_task(self._intake.run(), name="intake"),
             ]
-            await self._draining.wait()
+            await self._leaving.wait()
             await self._drained()
             for task in running:
                 task.cancel()
@@ -105,12 +105,46 @@ class Processor:
 
     def drain(self) -> None:
         """Begin to end in good order: take nothing new, finish what runs within the grace, give the rest back."""
+        self._leaving.set()
         self._draining.set()
 
+    def leave(self) -> None:
+        """Take nothing new, finish what runs, and end. No hurry: the process goes on. A `drain` may follow."""
+        self._leaving.set()
+
+    def offer(self, slots: int) -> None:
+        """It may run so many at once from now on: as many as before, or more."""
+        more = slots - self._heartbeat.slots
+        if more > 0:
+            self._runner.add_slots(more)
+            self._heartbeat.offer(slots)
+
+    @property
+    def offered(self) -> int:
+        """How many it may run at once."""
+        return self._heartbeat.slots
+
+    @property
+    def taken(self) -> int:
+        """How many attempts came here."""
+        return self._attempts.taken
+
+    @property
+    def at_work(self) -> int:
+        """How many attempts may have a handler that runs."""
+        return self._attempts.at_work
+
+    @property
+    def has_work(self) -> bool:
+        """Whether it holds an attempt, unless all that is left of them waits for a database that does not answer."""
+        return bool(self._attempts.held) and (self._fence.trusted or self._attempts.at_work > 0)
+
     async def _drained(self) -> None:
-        log.info("draining", held=len(self._attempts.held), grace_ms=self._config.drain_grace_ms)
         self._heartbeat.drain()
         self._intake.drain()
+        if not self._draining.is_set() and await self._left_alone():
+            return
+        log.info("draining", held=len(self._attempts.held), grace_ms=self._config.drain_grace_ms)
         if await self._attempts.gone(self._config.drain_grace_ms / 1000):
             return
         self._attempts.stop_started(StopReason.DRAINED)
@@ -121,6 +155,18 @@ class Processor:
         if not await self._attempts.gone(_SETTLE_LIMIT_S):
             # The leader finds them when this registration is gone or stands still.
             log.warning("abandoned", attempts=[f"{job_id}/{number}" for job_id, number in self._attempts.keys])
+
+    async def _left_alone(self) -> bool:
+        """Whether all attempts ended before there was a hurry."""
+        log.info("leaving", shard=self._config.shard, held=len(self._attempts.held))
+        ended = asyncio.create_task(self._attempts.gone(None), name="attempts gone")
+        hurry = asyncio.create_task(self._draining.wait(), name="hurry")
+        try:
+            await asyncio.wait({ended, hurry}, return_when=asyncio.FIRST_COMPLETED)
+            return ended.done()
+        finally:
+            ended.cancel()
+            hurry.cancel()
 
     async def _left(self, doing: str, leave: Callable[[], Awaitable[None]]) -> None:
         """One try: an abandoned queue expires, and a registration without a heartbeat is dead."""

@@ -66,7 +66,12 @@ class Runner:
         self._receipts = receipts
         self._tracer = tracer
         self._metrics = metrics or ProcessorMetrics()
-        self._slots = asyncio.Semaphore(config.slots)
+        self._slots = asyncio.Semaphore(config.offered)
+
+    def add_slots(self, count: int) -> None:
+        """So many more may run at once."""
+        for _ in range(count):
+            self._slots.release()
 
     async def run(self, attempt: HeldAttempt, delivery: Delivery) -> None:
         """Raises nothing but a cancellation: the failure of one attempt is its own."""

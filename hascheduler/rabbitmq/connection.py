@@ -77,15 +77,23 @@ class BrokerConnection:
     async def session(self) -> AsyncIterator[Session]:
         """One connection for the length of the block."""
         connection: AbstractConnection | None = None
+
+        def made(*arguments: Any, **options: Any) -> AbstractConnection:
+            # One that does not come about is to be closed too: the driver would do it where it is collected as garbage.
+            nonlocal connection
+            connection = aio_pika.Connection(*arguments, **options)
+            return connection
+
         try:
             async with faults("connect to the broker"):
-                connection = await aio_pika.connect(
+                connected = await aio_pika.connect(
                     self._url,
                     heartbeat=HEARTBEAT_S,
                     client_properties={"connection_name": self._name},
                     ssl_context=self._tls,
+                    connection_class=made,
                 )
-            yield Session(connection)
+            yield Session(connected)
         finally:
             if connection is not None:
                 # However it ends, it is of no further use; a broker that does not answer closes it after its heartbeat.

@@ -1,24 +1,14 @@
-"""Jobs of all shards, as the API reads and changes them. `submissions` inserts them.
+"""Jobs of all shards as one store."""
 
-A job is found by its id in the likeliest shard first (`ShardPlaces.search`), then in the others, until one has it; each
-change of it is one compare-and-set of one shard, so a call that goes on to the next has written nothing before. It ends
-at a shard that does not answer: the job may be there.
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import chain
+from typing import Any, TypeVar
 
-Of two shards that have a job by one id, as of a schedule whose name came back, the first of that order has it, in every
-method here. Lists show both.
-
-A selection with a tenant, or of one certain schedule, is of one shard. A schedule's name alone is not: jobs outlive
-their schedule, and the name may have been another tenant's. Slices of changes go through the shards in order, within
-the limit of one slice.
-"""
-
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
-from typing import TypeVar
-
+from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState, NewJob
-from hascheduler.model.values.fields import is_integer
-from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.model.routing import slot_in
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     CancelAnswer,
     CancelledSome,
@@ -37,205 +27,193 @@ from hascheduler.ports import (
     StoredDocument,
     Submission,
 )
-from hascheduler.sharding.merging import Part, PlaceKey, key_of, merged, place_of, position_of
+from hascheduler.sharding.asking import ask_all
+from hascheduler.sharding.merging import Place, ShardPage, merged, newest_first, position_of
 from hascheduler.sharding.places import ShardPlaces
-from hascheduler.sharding.shards import Shards
-from hascheduler.sharding.submissions import ShardedSubmissions
 
-Answer = TypeVar("Answer")
-
-
-def shards_of_jobs(which: JobSelection, places: ShardPlaces) -> Sequence[int]:
-    """All shards in which jobs may match."""
-    if which.tenant is not None:
-        return [places.of_tenant(which.tenant)]
-    if which.made_by is not None:
-        return [places.of_tenant(which.made_by.tenant)]
-    return range(places.count)
+_Answer = TypeVar("_Answer")
 
 
 class ShardedJobStore:
-    """`hascheduler.ports.JobStore`."""
+    """`hascheduler.ports.JobStore`. A job is in the shard of its tenant, and waits for jobs of that shard alone."""
 
-    def __init__(self, places: ShardPlaces, stores: Sequence[JobStore]) -> None:
+    def __init__(self, places: ShardPlaces, shards: Sequence[JobStore]) -> None:
         self._places = places
-        self._shards = Shards(places, stores)
-        self._submissions = ShardedSubmissions(places, self._shards)
+        self._shards = shards
+
+    # Submitting
 
     async def submit(self, job: NewJob) -> Submission:
-        return await self._submissions.submit(job)
+        shard = self._places.of_tenant(job.tenant)
+        if job.depends_on:
+            await self._require_near([job], ("depends_on",))
+        return await self._shards[shard].submit(job)
 
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
-        return await self._submissions.submit_many(jobs)
+        await self._require_near(jobs, ("jobs",))
+        by_shard: dict[int, list[int]] = {}
+        for index, job in enumerate(jobs):
+            by_shard.setdefault(self._places.of_tenant(job.tenant), []).append(index)
+        answers: dict[int, Submission] = {}
+
+        async def submit(shard: int, indexes: list[int]) -> None:
+            found = await self._shards[shard].submit_many([jobs[index] for index in indexes])
+            answers.update(zip(indexes, found, strict=True))
+
+        await ask_all((submit(shard, indexes) for shard, indexes in by_shard.items()))
+        return [answers[index] for index in range(len(jobs))]
 
     async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
-        return await self._submissions.submit_all(jobs)
+        """`InvalidInput` where they would be in different shards: no write covers two."""
+        self._places.require_one_shard([job.tenant for job in jobs], ("jobs",))
+        await self._require_near(jobs, ("jobs",))
+        return await self._shards[self._places.of_tenant(jobs[0].tenant) if jobs else 0].submit_all(jobs)
 
-    # Read
+    async def _require_near(self, jobs: Sequence[NewJob], path: tuple[str | int, ...]) -> None:
+        """`InvalidInput` where one of ``jobs`` waits for a job of another shard: no stream shows it that one's end."""
+        own = {job.id for job in jobs}
+        for job in jobs:
+            for id in job.depends_on:
+                if id in own:
+                    continue
+                shard, there = self._places.of_tenant(job.tenant), await self._place_of(id)
+                if there is not None and there != shard:
+                    names = self._places.shards
+                    raise InvalidInput(
+                        path,
+                        f"{quoted(id)} is in shard {names[there]}, and what is tenant {quoted(job.tenant)}'s in"
+                        f" {names[shard]}",
+                        "jobs of one shard",
+                    )
+
+    async def _place_of(self, job_id: str) -> int | None:
+        """The shard that has the job; None: none has."""
+        for shard in await self._places.search(job_id):
+            if await self._shards[shard].known([job_id]):
+                return shard
+        return None
+
+    # One job
 
     async def get(self, job_id: str) -> StoredDocument | None:
-        return await self._first(job_id, lambda store: store.get(job_id))
-
-    async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
-        meant = shards_of_jobs(which, self._places)
-        if len(meant) == 1:
-            return await self._shards.one(meant[0], lambda store: store.list(which, after, limit))
-        pages = await self._shards.all(lambda store: store.list(which, after, limit))
-        parts = [
-            Part([(_key_of(job, after), job) for job in page.documents], key_of(page.next, newest_first=True))
-            for page in pages
-        ]
-        whole = merged(parts, limit, newest_first=True)
-        return JobPage(whole.entries, position_of(whole.until))
-
-    async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
-        told = await self._places.of_jobs(ids)
-        by_shard: dict[int, list[str]] = {}
-        for id, index in told.items():
-            if index is not None:
-                by_shard.setdefault(index, []).append(id)
-        found = {job.id: job for job in await self._known_in(by_shard)}
-        left = [id for id in told if id not in found]
-        if left:
-            others = {index: [id for id in left if told[id] != index] for index in range(self._places.count)}
-            for job in await self._known_in(others):
-                found.setdefault(job.id, job)
-        return list(found.values())
-
-    async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
-        found = await self._shards.all(lambda store: store.batch(batch, limit))
-        return [job for jobs in found for job in jobs][:limit]
-
-    async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int:
-        counted = await self._meant(which, lambda store: store.count(which, states, limit))
-        return min(sum(counted), limit)
-
-    async def counts(self, which: JobSelection, limit: int) -> JobCounts:
-        counted = await self._meant(which, lambda store: store.counts(which, limit))
-        sums = {state: sum(each.by_state.get(state, 0) for each in counted) for state in which.states or JobState}
-        more = {state for state, count in sums.items() if count > limit}
-        at_least = frozenset(more.union(*(each.at_least for each in counted)))
-        return JobCounts({state: min(count, limit) for state, count in sums.items()}, at_least)
-
-    async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
-        """Where it is not complete, others may be between those that it has: each shard says the newest that it met."""
-        told = await self._meant(which, lambda store: store.failed(which, limit))
-        parts = [Part([(place_of(job.submitted_at_ms, job.id), job) for job in each.jobs], None) for each in told]
-        whole = merged(parts, limit, newest_first=True)
-        is_all = len(whole.found) == sum(len(part.found) for part in parts)
-        return FailedJobs(whole.entries, complete=is_all and all(each.complete for each in told))
-
-    async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
-        return await self._shards.one(self._places.of_tenant(tenant), lambda store: store.of_key(tenant, key, at_ms))
-
-    async def dependents(
-        self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
-    ) -> Sequence[Dependent]:
-        if tenant is not None:
-            here = self._places.of_tenant(tenant)
-            return await self._shards.one(here, lambda store: store.dependents(ids, tenant, known, limit))
-        found = await self._shards.all(lambda store: store.dependents(ids, tenant, known, limit))
-        by_id: dict[str, dict[int, Dependent]] = {}
-        for index, jobs in enumerate(found):
-            for job in jobs:
-                by_id.setdefault(job.id, {})[index] = job
-        return [await self._likeliest(id, by_id[id]) for id in sorted(by_id)[:limit]]
-
-    # Change
+        return await self._first(job_id, lambda shard: shard.get(job_id))
 
     async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
-        return await self._first(job_id, lambda store: store.cancel(job_id, at_ms))
+        return await self._first(job_id, lambda shard: shard.cancel(job_id, at_ms))
 
     async def reprioritize(self, job_id: str, priority: int) -> ReprioritizeAnswer | None:
-        return await self._first(job_id, lambda store: store.reprioritize(job_id, priority))
+        return await self._first(job_id, lambda shard: shard.reprioritize(job_id, priority))
 
     async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
-        return await self._first(job_id, lambda store: store.retry(job_id, at_ms))
+        return await self._first(job_id, lambda shard: shard.retry(job_id, at_ms))
 
     async def retry_once(self, job_id: str, at_ms: WallMs, key: RetryKey) -> KeyedRetry | None:
-        return await self._first(job_id, lambda store: store.retry_once(job_id, at_ms, key))
+        return await self._first(job_id, lambda shard: shard.retry_once(job_id, at_ms, key))
+
+    async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
+        return await self._shards[self._places.of_tenant(tenant)].of_key(tenant, key, at_ms)
 
     async def retry_dependent(
         self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
     ) -> bool:
-        async def retry(store: JobStore) -> bool | None:
-            """None: it is not there, which the answer of the store does not tell from one that has changed."""
-            if await store.retry_dependent(job, waits_for, at_ms, key):
+        for index in await self._places.search(job.id):
+            if await self._shards[index].retry_dependent(job, waits_for, at_ms, key):
                 return True
-            return False if await store.known([job.id]) else None
+        return False
 
-        return await self._first(job.id, retry) or False
+    async def _first(
+        self, job_id: str, ask: Callable[[JobStore], Coroutine[Any, Any, _Answer | None]]
+    ) -> _Answer | None:
+        """The answer of the shard that has the job: an id is in one alone."""
+        for index in await self._places.search(job_id):
+            answer = await ask(self._shards[index])
+            if answer is not None:
+                return answer
+        return None
+
+    # Many jobs
+
+    async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
+        pages = await self._of(which, lambda shard: shard.list(which, after, limit))
+        documents, end = merged(
+            [ShardPage(page.documents, newest_first(page.next)) for page in pages], _place, limit, descending=True
+        )
+        return JobPage(documents, position_of(end))
+
+    async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
+        by_shard: dict[int, list[str]] = {}
+        for id in ids:
+            place = await self._places.of_job(id)
+            for shard in range(len(self._shards)) if slot_in(id) is None or place is None else (place,):
+                by_shard.setdefault(shard, []).append(id)
+        found = await ask_all((self._shards[shard].known(asked) for shard, asked in by_shard.items()))
+        return list(chain.from_iterable(found))
+
+    async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
+        found = await ask_all(shard.batch(batch, limit) for shard in self._shards)
+        return list(chain.from_iterable(found))[:limit]
+
+    async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int:
+        return min(sum(await self._of(which, lambda shard: shard.count(which, states, limit))), limit)
+
+    async def counts(self, which: JobSelection, limit: int) -> JobCounts:
+        found = await self._of(which, lambda shard: shard.counts(which, limit))
+        total: dict[JobState, int] = {}
+        for counts in found:
+            for state, count in counts.by_state.items():
+                total[state] = total.get(state, 0) + count
+        at_least = {state for state, count in total.items() if count > limit}.union(*(each.at_least for each in found))
+        return JobCounts({state: min(count, limit) for state, count in total.items()}, frozenset(at_least))
+
+    async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
+        found = await self._of(which, lambda shard: shard.failed(which, limit))
+        jobs = sorted(
+            chain.from_iterable(each.jobs for each in found),
+            key=lambda job: (job.submitted_at_ms, job.id),
+            reverse=True,
+        )
+        return FailedJobs(jobs[:limit], len(jobs) <= limit and all(each.complete for each in found))
+
+    async def dependents(
+        self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
+    ) -> Sequence[Dependent]:
+        shards = self._shards if tenant is None else [self._shards[self._places.of_tenant(tenant)]]
+        found = await ask_all(shard.dependents(ids, tenant, known, limit) for shard in shards)
+        return sorted(chain.from_iterable(found), key=lambda job: job.id)[:limit]
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
-        slices = await self._slices(
-            which,
-            limit,
-            lambda store, left: store.cancel_some(which, at_ms, left),
-            lambda done: done.cancelled + done.asked,
-        )
-        return CancelledSome(sum(done.cancelled for done in slices), sum(done.asked for done in slices))
+        cancelled = asked = 0
+        for shard in self._meant(which):
+            some = await shard.cancel_some(which, at_ms, limit - cancelled - asked)
+            cancelled, asked = cancelled + some.cancelled, asked + some.asked
+            if cancelled + asked >= limit:
+                break
+        return CancelledSome(cancelled, asked)
 
     async def reprioritize_some(self, which: JobSelection, priority: int, limit: int) -> int:
-        return sum(
-            await self._slices(which, limit, lambda store, left: store.reprioritize_some(which, priority, left), int)
-        )
+        return await self._in_turn(which, lambda shard, left: shard.reprioritize_some(which, priority, left), limit)
 
     async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
-        return sum(await self._slices(which, limit, lambda store, left: store.retry_some(which, at_ms, left), int))
+        return await self._in_turn(which, lambda shard, left: shard.retry_some(which, at_ms, left), limit)
 
-    # Shards
-
-    async def _first(self, job_id: str, call: Callable[[JobStore], Awaitable[Answer | None]]) -> Answer | None:
-        return await self._shards.first(await self._places.search(job_id), call, None)
-
-    async def _meant(self, which: JobSelection, call: Callable[[JobStore], Awaitable[Answer]]) -> Sequence[Answer]:
-        answers = await self._shards.each(dict.fromkeys(shards_of_jobs(which, self._places), call))
-        return list(answers.values())
-
-    async def _slices(
-        self,
-        which: JobSelection,
-        limit: int,
-        call: Callable[[JobStore, int], Awaitable[Answer]],
-        size: Callable[[Answer], int],
-    ) -> Sequence[Answer]:
-        """Of one shard after the other, until there is nothing left of ``limit``."""
-        slices: list[Answer] = []
-        left = limit
-        for index in shards_of_jobs(which, self._places):
-            if left <= 0:
+    async def _in_turn(
+        self, which: JobSelection, change: Callable[[JobStore, int], Coroutine[Any, Any, int]], limit: int
+    ) -> int:
+        changed = 0
+        for shard in self._meant(which):
+            changed += await change(shard, limit - changed)
+            if changed >= limit:
                 break
-            done = await self._shards.one(index, partial(_called_with, call, left))
-            slices.append(done)
-            left -= size(done)
-        return slices
+        return changed
 
-    async def _known_in(self, ids: Mapping[int, Sequence[str]]) -> Sequence[KnownJob]:
-        """In the order of the shards."""
-        calls = {index: partial(_known, some) for index, some in ids.items() if some}
-        return [job for jobs in (await self._shards.each(calls)).values() for job in jobs]
+    async def _of(
+        self, which: JobSelection, ask: Callable[[JobStore], Coroutine[Any, Any, _Answer]]
+    ) -> Sequence[_Answer]:
+        return await ask_all(ask(shard) for shard in self._meant(which))
 
-    async def _likeliest(self, job_id: str, found: Mapping[int, Dependent]) -> Dependent:
-        if len(found) == 1:
-            return next(iter(found.values()))
-        return next(found[index] for index in await self._places.search(job_id) if index in found)
+    def _meant(self, which: JobSelection) -> Sequence[JobStore]:
+        return self._shards if which.tenant is None else [self._shards[self._places.of_tenant(which.tenant)]]
 
 
-async def _known(ids: Sequence[str], store: JobStore) -> Sequence[KnownJob]:
-    return await store.known(ids)
-
-
-async def _called_with(call: Callable[[JobStore, int], Awaitable[Answer]], left: int, store: JobStore) -> Answer:
-    return await call(store, left)
-
-
-def _key_of(job: StoredDocument, after: ListPosition | None) -> PlaceKey:
-    """One whose instant was broken by hand is among the first of a list, or the last; no position names it."""
-    at_ms, id = job.get("submitted_at_ms"), str(job["_id"])
-    if is_integer(at_ms):
-        return place_of(at_ms, id)
-    if at_ms is None or after is not None:
-        return place_of(-1, id)
-    key = key_of(ListPosition(LATEST_MS), newest_first=True)
-    assert key is not None
-    return key
+def _place(document: StoredDocument) -> Place:
+    return (document["submitted_at_ms"], False, document["_id"])

@@ -1,87 +1,57 @@
-"""Merges what the shards have found, each in the order of one list, into one page of that list. Pure.
+"""Pages of several shards as one, in the order that they have in each. Pure.
 
-::
-
-    shard 0   9 8 . 5 |            each shard has looked at its own as far as its bar; what is beyond it, it may have
-    shard 1   . 7 6 . 4 3 |        or not. So the page ends at the bar that comes first, and goes on from there: what
-    page      9 8 7 6 5 |          was found beyond it is found again.
-
-A list has one order in all shards, and a position means the same place in each, whether or not the shard has the
-document that it names. So one position is enough for all shards, whatever their number.
-
-What must hold: whoever goes on at ``until`` until there is none meets everything that stays in the list exactly once,
-and each page is further than the one before if those of the shards are.
-
-Two entries of one key are of one id in two shards: of a schedule whose name came back. They are never parted by the end
-of a page, unless the page is too short for both: then the ones that don't fit are passed over.
+A shard's page may end before it is full, and then says how far it has looked (``reached``). What lies beyond that in
+another shard can't be given yet: something of the first may come before it. So a merged page ends at the nearest such
+place, and the next one begins there in every shard.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any, Generic, Protocol, TypeVar
+from itertools import chain
+from typing import Any, Generic, TypeVar
 
 from hascheduler.ports import ListPosition
 
-
-class Ordered(Protocol):
-    def __lt__(self, other: Any, /) -> bool: ...
-
-
-Key = TypeVar("Key", bound=Ordered)
-Entry = TypeVar("Entry")
+Item = TypeVar("Item")
+Place = tuple[Any, ...]
+"""Where an item stands in the order: places are compared as they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[Key, Entry]):
-    """What was found, with the place of each; everything through ``until`` was looked at, and None: everything."""
+class ShardPage(Generic[Item]):
+    """``reached``: everything up to there is in ``items``; None: these are all that are left."""
 
-    found: Sequence[tuple[Key, Entry]]
-    until: Key | None
-
-    @property
-    def entries(self) -> list[Entry]:
-        return [entry for _, entry in self.found]
+    items: Sequence[Item]
+    reached: Place | None
 
 
-def merged(parts: Sequence[Part[Key, Entry]], limit: int, *, newest_first: bool = False) -> Part[Key, Entry]:
-    """At most ``limit`` of what all of ``parts`` have, in ascending order of the keys, or in descending order."""
-    ends = [part.until for part in parts if part.until is not None]
-    bar = (max(ends) if newest_first else min(ends)) if ends else None
-
-    def is_beyond(key: Key) -> bool:
-        return bar is not None and (key < bar if newest_first else bar < key)
-
-    found = [one for part in parts for one in part.found if not is_beyond(one[0])]
-    found.sort(key=itemgetter(0), reverse=newest_first)
-    if len(found) <= limit:
-        return Part(found, bar)
-    end = limit
-    while end and found[end - 1][0] == found[end][0]:
-        end -= 1
-    end = end or limit
-    return Part(found[:end], found[end - 1][0])
+def merged(
+    pages: Sequence[ShardPage[Item]], place_of: Callable[[Item], Place], limit: int, *, descending: bool = False
+) -> tuple[list[Item], Place | None]:
+    """At most ``limit`` items in order, and the place after which to go on; None: there are no more."""
+    ends = [page.reached for page in pages if page.reached is not None]
+    end = None if not ends else max(ends) if descending else min(ends)
+    items = sorted(chain.from_iterable(page.items for page in pages), key=place_of, reverse=descending)
+    known = [item for item in items if end is None or _is_reached(place_of(item), end, descending=descending)]
+    if len(known) > limit:
+        return known[:limit], place_of(known[limit - 1])
+    return known, end
 
 
-PlaceKey = tuple[int, int, str]
-"""A place in a list by instant and id. In between, 1; what is before all of an instant has the 0 or 2 that sorts it
-so."""
+def _is_reached(place: Place, end: Place, *, descending: bool) -> bool:
+    return place >= end if descending else place <= end
 
 
-def place_of(at_ms: int, id: str) -> PlaceKey:
-    return (at_ms, 1, id)
+def newest_first(position: ListPosition | None) -> Place | None:
+    """The place of a position in a list that has the newest first: without an id it is before all of its instant."""
+    return None if position is None else (position.at_ms, position.id is None, position.id or "")
 
 
-def key_of(position: ListPosition | None, *, newest_first: bool) -> PlaceKey | None:
-    if position is None:
-        return None
-    if position.id is None:
-        return (position.at_ms, 2 if newest_first else 0, "")
-    return place_of(position.at_ms, position.id)
+def oldest_first(position: ListPosition | None) -> Place | None:
+    """As `newest_first`, in a list that has the oldest first."""
+    return None if position is None else (position.at_ms, position.id is not None, position.id or "")
 
 
-def position_of(key: PlaceKey | None) -> ListPosition | None:
-    if key is None:
-        return None
-    at_ms, kind, id = key
-    return ListPosition(at_ms, id if kind == 1 else None)
+def position_of(place: Place | None) -> ListPosition | None:
+    """The position of a place of one of these two."""
+    return None if place is None else ListPosition(place[0], place[2] or None)

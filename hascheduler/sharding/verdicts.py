@@ -1,8 +1,4 @@
-"""The verdicts on nominal times, of all shards: a record is in the shard of its schedule, beside the jobs that fired.
-
-A schedule says its tenant, so the verdicts on its times are of one shard. Those of all schedules are merged by when
-they were decided; a selection by tenant is of that tenant's shard, which has the schedules that say so.
-"""
+"""Verdicts of all shards as one store."""
 
 from collections.abc import Collection, Sequence
 
@@ -18,37 +14,32 @@ from hascheduler.ports import (
     VerdictSelection,
     VerdictStore,
 )
-from hascheduler.sharding.merging import Part, PlaceKey, key_of, merged, place_of, position_of
+from hascheduler.sharding.asking import ask_all
+from hascheduler.sharding.merging import Place, ShardPage, merged, newest_first, position_of
 from hascheduler.sharding.places import ShardPlaces
-from hascheduler.sharding.shards import Shards
 
 
 class ShardedVerdictStore:
-    """`hascheduler.ports.VerdictStore`."""
+    """`hascheduler.ports.VerdictStore`. All verdicts of a schedule are in one shard."""
 
-    def __init__(self, places: ShardPlaces, stores: Sequence[VerdictStore]) -> None:
+    def __init__(self, places: ShardPlaces, shards: Sequence[VerdictStore]) -> None:
         self._places = places
-        self._shards = Shards(places, stores)
+        self._shards = shards
 
     async def list(
         self, schedule: ScheduleId, verdicts: Collection[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
     ) -> Sequence[VerdictRecord]:
-        return await self._shards.one(
-            self._places.of_tenant(schedule.tenant),
-            lambda store: store.list(schedule, verdicts, after_ms, before_ms, limit),
-        )
+        shard = self._shards[self._places.of_tenant(schedule.tenant)]
+        return await shard.list(schedule, verdicts, after_ms, before_ms, limit)
 
     async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
-        if which.tenant is not None:
-            here = self._places.of_tenant(which.tenant)
-            return await self._shards.one(here, lambda store: store.of_all(which, after, limit))
-        pages = await self._shards.all(lambda store: store.of_all(which, after, limit))
-        parts = [
-            Part([(_key_of(one), one) for one in page.verdicts], key_of(page.next, newest_first=True)) for page in pages
-        ]
-        whole = merged(parts, limit, newest_first=True)
-        return VerdictPage(whole.entries, position_of(whole.until))
+        shards = self._shards if which.tenant is None else [self._shards[self._places.of_tenant(which.tenant)]]
+        pages = await ask_all(shard.of_all(which, after, limit) for shard in shards)
+        verdicts, end = merged(
+            [ShardPage(page.verdicts, newest_first(page.next)) for page in pages], _place, limit, descending=True
+        )
+        return VerdictPage(verdicts, position_of(end))
 
 
-def _key_of(verdict: DecidedVerdict) -> PlaceKey:
-    return place_of(verdict.decided_at_ms, verdict_id(verdict.run.schedule, verdict.run.first_ms))
+def _place(decided: DecidedVerdict) -> Place:
+    return (decided.decided_at_ms, False, verdict_id(decided.run.schedule, decided.run.first_ms))

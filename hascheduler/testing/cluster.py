@@ -255,7 +255,8 @@ class VirtualCluster:
             view=view,
             events=self.replica.events,
             clock=self._clock,
-            new_job_id=lambda: f"job:{next(ids):06d}",
+            new_id=lambda: f"{next(ids):06d}",
+            new_job_id=lambda _: f"job:{next(ids):06d}",
             auth=AuthConfig(hosts=frozenset({HOST})),
             tokens=MemoryTokenStore(connection),
             audit=MemoryAuditStore(connection, _RETENTION_MS),
@@ -275,8 +276,7 @@ class VirtualCluster:
 
 
 class _NeverWatched:
-    async def run(self) -> None:
-        await asyncio.Event().wait()
+    def silence_while(self, silenced: Callable[[], bool]) -> None: ...
 
 
 @cache

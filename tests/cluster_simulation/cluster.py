@@ -257,8 +257,7 @@ class Cluster:
 
 
 class _Alive:
-    async def run(self) -> None:
-        await asyncio.Event().wait()
+    def silence_while(self, silenced: Callable[[], bool]) -> None: ...
 
 
 def _texts(error: BaseException) -> str:

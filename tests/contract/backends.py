@@ -23,6 +23,7 @@ from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.audit_log import MongoAuditStore
 from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.connection import Database
+from hascheduler.mongo.copies import MongoCopyStore
 from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
@@ -58,7 +59,7 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
-from hascheduler.ports.sharding import NameStore, RoutingStore
+from hascheduler.ports.sharding import CopyStore, NameStore, RoutingStore
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.connection import MemoryConnection
@@ -74,7 +75,7 @@ from hascheduler.testing.memory.leadership import (
 from hascheduler.testing.memory.messages import MemoryJobTraces
 from hascheduler.testing.memory.operations import MemoryMatchStore, MemoryOperationStore
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
-from hascheduler.testing.memory.routing import MemoryNameStore, MemoryRoutingStore
+from hascheduler.testing.memory.routing import MemoryCopyStore, MemoryNameStore, MemoryRoutingStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from hascheduler.testing.memory.work import MemoryWorkStore
 from tests.doubles.kubernetes.api_server import ApiServerDouble
@@ -125,6 +126,7 @@ class Backend:
     matches: MatchStore
     routing: RoutingStore
     names: NameStore
+    copies: CopyStore
     behind: Behind
 
 
@@ -166,6 +168,7 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         matches=MemoryMatchStore(connection),
         routing=MemoryRoutingStore(connection),
         names=MemoryNameStore(connection),
+        copies=MemoryCopyStore(connection),
         behind=_BehindMemory(connection.database),
     )
 
@@ -196,6 +199,7 @@ def mongo_backend(database: Database) -> Backend:
         matches=MongoMatchStore(database),
         routing=MongoRoutingStore(database),
         names=MongoNameStore(database),
+        copies=MongoCopyStore(database),
         behind=_BehindMongo(database),
     )
 

@@ -11,10 +11,12 @@ from pymongo import ReturnDocument
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_database
+from hascheduler.mongo.routing import MongoNameStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.routing import MemoryNameStore
 from tests.contract.backends import Backend, kubernetes_backend, memory_backend, mongo_backend
-from tests.contract.sharded import SHARDS, sharded_backend
+from tests.contract.sharded import SHARD_COUNT, sharded_backend
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.fixtures import account, api, authority, certificate, cluster, leases
 
@@ -49,6 +51,18 @@ def memory_backend_fixture() -> Backend:
     return memory_backend(MemoryConnection(MemoryDatabase()))
 
 
+@pytest.fixture(name="sharded_backend")
+def sharded_backend_fixture() -> Backend:
+    connections = [MemoryConnection(MemoryDatabase()) for _ in range(SHARD_COUNT)]
+    return sharded_backend([memory_backend(each) for each in connections], MemoryNameStore(connections[0]))
+
+
+@pytest.fixture
+async def sharded_pymongo_backend(pymongo_client: Client, ready_databases: Sequence[str]) -> Backend:
+    databases = [open_database(pymongo_client, name) for name in ready_databases]
+    return sharded_backend([mongo_backend(each) for each in databases], MongoNameStore(databases[0]))
+
+
 @pytest.fixture(name="kubernetes_backend")
 def kubernetes_backend_fixture(leases: KubernetesLeaseStore, cluster: ApiServerDouble) -> Backend:
     return kubernetes_backend(leases, cluster)
@@ -57,16 +71,6 @@ def kubernetes_backend_fixture(leases: KubernetesLeaseStore, cluster: ApiServerD
 @pytest.fixture
 async def pymongo_backend(pymongo_client: Client, ready_database: str) -> Backend:
     return mongo_backend(open_database(pymongo_client, ready_database))
-
-
-@pytest.fixture(name="sharded_backend")
-def sharded_backend_fixture() -> Backend:
-    return sharded_backend([memory_backend(MemoryConnection(MemoryDatabase())) for _ in SHARDS])
-
-
-@pytest.fixture
-async def sharded_pymongo_backend(pymongo_client: Client, ready_databases: Sequence[str]) -> Backend:
-    return sharded_backend([mongo_backend(open_database(pymongo_client, name)) for name in ready_databases])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
 from tests.contract.backends import Backend, on
 
-pytestmark = on("memory", "pymongo", "motor", "sharded")
+pytestmark = on("memory", "pymongo", "motor")
 
 DAY_MS = 86_400_000
 THREE_A_DAY = RateLimit(3, DAY_MS)

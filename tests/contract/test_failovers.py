@@ -11,7 +11,7 @@ from hascheduler.ports import FAILOVERS_MAX
 from tests.contract.backends import Backend, on
 from tests.factories import make_failover
 
-pytestmark = on("memory", "pymongo", "motor", "sharded")
+pytestmark = on("memory", "pymongo", "motor")
 
 
 async def terms(backend: Backend, limit: int = FAILOVERS_MAX, shard: str = "default") -> list[int]:

@@ -11,7 +11,7 @@ registration here counts before the stream shows it; several replicas may togeth
 within the lag of their streams.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -28,13 +28,15 @@ PROCESSORS_OF_TOKEN_MAX = 1_000
 @dataclass(frozen=True, slots=True)
 class WorkTerms:
     """A processor works for ``shard``, sends a heartbeat each interval, and stops its work when the heartbeats go
-    unanswered until the deadline. ``processors_max`` may be registered with one token.
+    unanswered until the deadline. ``processors_max`` may be registered with one token. Of several shards,
+    ``choose_shard`` says for which one a processor of these definitions should work.
     """
 
     shard: str
     heartbeat_interval_ms: int
     heartbeat_deadline_ms: int
     processors_max: int = PROCESSORS_OF_TOKEN_MAX
+    choose_shard: Callable[[frozenset[str]], str] | None = None
 
 
 IN_ALL_MAX = 10_000

@@ -160,7 +160,7 @@ def _jobs_of(items: Sequence[_BatchItem], order: Sequence[int]) -> list[NewJob]:
 
 def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> str:
     if key is None:
-        return BATCH_PREFIX + services.new_job_id().removeprefix("job:")
+        return BATCH_PREFIX + services.new_id()
     # A repeated request gets the same id.
     return BATCH_PREFIX + hashlib.sha256(f"{caller.tenant}/{key}".encode()).hexdigest()[:32]
 
@@ -222,7 +222,8 @@ def _make_jobs(
         try:
             body.require_time_to_start(now)
             require_lane(body.lane, caller, services.view)
-            job = with_keys(body.job(services.new_job_id(), caller.tenant_of(body.tenant), now), definitions)
+            tenant = caller.tenant_of(body.tenant)
+            job = with_keys(body.job(services.new_job_id(tenant), tenant, now), definitions)
             own_key = None if body.idempotency_key is None else checked_key(body.idempotency_key)
         except InvalidInput as error:
             item.refuse([FieldError(error.path, error.problem, error.expected)])

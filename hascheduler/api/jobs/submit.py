@@ -125,7 +125,8 @@ async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: A
     now = services.clock.wall_ms()
     body.require_time_to_start(now)
     require_lane(body.lane, caller, services.view)
-    job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
+    tenant = caller.tenant_of(body.tenant)
+    job = body.job(services.new_job_id(tenant), tenant, now)
     job = with_keys(job, await definitions_of((body.definition,), services))
     if key is not None:
         job = replace(job, idempotency_key=key, request_hash=body.request_hash())

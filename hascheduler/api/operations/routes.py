@@ -120,7 +120,7 @@ def _new(body: StartOperationBody, caller: Caller, services: ApiServices) -> Bul
     filter = body.filter.model_dump(mode="json", exclude_defaults=True)
     asked = (body.action.value, filter, body.priority, body.catch_up, body.reason)
     return BulkOperation(
-        id=f"operation:{services.new_job_id().removeprefix('job:')}",
+        id=f"operation:{services.new_id()}",
         action=body.action,
         filter=filter,
         party=_party(caller),

@@ -12,7 +12,7 @@ from hascheduler.api.services import Services
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION, OLDEST_VERSION
-from hascheduler.ports import Cluster
+from hascheduler.ports import Cluster, ShardStatus
 from hascheduler.wire.fields import instant_text
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
@@ -56,6 +56,19 @@ class SchemaResponse(BaseModel):
     newest_read: int = Field(description="to that one")
 
 
+class ShardResponse(BaseModel):
+    name: str = Field(description="The home's is that of a deployment of one shard")
+    leader: LeaderResponse | None = Field(description="Who holds its lease; null when it was given back")
+    leading: bool = Field(description="Whether the replica that answers leads it")
+    ready: bool = Field(description="Whether this replica's mirror of it is complete and fresh")
+    unready_reason: str = Field(description="Why it is not; empty where it is")
+    stream_lag_ms: int | None = Field(description="Of its change stream, as above")
+    journal_seq: int | None = Field(description="The newest entry of its journal that came by")
+    processors: int = Field(description="Processors that serve it and live")
+    counts: dict[str, int] = Field(description="Its live jobs by state, and schedules")
+    failover: FailoverResponse | None = Field(description="Its latest change of leadership that is known here")
+
+
 _EXAMPLE: JsonDict = {
     "replica_id": "replica-2.5f2c9a01",
     "leading": True,
@@ -94,6 +107,7 @@ _EXAMPLE: JsonDict = {
     "findings": {"at": "2030-01-01T00:00:30.000Z", "counts": {}},
     "mirrors_differ": [],
     "quarantine": [],
+    "shards": [],
 }
 
 
@@ -137,6 +151,11 @@ class ClusterResponse(BaseModel):
     quarantine: list[QuarantinedResponse] = Field(
         description="Documents that can't be read, the newest first; shown to tokens for all tenants"
     )
+    shards: list[ShardResponse] = Field(
+        default=[],
+        description="Of a deployment of several, the home first; the leader, the journal and the stream above are the"
+        " home's, counts are of all. Empty where there is one",
+    )
 
 
 @router.get("")
@@ -168,6 +187,22 @@ def show_cluster(cluster: Cluster, unready_reason: str, *, of_all: bool) -> Clus
             QuarantinedResponse(collection=collection, id=id, reason=reason)
             for collection, id, reason in (cluster.quarantine if of_all else ())
         ],
+        shards=[_shard(shard) for shard in cluster.shards],
+    )
+
+
+def _shard(shard: ShardStatus) -> ShardResponse:
+    return ShardResponse(
+        name=shard.name,
+        leader=_leader(shard.lease),
+        leading=shard.leading,
+        ready=not shard.unready_reason,
+        unready_reason=shard.unready_reason,
+        stream_lag_ms=shard.stream_lag_ms,
+        journal_seq=shard.journal.seq if shard.journal else None,
+        processors=shard.processors,
+        counts={name: count for name, count in shard.counts.items() if name != "definitions"},
+        failover=None if shard.failover is None else show_failover(shard.failover),
     )
 
 

@@ -234,7 +234,7 @@ def _jobs(
         target = decode_template(stored.get("job"), name).target_of(name)
         require_storable_payload(Payload(body.payload, target, rendered), name, labels, ("payload",))
     now = services.clock.wall_ms()
-    id = trigger_job_id(name, services.new_job_id().removeprefix("job:"))
+    id = trigger_job_id(name, services.new_id())
     jobs = jobs_from_schedule(name, source, id, now, serial=overlap is not Overlap.ALLOW)
     if not jobs:
         raise too_large_to_render(name)

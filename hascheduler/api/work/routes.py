@@ -52,7 +52,7 @@ from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.definition import Definition, time_over
 from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.job import JobState
-from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef
+from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef, with_shard
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.values.redaction import kept_traceback
 from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, StoredDocument
@@ -75,12 +75,16 @@ router = APIRouter(prefix="/work", tags=["work"], route_class=_WorkRoute)
 async def register_processor(body: RegisterBody, services: Services, caller: Worker) -> RegisteredResponse:
     """Register; the id in the answer is to be named from then on, and is new each time. 429 where processors, slots or
     definitions enough are registered with tokens of that name."""
-    terms = services.work_terms
+    terms, definitions = services.work_terms, frozenset(body.definitions)
+    id, shard = f"{POLLING_PREFIX}{body.name}.{token_hex(4)}", terms.shard
+    if terms.choose_shard is not None:
+        shard = terms.choose_shard(definitions)
+        id = with_shard(id, shard)
     processor = ProcessorRef(
-        id=f"{POLLING_PREFIX}{body.name}.{token_hex(4)}",
+        id=id,
         name=body.name,
-        shard=terms.shard,
-        definitions=frozenset(body.definitions),
+        shard=shard,
+        definitions=definitions,
         slots=body.slots,
         beat=1,
         draining=False,

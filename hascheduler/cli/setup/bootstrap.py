@@ -10,6 +10,7 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.errors import InvalidInput
+from hascheduler.model.routing import shard_database
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.settings import read_settings
 
@@ -47,8 +48,8 @@ def mongodb(
     """Initiate the replica set where it is not, add the members that it lacks, and make or update its users.
 
     Do it as often as you like, and from several places at once: what is as it should be stays as it is. Nothing is
-    ever taken away. HASCHEDULER_DATABASE, HASCHEDULER_MONGODB_TLS_CA_FILE and _CERT_FILE, and HASCHEDULER_LOG_FORMAT
-    hold for it too. Status 1: not in time; status 2: something that waiting does not mend.
+    ever taken away. HASCHEDULER_DATABASE, HASCHEDULER_SHARDS, HASCHEDULER_MONGODB_TLS_CA_FILE and _CERT_FILE, and
+    HASCHEDULER_LOG_FORMAT hold for it too. Status 1: not in time; status 2: something that waiting does not mend.
     """
     exit_on_sigterm()
     from hascheduler.bootstrap.inputs import parse_members, read_key, read_passwords, refuse_published
@@ -65,7 +66,7 @@ def mongodb(
     plan = DatabasePlan(
         members=parse_members(members),
         replica_set=replica_set,
-        database=settings.database,
+        databases=[shard_database(settings.database, index) for index in range(settings.shards)],
         access=MemberAccess(key, settings.mongodb_tls_ca_file, settings.mongodb_tls_cert_file),
         passwords=passwords,
         timeout_ms=parse_duration(timeout, ("--timeout",)),

@@ -15,8 +15,8 @@ from hascheduler.model.schema_version import Migration, StepKind
 from hascheduler.settings import Settings
 
 _SETTINGS = (
-    "mongodb_uri", "database", "mongodb_tls_ca_file", "mongodb_tls_cert_file", "startup_patience_ms", "log_format",
-    "log_level",
+    "mongodb_uri", "database", "shards", "mongodb_tls_ca_file", "mongodb_tls_cert_file", "startup_patience_ms",
+    "log_format", "log_level",
 )  # fmt: skip
 _DONE = {
     StepKind.COLLECTION: "created the collection",
@@ -48,10 +48,12 @@ def migrate(*, dry_run: DryRun = False, as_json: AsJson = False, settings: Setti
         )
         raise typer.Exit(1)
     if as_json:
-        print_json(_document(done, settings.database, dry_run=dry_run))
+        documents = [_document(migration, name, dry_run=dry_run) for name, migration in done.items()]
+        print_json(documents[0] if len(documents) == 1 else {"shards": documents})
     else:
-        for line in _lines(done, settings.database, dry_run=dry_run):
-            console().print(line, markup=False, soft_wrap=True)
+        for name, migration in done.items():
+            for line in _lines(migration, name, dry_run=dry_run):
+                console().print(line, markup=False, soft_wrap=True)
 
 
 def _document(done: Migration, database: str, *, dry_run: bool) -> dict[str, object]:

@@ -123,6 +123,10 @@ class Leader:
             and self._clock.mono_ms() - self._answered_at >= patience_ms
         )
 
+    def leave_first_try_ms(self, delay_ms: int) -> None:
+        """A free lease is left to other candidates for so long: they are preferred."""
+        self._elector.challenge_delay_ms = delay_ms
+
     def active_committer(self) -> Committer | None:
         """The present term's committer; None as soon as the lease can't be trusted, and then for the term's rest."""
         if self._committer is not None and not (self._trusted() and self._clock_trusted()):
@@ -145,7 +149,7 @@ class Leader:
 
     def holder_died(self, holder: str) -> None:
         self._observer.holder_died(holder)
-        self._elector.holder_died(holder)
+        self._elector.holder_died(holder, self._clock.mono_ms())
         self._hurry()
         self._news.set()
 
@@ -358,11 +362,15 @@ class Leader:
     async def resign(self) -> None:
         """Stop deciding, finish what is in flight, release the lease. For SIGTERM; bounded."""
         self._resigning = True
+        await self.hand_over()
+
+    async def hand_over(self) -> None:
+        """As `resign`, but go on as a follower, and rest for a moment; the next leader need not wait for the lease."""
         committer, self._committer = self._committer, None
         self._inbox.wake()
         if committer is not None:
             done = await committer.drained(_HANDOVER_S) and await self._publisher.drained(_HANDOVER_S)
-            log.info("resigning", term=self._elector.term, in_flight_finished=done)
+            log.info("handing_over", term=self._elector.term, in_flight_finished=done)
         await self._release()
 
     async def _release(self) -> None:

@@ -2,9 +2,10 @@
 processors (`hascheduler.daemon.loop.processor_probe`).
 
 **The server**, in every replica and processor: a port that greets with its id and then holds the connection. When the
-process dies, by whatever means, the kernel closes the connection. Nothing else is ever sent. While a leader's renewals
-of its lease go unanswered it does not greet: a new connection is closed, so that standbys that have not heard of it for
-a while need not wait for its lease, and no death is proved by it. Where there are
+process dies, by whatever means, the kernel closes the connection. Nothing else is ever sent. A processor that moves
+between shards has an id in each shard that it has not wholly left, and greets with all of them. While a leader's
+renewals of its lease go unanswered it does not greet: a new connection is closed, so that standbys that have not heard
+of it for a while need not wait for its lease, and no death is proved by it. Where there are
 `CONNECTIONS_MAX` connections, the address that holds the most loses its oldest: taking them all keeps no standby from
 its proof. One who loses a connection has no proof by that, and connects again.
 
@@ -38,15 +39,14 @@ CONNECTIONS_MAX = 64
 
 
 class LivenessServer:
-    """Owner of the port and its connections; `bind` comes before `run`. ``silenced`` may be set: while it says so,
-    nobody is greeted."""
+    """Owner of the port and its connections; `bind` comes before `run`."""
 
-    def __init__(self, host: str, port: int, candidate_id: str) -> None:
+    def __init__(self, host: str, port: int, *ids: str) -> None:
         self._host = host
         self._port = port
-        self._greeting = GREETING.format(id=candidate_id).encode()
+        self.greet_as(*ids)
         self._server: asyncio.Server | None = None
-        self.silenced: Callable[[], bool] = lambda: False
+        self._silences: list[Callable[[], bool]] = []
         self._connections: dict[asyncio.StreamWriter, str] = {}
         """Oldest first, with the addresses at their other ends."""
 
@@ -54,6 +54,15 @@ class LivenessServer:
     def port(self) -> int:
         """The port in use, after `bind`."""
         return self._port
+
+    def greet_as(self, *ids: str) -> None:
+        """Whoever connects from now on is told these ids. To one who knows the process by an id that is not among
+        them, its connections of before prove nothing, and a new one proves that this id is no more."""
+        self._greeting = GREETING.format(id=" ".join(ids)).encode()
+
+    def silence_while(self, silenced: Callable[[], bool]) -> None:
+        """While ``silenced`` says so, too, nobody is greeted."""
+        self._silences.append(silenced)
 
     async def bind(self) -> None:
         try:
@@ -73,7 +82,7 @@ class LivenessServer:
                 connection.close()
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.silenced():
+        if any(silenced() for silenced in self._silences):
             writer.close()
             return
         if len(self._connections) >= CONNECTIONS_MAX:
@@ -119,12 +128,18 @@ async def greets_in_time(holder: str, endpoint: str, limit_s: float) -> bool:
     try:
         async with asyncio.timeout(limit_s):
             reader, writer = await asyncio.open_connection(host, int(port), limit=1_024)
-            return await reader.readline() == GREETING.format(id=holder).encode()
+            return _names(await reader.readline(), holder)
     except (OSError, TimeoutError, ValueError, OverflowError):  # the last two: an endpoint that is none
         return False
     finally:
         if writer is not None:
             writer.transport.abort()
+
+
+def _names(greeting: bytes, holder: str) -> bool:
+    """Whether a process greeted so, to the end of the line, that goes by that id."""
+    whole = greeting.startswith(b"hascheduler ") and greeting.endswith(b"\n")
+    return whole and f" {holder} ".encode() in greeting.replace(b"\n", b" ")
 
 
 class LeaderProbe:
@@ -168,7 +183,6 @@ class LeaderProbe:
 async def wait_for_death_by_connection(holder: str, endpoint: str) -> None:
     """`WaitForDeath`, by keeping a connection to the process."""
     host, _, port = endpoint.rpartition(":")
-    expected = GREETING.format(id=holder).encode()
     greeted = False
     pause_s = _PAUSE_MIN_S
     while True:
@@ -184,7 +198,7 @@ async def wait_for_death_by_connection(holder: str, endpoint: str) -> None:
             try:
                 async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                     greeting = await reader.readline()
-                if greeting == expected:
+                if _names(greeting, holder):
                     greeted, pause_s = True, _PAUSE_MIN_S
                     while await reader.read(256):
                         pass

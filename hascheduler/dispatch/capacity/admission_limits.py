@@ -132,7 +132,7 @@ class AdmissionLimits:
             case BlockReason.TENANT, str():
                 limit, count = self._rules.quota(cause), self.of_tenant[cause]
             case _:
-                limit, count = int(cause), self.of_tier[int(cause)]
+                limit, count = self._rules.share_of(int(cause)), self.of_tier[int(cause)]
         return limit is not None and count >= limit
 
     def _refill(self, now: int) -> None:

@@ -82,7 +82,7 @@ def plan_for(
     return DatabasePlan(
         members=parse_members(members),
         replica_set="rs0",
-        database="hascheduler",
+        databases=["hascheduler"],
         access=MemberAccess(key),
         passwords=passwords,
         timeout_ms=int(timeout_s * 1_000),

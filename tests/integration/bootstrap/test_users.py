@@ -92,6 +92,25 @@ async def test_changed_rights_are_restored(fresh: Deployment) -> None:
     assert rights(await _stored(fresh)) == rights(before)
 
 
+async def test_the_users_get_their_rights_in_the_databases_of_all_shards(fresh: Deployment) -> None:
+    await done(*fresh.bootstrap_arguments())
+    told = (await done(*fresh.bootstrap_arguments(), HASCHEDULER_SHARDS="3")).err
+    assert '"scheduler":"changed","processor":"changed","admin":"unchanged"' in told
+    again = (await done(*fresh.bootstrap_arguments(), HASCHEDULER_SHARDS="3")).err
+    assert '"scheduler":"unchanged","processor":"unchanged","admin":"unchanged"' in again
+    password = fresh.read("hascheduler-mongodb", "scheduler-password")
+    async with as_user(fresh.member, user="scheduler", password=password) as client:
+        for database in ("hascheduler", "hascheduler-0001", "hascheduler-0002"):
+            await client[database].jobs.insert_one({"_id": "j"})
+        with pytest.raises(OperationFailure, match="not authorized"):
+            await client["hascheduler-0003"].jobs.insert_one({"_id": "j"})
+    password = fresh.read("hascheduler-mongodb", "processor-password")
+    async with as_user(fresh.member, user="processor", password=password) as client:
+        for database in ("hascheduler", "hascheduler-0001", "hascheduler-0002"):
+            assert await client[database].jobs.find_one({"_id": "j"})
+        assert await client["hascheduler"].routing.find_one({}) is None
+
+
 async def test_a_wrong_key_ends_with_one_clear_line(fresh: Deployment) -> None:
     (fresh.secrets / "hascheduler-mongodb/keyfile").write_text("AnotherKeyAltogether")
     ended = await hascheduler(*fresh.bootstrap_arguments())

@@ -340,7 +340,8 @@ class World:
             view=self.view,
             events=self.events,
             clock=self.clock,
-            new_job_id=self._new_job_id,
+            new_id=self._new_id,
+            new_job_id=lambda _: f"job:{self._new_id()}",
             auth=self.auth,
             tokens=self.tokens,
             audit=self.audit,
@@ -481,9 +482,9 @@ class World:
             if (job["state"], job["processor"]) == (JobState.DISPATCHED, processor_id)
         ]
 
-    def _new_job_id(self) -> str:
+    def _new_id(self) -> str:
         self._job_count += 1
-        return f"job:{self._job_count:04d}"
+        return f"{self._job_count:04d}"
 
 
 @cache

@@ -143,7 +143,7 @@ async def test_a_line_that_closed_and_a_port_that_refuses_prove_a_death_once(sta
 async def test_a_process_that_is_silenced_is_not_proved_dead(standby: Standby) -> None:
     async with process("leader") as one:
         await greeted_by(standby, one, "leader")
-        one.silenced = lambda: True
+        one.silence_while(lambda: True)
         for line in list(one._connections):
             line.close()
         await hears(standby)

@@ -176,9 +176,11 @@ async def test_a_process_that_lives_greets_and_another_or_none_does_not() -> Non
 async def test_a_process_that_is_silenced_does_not_greet_until_it_may_again() -> None:
     async with process("leader") as one:
         where = f"{HOST}:{one.port}"
-        one.silenced = lambda: True
+        silenced = True
+        one.silence_while(lambda: False)
+        one.silence_while(lambda: silenced)
         assert not await greets_in_time("leader", where, 10)
-        one.silenced = lambda: False
+        silenced = False
         assert await greets_in_time("leader", where, 10)
 
 

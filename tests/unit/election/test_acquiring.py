@@ -198,14 +198,14 @@ def test_a_lease_that_was_set_back_by_hand_is_read_anew_and_challenged() -> None
 def test_the_lease_of_a_dead_holder_need_not_be_waited_for() -> None:
     elector = candidate(lease("other"))
     assert elector.next_attempt(at(10), WALL) is None
-    elector.holder_died("other")
+    elector.holder_died("other", at(0))
     assert elector.wake_at_ms(at(10)) <= at(10)
     assert attempt_of(elector, 10).proposed.term == 6
 
 
 def test_another_holder_is_not_dead_because_one_was() -> None:
     elector = candidate(lease("other"))
-    elector.holder_died("other")
+    elector.holder_died("other", at(0))
     elector.observe(lease("third", term=6), at(10))
     assert elector.next_attempt(at(10), WALL) is None
     assert elector.next_attempt(at(10 + LEASE_MS - 1), WALL) is None
@@ -246,3 +246,42 @@ def test_it_does_not_sleep_through_its_own_appointments(record: LeaseRecord | No
         assert elector.next_attempt(MonoMs(wake_at - 1), WALL) is None
         now = wake_at - START
     assert attempt is not None
+
+
+# Candidates that leave the first try to others
+
+
+def test_a_candidate_that_is_not_preferred_lets_others_be_first_with_a_free_lease() -> None:
+    for record in (None, lease("")):
+        elector = candidate(record)
+        elector.challenge_delay_ms = 100
+        assert elector.next_attempt(at(99), WALL) is None
+        assert elector.wake_at_ms(at(0)) == at(100)
+        assert attempt_of(elector, 100).expected == record
+
+
+def test_it_waits_after_a_death_and_after_a_lease_that_ran_out_too() -> None:
+    elector = candidate(lease("other"))
+    elector.challenge_delay_ms = 100
+    elector.holder_died("other", at(500))
+    assert elector.next_attempt(at(599), WALL) is None
+    assert attempt_of(elector, 600).proposed.term == 6
+    elector = candidate(lease("other"))
+    elector.challenge_delay_ms = 100
+    assert elector.next_attempt(at(LEASE_MS + 99), WALL) is None
+    assert elector.wake_at_ms(at(LEASE_MS)) == at(LEASE_MS + 100)
+    assert attempt_of(elector, LEASE_MS + 100).proposed.term == 6
+
+
+def test_a_suspected_leader_is_challenged_by_it_before_the_suspicion_ends() -> None:
+    elector = candidate(lease("other"))
+    elector.challenge_delay_ms = 100
+    elector.holder_stands_still("other", at(2_000))
+    assert elector.next_attempt(at(2_099), WALL) is None
+    assert attempt_of(elector, 2_100).proposed.term == 6
+
+
+def test_a_leader_renews_without_delay() -> None:
+    elector = leader()
+    elector.challenge_delay_ms = 5_000
+    assert attempt_of(elector, RETRY_MS).proposed.renewals == 1

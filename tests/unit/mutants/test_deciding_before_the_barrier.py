@@ -120,13 +120,14 @@ async def running(database: MemoryDatabase, name: str) -> AsyncIterator[tuple[Re
             clock=clock,
         ),
     )
-    loops = asyncio.create_task(replica.run())
+    loops, watched = asyncio.create_task(replica.run()), asyncio.create_task(liveness.run())
     try:
         yield replica, source
     finally:
-        loops.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await loops
+        for task in (loops, watched):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
 
 async def until(condition: Callable[[], Any], what: str) -> None:

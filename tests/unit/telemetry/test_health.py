@@ -120,13 +120,12 @@ async def test_what_a_processor_says(at: At, draining: bool, alive: tuple[int, s
         event.set()
     health = of_processors.ProcessorHealth(
         clock=at,  # type: ignore[arg-type]  # one double for four, as the fields say
-        slots=8,
         attempts=at,  # type: ignore[arg-type]
         fence=at,  # type: ignore[arg-type]
         heartbeat=at,  # type: ignore[arg-type]
         receipts=at,  # type: ignore[arg-type]
         deliveries=at,  # type: ignore[arg-type]
-        draining=event,
+        leaving=event,
     )
     assert await answers(health, leads=False) == {"/livez": alive, "/readyz": ready}
 
@@ -196,13 +195,14 @@ async def leader() -> AsyncIterator[tuple[Replica, HeldRelease, asyncio.Task[Non
             clock=clock,
         ),
     )
-    running = asyncio.create_task(replica.run())
+    running, watched = asyncio.create_task(replica.run()), asyncio.create_task(liveness.run())
     try:
         await until(lambda: replica.view.leading)
         yield replica, leases, running
     finally:
         running.cancel()
-        await asyncio.wait({running})
+        watched.cancel()
+        await asyncio.wait({running, watched})
 
 
 async def test_a_leader_that_ends_is_not_ready_at_once_and_gives_up_its_lease_after() -> None:

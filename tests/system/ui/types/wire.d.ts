@@ -204,6 +204,7 @@ export interface ClusterResponse {
   "findings": (FindingsResponse | null);
   "mirrors_differ": string[];
   "quarantine": QuarantinedResponse[];
+  "shards": ShardResponse[];
 }
 
 export type ConflictScope = ("tenant" | "shared");
@@ -1151,6 +1152,19 @@ export interface SchemaResponse {
   "version": number;
   "oldest_read": number;
   "newest_read": number;
+}
+
+export interface ShardResponse {
+  "name": string;
+  "leader": (LeaderResponse | null);
+  "leading": boolean;
+  "ready": boolean;
+  "unready_reason": string;
+  "stream_lag_ms": (number | null);
+  "journal_seq": (number | null);
+  "processors": number;
+  "counts": Record<string, number>;
+  "failover": (FailoverResponse | null);
 }
 
 export interface SimulationBar {

@@ -1,0 +1,119 @@
+"""In which shard a processor is of most use: a pure decision, from what it does itself and the demand in each shard.
+
+============  =================================================  ==================================================
+it is         it goes                                            when
+============  =================================================  ==================================================
+starting      where jobs wait that nobody takes; else where      at once
+              the fewest slots are
+idle          where jobs have no slot, the unserved first, then  after `IDLE_MS` without work, and `REST_MS` after its
+              the most                                           last move
+idle          to a shard that nobody serves, from one that       after `SPREAD_MS` without work
+              others serve too
+busy          where jobs wait that nobody takes, to the shard    after `TURN_MS` in its shard
+              that it left the longest time ago
+============  =================================================  ==================================================
+
+What must hold:
+
+* Nothing starves, also with fewer processors than shards: a busy one goes round all shards that nobody serves.
+* Processors do not change places for ever. Of those that could go from one shard, they go one after the other, in the
+  order of their ids, so that the second one sees that the first has gone; the last one of a shard waits until others
+  had their turn. A shard where jobs waited and none came is *barren*: jobs there wait for something else than slots,
+  and for `BARREN_MS` it is passed over.
+* All ties are broken by a hash of the processor's id, so that many spread.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from hascheduler.ports.demand import Demand
+
+IDLE_MS = 1_000
+REST_MS = 5_000
+SPREAD_MS = 5_000
+TURN_MS = 10_000
+BARREN_MS = 30_000
+_STAGGER_MS = 3_000
+"""Between two busy ones that go from one shard: time for the first to be seen where it went."""
+_STAGGERED_MAX = 5
+JITTER_MS_MAX = 1_000
+"""Added to all spans, anew with each move, so that those that began together do not look together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a processor is and what it does; all times are of its monotonic clock."""
+
+    id: str
+    """By which it is registered there."""
+    at: int
+    since_ms: int
+    idle_since_ms: int | None
+    """None: it has work."""
+    moved: bool = False
+    """Whether it came from another shard."""
+    left_at_ms: Mapping[int, int] = field(default_factory=dict)
+    """When it was last in the shards that it has been in."""
+    barren_until_ms: Mapping[int, int] = field(default_factory=dict)
+
+
+def first_shard(id: str, shards: int, demands: Sequence[Demand]) -> int:
+    """Where to begin; any shard where none answers."""
+    unserved = [demand for demand in demands if demand.unserved]
+    fewest = min((demand.slots for demand in demands), default=0)
+    best = unserved or [demand for demand in demands if demand.slots == fewest]
+    return min([demand.shard for demand in best] or range(shards), key=lambda shard: _tie(id, shard))
+
+
+def is_due(now_ms: int, standing: Standing, jitter_ms: int) -> bool:
+    """Whether any demand could make it go: else there is no need to look."""
+    return _idle_is_due(now_ms, standing, jitter_ms) or now_ms - standing.since_ms >= TURN_MS + jitter_ms
+
+
+def next_shard(now_ms: int, standing: Standing, demands: Sequence[Demand], jitter_ms: int) -> int | None:
+    """Where to go now; None: stay."""
+    here = next((demand for demand in demands if demand.shard == standing.at), Demand(standing.at))
+    elsewhere = [demand for demand in demands if demand.shard != standing.at]
+    fertile = [each for each in elsewhere if standing.barren_until_ms.get(each.shard, now_ms) <= now_ms]
+    if _idle_is_due(now_ms, standing, jitter_ms):
+        wanted = [demand for demand in fertile if demand.unmet]
+        if wanted:
+            return min(
+                wanted, key=lambda demand: (not demand.unserved, -demand.unmet, _tie(standing.id, demand.shard))
+            ).shard
+        return _spread(now_ms, standing, here, fertile, jitter_ms)
+    unserved = [demand.shard for demand in fertile if demand.unserved]
+    if unserved and now_ms - standing.since_ms >= _turn_ms(standing, here, elsewhere) + jitter_ms:
+        never = -1
+        return min(unserved, key=lambda shard: (standing.left_at_ms.get(shard, never), _tie(standing.id, shard)))
+    return None
+
+
+def _idle_is_due(now_ms: int, standing: Standing, jitter_ms: int) -> bool:
+    if standing.idle_since_ms is None or now_ms - standing.idle_since_ms < IDLE_MS + jitter_ms:
+        return False
+    return not standing.moved or now_ms - standing.since_ms >= REST_MS + jitter_ms
+
+
+def _spread(now_ms: int, standing: Standing, here: Demand, fertile: Sequence[Demand], jitter_ms: int) -> int | None:
+    """An empty shard, for the last by id of those that are here; the first one stays for certain."""
+    if not here.servers or any(id > standing.id for id in here.servers):
+        return None
+    if standing.idle_since_ms is None or now_ms - standing.idle_since_ms < SPREAD_MS + jitter_ms:
+        return None
+    empty = [demand.shard for demand in fertile if not demand.servers]
+    return min(empty, key=lambda shard: _tie(standing.id, shard), default=None)
+
+
+def _turn_ms(standing: Standing, here: Demand, elsewhere: Sequence[Demand]) -> int:
+    """How long a busy one stays at least: the longer, the more others should go before it."""
+    if here.servers:
+        before = sum(id > standing.id for id in here.servers)
+        return TURN_MS + _STAGGER_MS * min(before, _STAGGERED_MAX)
+    crowded = max((len(demand.servers) for demand in elsewhere), default=0)
+    return TURN_MS + _STAGGER_MS * min(max(crowded - 1, 0), _STAGGERED_MAX)
+
+
+def _tie(id: str, shard: int) -> bytes:
+    return blake2b(f"{id}/{shard}".encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -1,0 +1,49 @@
+"""Which routing a process goes by: that of the home, made by the first replica of a deployment of several shards."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.routing import Routing
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.ports.sharding import RoutingStore
+
+SETTING = ("HASCHEDULER_SHARDS",)
+
+
+async def agreed_routing(
+    store: RoutingStore, names: Sequence[str], database: str, is_unused: Callable[[], Awaitable[bool]]
+) -> Routing | None:
+    """The routing of the shards ``names``, the home's first; None: there is one shard, and no routing.
+
+    `InvalidInput` where the home has another number of shards, or one that was used without any: what it has can't be
+    divided. Of several replicas that start at once, one makes the routing and the others find it.
+    """
+    stored = await store.get()
+    if stored is None and len(names) > 1:
+        if not await is_unused():
+            raise InvalidInput(
+                SETTING,
+                f"{len(names)}, and the database {quoted(database)} has jobs or schedules of a deployment of one shard",
+                "1, or a database that was not used: what is there can't be divided",
+            )
+        await store.create(Routing.even(names))
+        stored = await store.get()
+    require_same_shards(stored, names, database)
+    return stored
+
+
+def require_same_shards(stored: Routing | None, names: Sequence[str], database: str) -> None:
+    """`InvalidInput` unless the home has these shards; without a routing it has one."""
+    if (stored is None and len(names) == 1) or (stored is not None and stored.shards == tuple(names)):
+        return
+    there = 1 if stored is None else len(stored.shards)
+    if stored is not None and there == len(names):
+        raise InvalidInput(
+            ("HASCHEDULER_SHARD",),
+            f"{quoted(names[0])}, and the deployment in the database {quoted(database)} calls its first shard"
+            f" {quoted(stored.shards[0])}",
+            stored.shards[0],
+        )
+    raise InvalidInput(
+        SETTING, f"{len(names)}, and the deployment in the database {quoted(database)} has {there}", f"{there}"
+    )

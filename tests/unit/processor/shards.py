@@ -1,0 +1,169 @@
+"""Several shards in memory, each with a leader that knows only the simplest of its duties, and processors that roam.
+
+Time is virtual: `played` runs a story to its end, however long it says that things take.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from itertools import count
+from typing import Any
+
+from hascheduler.model.collection import Collection as Stored
+from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.documents.processor import decode_processor
+from hascheduler.model.job import JobState
+from hascheduler.model.message import Message, MessageKind
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.ports.demand import BeatLimits
+from hascheduler.processor import Handlers, Processor, ProcessorConfig
+from hascheduler.processor.roaming import RoamingProcessor
+from hascheduler.testing.cluster import VirtualClock
+from hascheduler.testing.memory.broker import MemoryBroker
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.demand import MemoryShardDemand
+from hascheduler.testing.memory.messages import MemoryDeliveries
+from hascheduler.testing.memory.work import MemoryWorkStore
+from hascheduler.testing.virtual_loop import VirtualLoop
+from tests.factories import NOW, make_job
+
+LIMIT_S = 3_600
+_TURN_S = 0.05
+_LIMITS = BeatLimits(1_500, 5_000)
+
+
+class Shard:
+    """Its leader dispatches to whoever is registered, and takes back what a processor had that is gone."""
+
+    def __init__(self, name: str, broker: MemoryBroker) -> None:
+        self.name = name
+        self.database = MemoryDatabase()
+        self.broker = broker
+        self._ids = count(1)
+
+    def submit(self, count: int = 1, definition: str = "log", **more: Any) -> list[str]:
+        ids = [f"{self.name}-{next(self._ids)}" for _ in range(count)]
+        for id in ids:
+            self.database.insert(Stored.JOBS, new_job_document(make_job(id, definition=definition, **more)))
+        return ids
+
+    def job(self, id: str) -> Document:
+        found = self.database.find(Stored.JOBS, id)
+        assert found is not None
+        return found
+
+    def jobs(self, *states: JobState) -> list[Document]:
+        return [job for job in self.database.documents(Stored.JOBS) if job["state"] in states]
+
+    @property
+    def processors(self) -> list[ProcessorRef]:
+        return [decode_processor(each["_id"], each) for each in self.database.documents(Stored.PROCESSORS)]
+
+    async def lead(self) -> None:
+        while True:
+            await asyncio.sleep(_TURN_S)
+            known = {each.id: each for each in self.processors}
+            held = self.jobs(JobState.DISPATCHED, JobState.RUNNING)
+            for job in held:
+                if job["processor"] not in known:
+                    self._set(job, state=JobState.PENDING.value, processor=None)
+            for processor in known.values():
+                free = processor.slots - sum(job["processor"] == processor.id for job in held)
+                for job in self.jobs(JobState.PENDING):
+                    if free > 0 and not processor.draining and processor.supports(job["definition"]):
+                        self._dispatch(job, processor.id)
+                        free -= 1
+
+    def _dispatch(self, job: Document, processor_id: str) -> None:
+        attempt = job["attempt"] + 1
+        self._set(job, state=JobState.DISPATCHED.value, attempt=attempt, processor=processor_id)
+        self.broker.publish(processor_id, Message(MessageKind.RUN, job["_id"], attempt))
+
+    def _set(self, job: Document, **fields: Any) -> None:
+        self.database.update(Stored.JOBS, job, {**fields, "rev": job["rev"] + 1})
+
+
+class Roaming:
+    """One processor, with a connection of its own to each shard."""
+
+    def __init__(self, world: "World", name: str, handlers: Handlers, slots: int, drain_grace_ms: int) -> None:
+        self.connections = [MemoryConnection(shard.database) for shard in world.shards]
+        self.greetings: list[Collection[str]] = []
+        self.begun: list[str] = []
+
+        def begin(id: str, shard: int, offered: int) -> Processor:
+            self.begun.append(world.shards[shard].name)
+            config = ProcessorConfig(
+                id=id,
+                name=name,
+                shard=world.shards[shard].name,
+                slots=slots,
+                heartbeat_interval_ms=1_000,
+                heartbeat_deadline_ms=4_000,
+                drain_grace_ms=drain_grace_ms,
+                offered_first=offered,
+            )
+            work = MemoryWorkStore(self.connections[shard], 600_000)
+            return Processor(handlers, work, MemoryDeliveries(world.broker, id, slots), world.clock, config)
+
+        self.processor = RoamingProcessor(
+            id=f"{name}.1",
+            shards=[shard.name for shard in world.shards],
+            slots=slots,
+            definitions=handlers.definitions,
+            begin=begin,
+            demand=MemoryShardDemand(self.connections, world.clock, _LIMITS),
+            clock=world.clock,
+            greet=self.greetings.append,
+            first_look_ms=_LIMITS.unproven_ms,
+        )
+        self.task = asyncio.get_running_loop().create_task(self.processor.run(), name=name)
+
+    async def drained(self) -> None:
+        self.processor.drain()
+        async with asyncio.timeout(LIMIT_S):
+            await self.task
+
+
+class World:
+    """Owner of the tasks of its leaders and processors."""
+
+    def __init__(self, loop: VirtualLoop, names: str) -> None:
+        self.clock = VirtualClock(loop, NOW)
+        self.broker = MemoryBroker()
+        self.shards = [Shard(name, self.broker) for name in names]
+        self._tasks = [loop.create_task(shard.lead(), name=f"leader of {shard.name}") for shard in self.shards]
+
+    def start(self, handlers: Handlers, *, name: str = "p", slots: int = 4, drain_grace_ms: int = 5_000) -> Roaming:
+        started = Roaming(self, name, handlers, slots, drain_grace_ms)
+        self._tasks.append(started.task)
+        return started
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(LIMIT_S):
+            while not condition():  # noqa: ASYNC110  # what changes knows nothing of those who wait
+                await asyncio.sleep(0.01)
+
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for outcome in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
+
+
+def played(story: Callable[[World], Awaitable[None]], names: str = "ab") -> None:
+    """The story of shards by these names, a letter each, to its end."""
+    loop = VirtualLoop()
+
+    async def tell() -> None:
+        world = World(loop, names)
+        try:
+            await story(world)
+        finally:
+            await world.end()
+
+    try:
+        loop.run_until_complete(tell())
+    finally:
+        loop.close()

@@ -1,0 +1,151 @@
+"""Where leaders should be: each replica leaves the first try to those before it, and hands over what is another's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from hascheduler.election.preferences import preferred_leaders
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.sharding.placement import RANK_DELAY_MS, LeaderPlacement
+
+SHARDS, NAMES = ("default", "0001", "0002", "0003"), ("a", "b", "c")
+AFTER_MS, PAUSE_MS = 30_000, 5_000
+
+
+def status(name: str, *, ready: bool = True) -> ReplicaStatus:
+    return ReplicaStatus(f"{name}.1", name, 1, WallMs(0), "", "", ready, 1, "", "", 0)
+
+
+@dataclass
+class Shard:
+    shard: str
+    replicas: list[ReplicaStatus] = field(default_factory=lambda: [status(name) for name in NAMES])
+    leads: bool = False
+    delay_ms: int = 0
+    handed_over: int = 0
+    holder: str = ""
+
+    @property
+    def view(self) -> Any:
+        return SimpleNamespace(leading=self.leads)
+
+    @property
+    def lease_holder(self) -> str:
+        return self.holder
+
+    def live_replicas(self) -> Sequence[ReplicaStatus]:
+        return self.replicas
+
+    def leave_first_try_ms(self, delay_ms: int) -> None:
+        self.delay_ms = delay_ms
+
+    async def hand_over(self) -> None:
+        self.leads, self.handed_over = False, self.handed_over + 1
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0
+
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(self.now)
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.now)
+
+
+class Room:
+    def __init__(self, name: str = "a", after_ms: int = AFTER_MS) -> None:
+        self.clock, self.shards = Clock(), [Shard(shard) for shard in SHARDS]
+        self.placement = LeaderPlacement(self.shards, name, self.clock, after_ms)
+
+    async def at(self, now: int) -> int:
+        """How many shards were handed over by then."""
+        self.clock.now = now
+        await self.placement.turn()
+        return sum(shard.handed_over for shard in self.shards)
+
+
+ORDERS = preferred_leaders(SHARDS, NAMES)
+OTHERS = [index for index, shard in enumerate(SHARDS) if ORDERS[shard][0] != "a"]
+
+
+async def test_the_first_try_at_a_free_lease_is_left_to_those_before_it() -> None:
+    room = Room("b")
+    await room.at(0)
+    assert [shard.delay_ms for shard in room.shards] == [ORDERS[name].index("b") * RANK_DELAY_MS for name in SHARDS]
+
+
+async def test_the_holder_of_a_lease_is_no_rival_for_it() -> None:
+    room = Room("b")
+    for shard in room.shards:
+        shard.holder = f"{ORDERS[shard.shard][0]}.1"
+    await room.at(0)
+    for shard in room.shards:
+        before = ORDERS[shard.shard].index("b")
+        assert shard.delay_ms == max(before - 1, 0) * RANK_DELAY_MS
+
+
+async def test_a_shard_that_was_taken_a_moment_ago_stays_for_a_while() -> None:
+    room = Room()
+    await room.at(0)
+    await room.at(2 * AFTER_MS)
+    room.shards[OTHERS[0]].leads = True
+    assert await room.at(2 * AFTER_MS + 1) == await room.at(3 * AFTER_MS) == 0
+    assert await room.at(3 * AFTER_MS + 1) == 1
+
+
+async def test_a_replica_that_is_not_ready_or_gone_is_not_left_anything() -> None:
+    room = Room("b")
+    for shard in room.shards:
+        shard.replicas = [status("a", ready=False), status("b")]
+    await room.at(0)
+    assert [shard.delay_ms for shard in room.shards] == [0] * 4
+
+
+async def test_what_another_should_lead_is_handed_over_once_that_has_been_ready_for_long_and_one_after_the_other() -> (
+    None
+):
+    room = Room()
+    for shard in room.shards:
+        shard.leads = True
+    assert await room.at(0) == await room.at(AFTER_MS - 1) == 0
+    for count in range(1, len(OTHERS) + 1):
+        now = AFTER_MS + (count - 1) * PAUSE_MS
+        assert await room.at(now) == count
+        assert await room.at(now + PAUSE_MS - 1) == count
+    assert await room.at(10 * AFTER_MS) == len(OTHERS)
+    assert [shard.leads for shard in room.shards] == [index not in OTHERS for index in range(4)]
+
+
+async def test_one_that_was_not_ready_in_between_waits_anew() -> None:
+    room = Room()
+    room.shards[OTHERS[0]].leads = True
+    await room.at(0)
+    ready = room.shards[OTHERS[0]].replicas
+    room.shards[OTHERS[0]].replicas = [status(name, ready=name == "a") for name in NAMES]
+    await room.at(AFTER_MS - 10)
+    room.shards[OTHERS[0]].replicas = ready
+    assert await room.at(AFTER_MS) == await room.at(2 * AFTER_MS - 1) == 0
+    assert await room.at(2 * AFTER_MS) == 1
+
+
+async def test_nothing_is_handed_over_where_the_operator_says_so() -> None:
+    room = Room(after_ms=0)
+    room.shards[OTHERS[0]].leads = True
+    assert await room.at(0) == await room.at(100 * AFTER_MS) == 0
+
+
+async def test_a_replica_that_comes_and_goes_costs_so_many_moves_in_ten_minutes_and_no_more() -> None:
+    room = Room(after_ms=1)
+    room.shards[OTHERS[0]].leads = True
+    await room.at(0)
+    moved = 0
+    for second in range(1, 590):
+        room.shards[OTHERS[0]].leads = True
+        moved = await room.at(second * 1_000)
+    assert moved == 60
+    room.shards[OTHERS[0]].leads = True
+    assert await room.at(607_000) == 61
