@@ -220,7 +220,10 @@ class ShardedJobStore:
         return await ask_all(ask(shard) for shard in self._meant(which))
 
     def _meant(self, which: JobSelection) -> Sequence[JobStore]:
-        return self._shards if which.tenant is None else [self._shards[self._places.of_tenant(which.tenant)]]
+        """All shards in which jobs may match. That of a schedule is the one of its tenant; that of a name alone is not
+        known, as jobs outlive their schedule and the name may have been another's."""
+        tenant = which.made_by.tenant if which.tenant is None and which.made_by is not None else which.tenant
+        return self._shards if tenant is None else [self._shards[self._places.of_tenant(tenant)]]
 
 
 def _place(document: StoredDocument, after: ListPosition | None) -> Place:
