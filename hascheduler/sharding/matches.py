@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hascheduler.ports import JobSelection, JobSlice, ListPosition, MatchingSchedules, MatchStore, ScheduleSlice
-from hascheduler.sharding.asking import ask_all
+from hascheduler.sharding.asking import ask_all, naming_outages
 from hascheduler.sharding.merging import ShardPage, merged, oldest_first, position_of
 from hascheduler.sharding.places import ShardPlaces
 
@@ -13,7 +13,7 @@ class ShardedMatchStore:
 
     def __init__(self, places: ShardPlaces, shards: Sequence[MatchStore]) -> None:
         self._places = places
-        self._shards = shards
+        self._shards = naming_outages(places.shards, shards)
 
     async def jobs(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobSlice:
         slices = await ask_all(shard.jobs(which, after, limit) for shard in self._meant(which.tenant))

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from hascheduler.clock import SystemClock
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.model.collection import Collection
+from hascheduler.model.definition import Definition
 from hascheduler.model.job import schedule_of
 from hascheduler.model.routing import Routing, shard_name
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import WorkStore
+from hascheduler.ports import ResourceStore, StoredDocument
 from hascheduler.ports.sharding import NameStore
 from hascheduler.sharding.failovers import ShardedFailoverStore
 from hascheduler.sharding.jobs import ShardedJobStore
@@ -18,6 +19,7 @@ from hascheduler.sharding.matches import ShardedMatchStore
 from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.schedules import ShardedScheduleStore
 from hascheduler.sharding.verdicts import ShardedVerdictStore
+from hascheduler.sharding.work import ShardedWorkStore
 from tests.contract.backends import Backend
 
 SHARD_COUNT = 3
@@ -32,7 +34,8 @@ def sharded_backend(shards: Sequence[Backend], names: NameStore) -> Backend:
     return replace(
         home,
         claims=_ClaimsOfAll(shards, behind),
-        work=cast(WorkStore, _WorkOfAll(shards, behind)),
+        work=ShardedWorkStore(places, [shard.work for shard in shards]),
+        definitions=_InEachShard([shard.definitions for shard in shards]),
         schedules=ShardedScheduleStore(
             places, names, [shard.schedules for shard in shards], [shard.jobs for shard in shards], SystemClock()
         ),
@@ -42,6 +45,39 @@ def sharded_backend(shards: Sequence[Backend], names: NameStore) -> Backend:
         matches=ShardedMatchStore(places, [shard.matches for shard in shards]),
         behind=behind,
     )
+
+
+class _InEachShard:
+    """`ResourceStore` of definitions, as the leaders of the shards copy them."""
+
+    def __init__(self, stores: Sequence[ResourceStore[Definition]]) -> None:
+        self._home, *self._others = stores
+
+    async def create(self, noun: Definition) -> StoredDocument | None:
+        for store in self._others:
+            await store.create(noun)
+        return await self._home.create(noun)
+
+    async def put(self, noun: Definition) -> tuple[StoredDocument, bool]:
+        for store in self._others:
+            await store.put(noun)
+        return await self._home.put(noun)
+
+    async def replace(self, noun: Definition, rev: int) -> StoredDocument | None:
+        for store in self._others:
+            await store.replace(noun, rev)
+        return await self._home.replace(noun, rev)
+
+    async def get(self, name: str) -> StoredDocument | None:
+        return await self._home.get(name)
+
+    async def list(self, after: str | None, limit: int) -> Sequence[StoredDocument]:
+        return await self._home.list(after, limit)
+
+    async def delete(self, name: str, rev: int | None = None) -> bool:
+        for store in self._others:
+            await store.delete(name, rev)
+        return await self._home.delete(name, rev)
 
 
 class _BehindAll:
@@ -109,18 +145,3 @@ class _ClaimsOfAll:
         if index is not None:
             self._shard_of_schedule[schedule or ""] = index
         return self._shard_of_schedule.get(schedule or "", 0)
-
-
-class _WorkOfAll:
-    """`hascheduler.ports.WorkStore` for suites that start and end jobs of any tenant: each write in the job's shard."""
-
-    def __init__(self, shards: Sequence[Backend], behind: _BehindAll) -> None:
-        self._shards = shards
-        self._behind = behind
-
-    def __getattr__(self, name: str) -> Any:
-        async def write(first: str, *arguments: Any, **options: Any) -> Any:
-            index = await self._behind.shard_of(Collection.JOBS, first) or 0
-            return await getattr(self._shards[index].work, name)(first, *arguments, **options)
-
-        return write

@@ -141,7 +141,7 @@ async def test_a_job_waits_for_jobs_of_its_own_shard_alone(deployment: Deploymen
     assert (await deployment.jobs.submit(deployment.job("job:2", 1, **waiting))).answer is SubmitAnswer.NEW
     with pytest.raises(InvalidInput, match=r"is in shard 0001, and what is tenant .* in 0002") as refused:
         await deployment.jobs.submit(deployment.job("job:3", 2, **waiting))
-    assert refused.value.path == ("depends_on",)
+    assert refused.value.path == ("depends_on", 0)
     with pytest.raises(InvalidInput):
         await deployment.jobs.submit_many([near, deployment.job("job:3", 2, **waiting)])
     assert deployment.having(Collection.JOBS, far.id) == []
