@@ -134,15 +134,18 @@ def _over_all(
     view = ShardedView(places, [shard.replica.view for shard in shards])
     copies = CopiesAtOnce(MongoCopyStore(databases[0]), [MongoCopyStore(database) for database in databases[1:]])
     keepable = keepable_definition(len(shards))
+    jobs = [MongoJobStore(each, retention_ms) for each in databases]
     return replace(
         home,
-        schedules=ShardedScheduleStore(places, names, [MongoScheduleStore(each) for each in databases], home.clock),
+        schedules=ShardedScheduleStore(
+            places, names, [MongoScheduleStore(each) for each in databases], jobs, home.clock
+        ),
         definitions=ShardedResourceStore(home.definitions, Collection.DEFINITIONS, _name, copies, keepable),
         lanes=ShardedResourceStore(home.lanes, Collection.LANES, _name, copies),
         calendars=ShardedResourceStore(home.calendars, Collection.CALENDARS, _name, copies),
         tenants=ShardedResourceStore(home.tenants, Collection.TENANTS, _name, copies),
         pauses=ShardedResourceStore(home.pauses, Collection.PAUSES, lambda pause: pause.id, copies),
-        jobs=ShardedJobStore(places, [MongoJobStore(each, retention_ms) for each in databases]),
+        jobs=ShardedJobStore(places, jobs),
         admission=ShardedAdmission(places, admissions),
         verdicts=ShardedVerdictStore(places, [MongoVerdictStore(each) for each in databases]),
         view=view,

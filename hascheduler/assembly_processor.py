@@ -21,7 +21,7 @@ from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.processor.roaming import RoamingProcessor
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.settings import Settings
-from hascheduler.sharding.routing_check import pinned_shard, stored_routing
+from hascheduler.sharding.home import pinned_shard, stored_routing
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import Tracer
 

@@ -5,7 +5,7 @@ import asyncio
 import gc
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -128,6 +128,21 @@ async def kept_database(mongodb_uri: str) -> AsyncIterator[KeptDatabase]:
         kept = KeptDatabase(client)
         yield kept
         await kept.drop()
+
+
+@pytest.fixture(scope="session")
+async def kept_shards(kept_database: KeptDatabase) -> AsyncIterator[Sequence[KeptDatabase]]:
+    """Three, of which the first is the one that other tests use."""
+    more = [KeptDatabase(kept_database.client) for _ in range(2)]
+    yield [kept_database, *more]
+    for kept in more:
+        await kept.drop()
+
+
+@pytest.fixture
+async def ready_databases(kept_shards: Sequence[KeptDatabase]) -> Sequence[str]:
+    """As `ready_database`, for the shards of one deployment."""
+    return [await kept.emptied() for kept in kept_shards]
 
 
 @pytest.fixture

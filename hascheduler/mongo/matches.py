@@ -44,10 +44,10 @@ class MongoMatchStore:
             query = _query(range, which, after, edge_ms)
             asked = {**query, "$and": [dict(range.rest)]} if range.rest else query
             found = await self._along(range, asked, index).limit(limit + 1).to_list(None)
-        ids = [str(job["_id"]) for job in found[:limit]]
+        places = [ListPosition(job[range.at], str(job["_id"])) for job in found[:limit]]
         if len(found) > limit:
-            return JobSlice(ids, ListPosition(found[limit - 1][range.at], ids[-1]))
-        return JobSlice(ids, None if edge_ms is None else ListPosition(edge_ms + 1))
+            return JobSlice(places, places[-1])
+        return JobSlice(places, None if edge_ms is None else ListPosition(edge_ms + 1))
 
     async def _chosen(self, which: JobSelection, after: ListPosition | None) -> tuple[IndexRange, int | None]:
         """What to read, and the instant at which to end, inclusively; None: read all of it."""

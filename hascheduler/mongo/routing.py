@@ -1,25 +1,24 @@
 """What a deployment of several shards keeps in the database of its home: the routing, and the names of schedules."""
 
-from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
 
 from pymongo.errors import DuplicateKeyError
 
+from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.routing import Routing
-from hascheduler.model.values.fields import identifier, integer, text
 from hascheduler.model.values.instants import WallMs
-from hascheduler.mongo.connection import Database
+from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
-from hascheduler.ports.sharding import ReservedName
+from hascheduler.ports.sharding import ReservedName, decode_reserved_name, encode_reserved_name, next_use
 
 
 class MongoRoutingStore:
     """`hascheduler.ports.sharding.RoutingStore`."""
 
     def __init__(self, database: Database) -> None:
-        self._routing = database[Collection.ROUTING.value]
+        self._routing = database[Collection.ROUTING.value].with_options(write_concern=MAJORITY)
 
     async def get(self) -> Routing | None:
         with faults("read the routing"):
@@ -44,37 +43,33 @@ class MongoNameStore:
     """`hascheduler.ports.sharding.NameStore`."""
 
     def __init__(self, database: Database) -> None:
-        self._names = database[Collection.NAMES.value]
+        self._names = database[Collection.NAMES.value].with_options(write_concern=MAJORITY)
 
     async def get(self, name: str) -> ReservedName | None:
+        # A majority read: what a reservation compares must not be rolled back. It may lag; the write decides.
         with faults("read a reserved name"):
             found = await self._names.find_one({"_id": name})
-        return None if found is None else _decoded(found)
+        with suppress(InvalidInput):
+            return None if found is None else decode_reserved_name(found)
+        return None
 
     async def reserve(self, name: str, tenant: str, before: ReservedName | None, at_ms: WallMs) -> ReservedName | None:
-        reserved = ReservedName(name, tenant, 1 if before is None else before.use + 1, at_ms)
+        reserved = next_use(name, tenant, before, at_ms)
+        document = encode_reserved_name(reserved)
         with faults("reserve a name"):
             if before is not None:
-                done = await self._names.update_one({"_id": name, "use": before.use}, {"$set": _fields(reserved)})
+                done = await self._names.replace_one(encode_reserved_name(before), document)
                 return reserved if done.matched_count else None
             try:
-                await self._names.insert_one({"_id": name, **_fields(reserved)})
+                await self._names.insert_one(document)
             except DuplicateKeyError:
+                found = await self._names.find_one({"_id": name})
+                if found is not None:
+                    decode_reserved_name(found)
                 return None
         return reserved
 
     async def release(self, reserved: ReservedName) -> bool:
         with faults("release a name"):
-            done = await self._names.delete_one({"_id": reserved.name, "use": reserved.use})
+            done = await self._names.delete_one(encode_reserved_name(reserved))
         return done.deleted_count == 1
-
-
-def _fields(reserved: ReservedName) -> dict[str, Any]:
-    return {"tenant": reserved.tenant, "use": reserved.use, "at_ms": reserved.at_ms}
-
-
-def _decoded(stored: Mapping[str, Any]) -> ReservedName:
-    """`InvalidInput` for one that was broken by hand."""
-    return ReservedName(
-        identifier(stored["_id"]), text(stored, "tenant"), integer(stored, "use"), WallMs(integer(stored, "at_ms"))
-    )

@@ -162,6 +162,7 @@ class FailedJob:
     batch: str | None
     error: str
     at_ms: int
+    submitted_at_ms: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,10 @@ def failed_job_of(job: StoredDocument, error: str) -> FailedJob:
     definition, tenant, target, schedule, batch = (
         None if job.get(name) is None else str(job[name])[:_ATTRIBUTE_LENGTH_MAX] for name in FAILED_FIELDS[:5]
     )
-    times = (job.get("finished_at_ms"), job.get("submitted_at_ms"))
+    finished_at_ms, submitted_at_ms = (
+        at_ms if isinstance(at_ms, int) and 0 <= at_ms < LATEST_MS else None
+        for at_ms in (job.get("finished_at_ms"), job.get("submitted_at_ms"))
+    )
     return FailedJob(
         str(job["_id"]),
         definition or "",
@@ -191,7 +195,8 @@ def failed_job_of(job: StoredDocument, error: str) -> FailedJob:
         schedule,
         batch,
         error,
-        next((at_ms for at_ms in times if isinstance(at_ms, int) and 0 <= at_ms < LATEST_MS), 0),
+        (submitted_at_ms or 0) if finished_at_ms is None else finished_at_ms,
+        submitted_at_ms or 0,
     )
 
 

@@ -255,10 +255,15 @@ class MatchingSchedules:
 
 @dataclass(frozen=True, slots=True)
 class JobSlice:
-    """``next`` is where to go on; None: this was all. A slice may hold few jobs, or none, and have a next one."""
+    """``places`` are the jobs, each the position after it; ``next`` is where to go on; None: this was all. A slice may
+    hold few jobs, or none, and have a next one."""
 
-    ids: Sequence[str]
+    places: Sequence[ListPosition]
     next: ListPosition | None
+
+    @property
+    def ids(self) -> Sequence[str]:
+        return [place.id for place in self.places if place.id is not None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,13 @@ shard, and released after that was deleted; what breaks off in between leaves a 
 schedule without its reservation.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.routing import Routing
+from hascheduler.model.values.fields import identifier, integer, positive, text
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.resources import StoredDocument
 
@@ -41,13 +43,34 @@ class ReservedName:
     at_ms: WallMs
 
 
+def next_use(name: str, tenant: str, before: ReservedName | None, at_ms: WallMs) -> ReservedName:
+    """The reservation in the place of ``before``."""
+    return ReservedName(name, tenant, 1 if before is None else before.use + 1, at_ms)
+
+
+def encode_reserved_name(reserved: ReservedName) -> dict[str, Any]:
+    return {"_id": reserved.name, "tenant": reserved.tenant, "use": reserved.use, "at_ms": reserved.at_ms}
+
+
+def decode_reserved_name(stored: Mapping[str, Any]) -> ReservedName:
+    """`InvalidInput` for one that was broken by hand."""
+    return ReservedName(
+        identifier(stored["_id"]), text(stored, "tenant"), positive(stored, "use"), WallMs(integer(stored, "at_ms"))
+    )
+
+
 class NameStore(Protocol):
-    """Every write is one compare-and-set, acknowledged by a majority."""
+    """Every write is one compare-and-set, acknowledged by a majority.
+
+    It compares all that a reservation has: after a release ``use`` begins anew. A name whose reservation was broken by
+    hand is as one without: its schedule is looked for in all shards.
+    """
 
     async def get(self, name: str) -> ReservedName | None: ...
 
     async def reserve(self, name: str, tenant: str, before: ReservedName | None, at_ms: WallMs) -> ReservedName | None:
-        """Reserve it for that tenant in the place of ``before``; None: there is another reservation than that."""
+        """Reserve it for that tenant in the place of ``before``; None: there is another reservation than that.
+        `InvalidInput` where the one that is there can't be read."""
         ...
 
     async def release(self, reserved: ReservedName) -> bool:

@@ -1,11 +1,16 @@
-"""Reports of changes of leadership of all shards, the newest first."""
+"""Reports of changes of leadership of all shards, the newest first.
+
+A term is of one shard. Those of one are in its order, even where a clock went back; those of several by when each was
+detected, as far as the clocks of replicas agree.
+"""
 
 from collections.abc import Sequence
-from itertools import chain
+from heapq import merge
+from itertools import islice
 
 from hascheduler.model.failover import Failover
 from hascheduler.ports import FailoverStore
-from hascheduler.sharding.asking import ask_all
+from hascheduler.sharding.asking import ask_all, naming_outages
 from hascheduler.sharding.places import ShardPlaces
 
 
@@ -13,7 +18,7 @@ class ShardedFailoverStore:
     """`hascheduler.ports.FailoverStore`, for reading: each shard's leader saves its own."""
 
     def __init__(self, places: ShardPlaces, shards: Sequence[FailoverStore]) -> None:
-        self._by_name = dict(zip(places.shards, shards, strict=True))
+        self._by_name = dict(zip(places.shards, naming_outages(places.shards, shards), strict=True))
 
     async def save(self, failover: Failover) -> None:
         await self._by_name[failover.shard].save(failover)
@@ -21,5 +26,5 @@ class ShardedFailoverStore:
     async def newest(self, shard: str, limit: int) -> Sequence[Failover]:
         """Of all shards, whichever is named: a client that knows of one sees them all."""
         found = await ask_all(store.newest(name, limit) for name, store in self._by_name.items())
-        newest_first = sorted(chain.from_iterable(found), key=lambda failover: failover.detected_at_ms, reverse=True)
-        return newest_first[:limit]
+        together = merge(*found, key=lambda failover: failover.detected_at_ms, reverse=True)
+        return list(islice(together, limit))

@@ -1,14 +1,14 @@
 """Jobs of all shards as one store."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState, NewJob
-from hascheduler.model.routing import slot_in
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.fields import is_integer
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.ports import (
     CancelAnswer,
     CancelledSome,
@@ -27,7 +27,7 @@ from hascheduler.ports import (
     StoredDocument,
     Submission,
 )
-from hascheduler.sharding.asking import ask_all
+from hascheduler.sharding.asking import ask_all, naming_outages
 from hascheduler.sharding.merging import Place, ShardPage, merged, newest_first, position_of
 from hascheduler.sharding.places import ShardPlaces
 
@@ -39,18 +39,18 @@ class ShardedJobStore:
 
     def __init__(self, places: ShardPlaces, shards: Sequence[JobStore]) -> None:
         self._places = places
-        self._shards = shards
+        self._shards = naming_outages(places.shards, shards)
 
     # Submitting
 
     async def submit(self, job: NewJob) -> Submission:
         shard = self._places.of_tenant(job.tenant)
         if job.depends_on:
-            await self._require_near([job], ("depends_on",))
+            await self._require_near([job])
         return await self._shards[shard].submit(job)
 
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
-        await self._require_near(jobs, ("jobs",))
+        await self._require_near(jobs)
         by_shard: dict[int, list[int]] = {}
         for index, job in enumerate(jobs):
             by_shard.setdefault(self._places.of_tenant(job.tenant), []).append(index)
@@ -66,32 +66,43 @@ class ShardedJobStore:
     async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
         """`InvalidInput` where they would be in different shards: no write covers two."""
         self._places.require_one_shard([job.tenant for job in jobs], ("jobs",))
-        await self._require_near(jobs, ("jobs",))
+        await self._require_near(jobs)
         return await self._shards[self._places.of_tenant(jobs[0].tenant) if jobs else 0].submit_all(jobs)
 
-    async def _require_near(self, jobs: Sequence[NewJob], path: tuple[str | int, ...]) -> None:
+    async def _require_near(self, jobs: Sequence[NewJob]) -> None:
         """`InvalidInput` where one of ``jobs`` waits for a job of another shard: no stream shows it that one's end."""
-        own = {job.id for job in jobs}
+        together = {job.id for job in jobs}
+        asked = {id for job in jobs for id in job.depends_on if id not in together}
+        there = {id: shard for id, (shard, _) in (await self._located(sorted(asked))).items()} if asked else {}
+        there |= {job.id: self._places.of_tenant(job.tenant) for job in jobs}
         for job in jobs:
-            for id in job.depends_on:
-                if id in own:
-                    continue
-                shard, there = self._places.of_tenant(job.tenant), await self._place_of(id)
-                if there is not None and there != shard:
-                    names = self._places.shards
+            here, names = self._places.of_tenant(job.tenant), self._places.shards
+            for index, id in enumerate(job.depends_on):
+                if there.get(id, here) != here:
                     raise InvalidInput(
-                        path,
-                        f"{quoted(id)} is in shard {names[there]}, and what is tenant {quoted(job.tenant)}'s in"
-                        f" {names[shard]}",
+                        ("depends_on", index),
+                        f"{quoted(id)} is in shard {names[there[id]]}, and what is tenant {quoted(job.tenant)}'s in"
+                        f" {names[here]}",
                         "jobs of one shard",
                     )
 
-    async def _place_of(self, job_id: str) -> int | None:
-        """The shard that has the job; None: none has."""
-        for shard in await self._places.search(job_id):
-            if await self._shards[shard].known([job_id]):
-                return shard
-        return None
+    async def _located(self, ids: Sequence[str]) -> Mapping[str, tuple[int, KnownJob]]:
+        """Each of them that is there, and its shard: the likeliest are asked first, and the others for what is left."""
+        told = await self._places.of_jobs(ids)
+        likely: dict[int, list[str]] = {}
+        for id, shard in told.items():
+            if shard is not None:
+                likely.setdefault(shard, []).append(id)
+        found = await self._known_in(likely)
+        left = [id for id in told if id not in found]
+        if left:
+            others = {shard: [id for id in left if told[id] != shard] for shard in range(len(self._shards))}
+            found |= await self._known_in({shard: some for shard, some in others.items() if some})
+        return found
+
+    async def _known_in(self, asked: Mapping[int, Sequence[str]]) -> dict[str, tuple[int, KnownJob]]:
+        answers = await ask_all(self._shards[shard].known(some) for shard, some in asked.items())
+        return {job.id: (shard, job) for shard, jobs in zip(asked, answers, strict=True) for job in jobs}
 
     # One job
 
@@ -136,18 +147,15 @@ class ShardedJobStore:
     async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
         pages = await self._of(which, lambda shard: shard.list(which, after, limit))
         documents, end = merged(
-            [ShardPage(page.documents, newest_first(page.next)) for page in pages], _place, limit, descending=True
+            [ShardPage(page.documents, newest_first(page.next)) for page in pages],
+            lambda document: _place(document, after),
+            limit,
+            descending=True,
         )
         return JobPage(documents, position_of(end))
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
-        by_shard: dict[int, list[str]] = {}
-        for id in ids:
-            place = await self._places.of_job(id)
-            for shard in range(len(self._shards)) if slot_in(id) is None or place is None else (place,):
-                by_shard.setdefault(shard, []).append(id)
-        found = await ask_all((self._shards[shard].known(asked) for shard, asked in by_shard.items()))
-        return list(chain.from_iterable(found))
+        return [job for _, job in (await self._located(ids)).values()]
 
     async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
         found = await ask_all(shard.batch(batch, limit) for shard in self._shards)
@@ -167,7 +175,11 @@ class ShardedJobStore:
 
     async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
         found = await self._of(which, lambda shard: shard.failed(which, limit))
-        jobs = sorted(chain.from_iterable(each.jobs for each in found), key=lambda job: job.at_ms, reverse=True)
+        jobs = sorted(
+            chain.from_iterable(each.jobs for each in found),
+            key=lambda job: (job.submitted_at_ms, job.id),
+            reverse=True,
+        )
         return FailedJobs(jobs[:limit], len(jobs) <= limit and all(each.complete for each in found))
 
     async def dependents(
@@ -208,8 +220,15 @@ class ShardedJobStore:
         return await ask_all(ask(shard) for shard in self._meant(which))
 
     def _meant(self, which: JobSelection) -> Sequence[JobStore]:
-        return self._shards if which.tenant is None else [self._shards[self._places.of_tenant(which.tenant)]]
+        """All shards in which jobs may match. That of a schedule is the one of its tenant; that of a name alone is not
+        known, as jobs outlive their schedule and the name may have been another's."""
+        tenant = which.made_by.tenant if which.tenant is None and which.made_by is not None else which.tenant
+        return self._shards if tenant is None else [self._shards[self._places.of_tenant(tenant)]]
 
 
-def _place(document: StoredDocument) -> Place:
-    return (document["submitted_at_ms"], False, document["_id"])
+def _place(document: StoredDocument, after: ListPosition | None) -> Place:
+    """One whose instant was broken by hand is among the first of a list, or the last; no position names it."""
+    at_ms, id = document.get("submitted_at_ms"), str(document["_id"])
+    if is_integer(at_ms):
+        return (at_ms, False, id)
+    return (-1, False, id) if at_ms is None or after is not None else (LATEST_MS, True, "")

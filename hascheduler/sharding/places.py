@@ -1,12 +1,13 @@
 """Which shard has what: by tenant, by the id of a job, by the name of a schedule."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import schedule_of
 from hascheduler.model.routing import Routing, slot_in, slot_of
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports.sharding import NameStore
+from hascheduler.sharding.asking import outages_of
 
 
 class ShardPlaces:
@@ -31,9 +32,14 @@ class ShardPlaces:
     def of_slot(self, slot: int) -> int:
         return self._routing.shard_of_slot[slot]
 
+    def index_of(self, shard: str) -> int | None:
+        """Of the shard by that name; None: there is none."""
+        return self.shards.index(shard) if shard in self.shards else None
+
     async def of_schedule(self, name: str) -> int | None:
         """The shard in which the schedule of that name is, if there is one; None: its name is not reserved."""
-        reserved = await self._names.get(name)
+        with outages_of(self.shards[0]):
+            reserved = await self._names.get(name)
         return None if reserved is None else self.of_tenant(reserved.tenant)
 
     async def of_job(self, job_id: str) -> int | None:
@@ -47,11 +53,30 @@ class ShardPlaces:
         schedule = schedule_of(job_id)
         return None if schedule is None else await self.of_schedule(schedule)
 
+    async def of_jobs(self, ids: Iterable[str]) -> Mapping[str, int | None]:
+        """As `of_job` for each of them; a name that stands in several is looked up once."""
+        of_schedules: dict[str, int | None] = {}
+        found: dict[str, int | None] = {}
+        for id in ids:
+            schedule = schedule_of(id)
+            if schedule is None:
+                slot = slot_in(id)
+                found[id] = None if slot is None else self.of_slot(slot)
+            else:
+                if schedule not in of_schedules:
+                    of_schedules[schedule] = await self.of_schedule(schedule)
+                found[id] = of_schedules[schedule]
+        return found
+
     async def search(self, job_id: str) -> Sequence[int]:
         """All shards, the likeliest first."""
         first = await self.of_job(job_id)
         if first is None:
             return range(self.count)
+        return self.from_there(first)
+
+    def from_there(self, first: int) -> Sequence[int]:
+        """All shards, that one before the others."""
         return [first, *(index for index in range(self.count) if index != first)]
 
     def require_one_slot(self, before: str, after: str, path: tuple[str | int, ...]) -> None:

@@ -1,91 +1,104 @@
-"""Schedules of all shards as one store: names are unique in the whole deployment.
+"""Schedules of all shards as one store: each is in the shard of its tenant, its name is unique in the whole deployment.
 
-::
+`reservations` says whose a name is, how that is kept, and which interleavings are covered. Here a schedule is found by
+its reserved name, in that shard first. One without a reservation is looked for in all shards, as is one that the shard
+of its reservation does not have.
 
-    create    reserve the name in the home ─► insert in the tenant's shard
-    delete    read the reservation ─► delete in the shard ─► release the reservation as it was read
-
-Each step is one compare-and-set, and any of them may be the last of a process that dies:
-
-* after a reservation alone the name is its tenant's: a repeat reserves it again, with a higher ``use``, and goes on.
-  Another tenant gets it after `UNUSED_FOR_MS`, which is longer than the insert may take;
-* a release names the ``use`` that was read before the delete. A create that came in between has reserved again, so the
-  reservation of its schedule stays;
-* two creates of one tenant end at the insert, which takes one of them; of two tenants one gets the reservation.
-
-A schedule without a reservation (written by hand) is found all the same: every shard is asked. Its name is taken.
+A schedule stays in its slot: an edit that would give its jobs to a tenant of another one is refused.
 """
 
 import heapq
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from hascheduler.ports import Clock, ScheduleStore, StoredDocument
-from hascheduler.ports.sharding import UNUSED_FOR_MS, NameStore, ReservedName
-from hascheduler.sharding.asking import ask_all
+from hascheduler.errors import CallerError, StoreUnavailable
+from hascheduler.ports import Clock, JobStore, ScheduleStore, StoredDocument
+from hascheduler.ports.sharding import NameStore, ReservedName
+from hascheduler.sharding.asking import ask_all, naming_outages
 from hascheduler.sharding.places import ShardPlaces
+from hascheduler.sharding.reservations import Reservations, tenant_of
 
 _Answer = TypeVar("_Answer")
-_TRIES = 3
 
 
 class ShardedScheduleStore:
     """`hascheduler.ports.ScheduleStore`."""
 
-    def __init__(self, places: ShardPlaces, names: NameStore, shards: Sequence[ScheduleStore], clock: Clock) -> None:
+    def __init__(
+        self,
+        places: ShardPlaces,
+        names: NameStore,
+        shards: Sequence[ScheduleStore],
+        jobs: Sequence[JobStore],
+        clock: Clock,
+    ) -> None:
         self._places = places
-        self._names = names
-        self._shards = shards
-        self._clock = clock
+        self._shards = naming_outages(places.shards, shards)
+        self._reservations = Reservations(places, names, self._shards, naming_outages(places.shards, jobs), clock)
 
     async def create(self, document: StoredDocument) -> StoredDocument | None:
-        name, tenant = document["_id"], _tenant(document)
-        if await self._reserved(name, tenant) is None:
+        name, tenant = str(document["_id"]), tenant_of(document)
+        reserved = await self._reservations.gain(name, tenant)
+        if reserved is None:
             return None
-        shard = self._places.of_tenant(tenant)
-        for index, other in enumerate(self._shards):
-            if index != shard and await other.get(name) is not None:
-                return None  # written by hand, or left by a restore of one database
-        return await self._shards[shard].create(document)
-
-    async def _reserved(self, name: str, tenant: str) -> ReservedName | None:
-        """The reservation for that tenant; None: the name is another's."""
-        for _ in range(_TRIES):
-            before, now = await self._names.get(name), self._clock.wall_ms()
-            if before is not None and before.tenant != tenant:
-                is_used = await self._shards[self._places.of_tenant(before.tenant)].get(name) is not None
-                if is_used or now - before.at_ms < UNUSED_FOR_MS:
-                    return None
-            reserved = await self._names.reserve(name, tenant, before, now)
-            if reserved is not None:
-                return reserved
+        shard = self._shards[self._places.of_tenant(tenant)]
+        try:
+            created = await shard.create(document)
+        except CallerError:
+            # Nothing was written, and nobody has to wait for it.
+            with suppress(StoreUnavailable):
+                await self._reservations.release(reserved)
+            raise
+        if created is None:
+            # Another request of this shard was first, perhaps for another tenant.
+            met = await shard.get(name)
+            if met is not None:
+                await self._reservations.give(met, reserved)
+            return None
+        if await self._reservations.confirm(reserved):
+            return created
+        await shard.delete(name, created["rev"])
         return None
 
     async def edit(self, name: str, rev: int, fields: Mapping[str, Any]) -> StoredDocument | None:
-        job = fields.get("job")
-        if isinstance(job, Mapping):
-            before = await self.get(name)
-            if before is not None and _tenant(before) != _tenant(fields):
-                self._places.require_one_slot(_tenant(before), _tenant(fields), ("job", "tenant"))
-                await self._reserved_again(name, _tenant(fields))
-        return await self._first(name, lambda shard: shard.edit(name, rev, fields))
-
-    async def _reserved_again(self, name: str, tenant: str) -> None:
-        """It makes jobs of another tenant of its slot from now on; where that write comes to nothing, it is as good."""
-        before = await self._names.get(name)
-        await self._names.reserve(name, tenant, before, self._clock.wall_ms())
+        """`InvalidInput` about the tenant where its jobs would be in another slot."""
+        found = await self._found(name)
+        if found is None:
+            return None
+        shard, stored = found
+        tenant = _tenant_in(fields)
+        if tenant is not None and tenant != tenant_of(stored):
+            if stored["rev"] != rev:
+                return None
+            self._places.require_one_slot(tenant_of(stored), tenant, ("job", "tenant"))
+        edited = await shard.edit(name, rev, fields)
+        if edited is not None and tenant is not None:
+            # A reservation for the tenant before tells the same shard: if it stays, nothing is found elsewhere.
+            with suppress(StoreUnavailable):
+                await self._reservations.give(edited, await self._reservations.read(name))
+        return edited
 
     async def get(self, name: str) -> StoredDocument | None:
-        return await self._first(name, lambda shard: shard.get(name))
+        found = await self._found(name)
+        return None if found is None else found[1]
 
     async def delete(self, name: str, rev: int | None = None) -> bool:
-        reserved = await self._names.get(name)
-        deleted = await self._first(name, lambda shard: _true_or_none(shard.delete(name, rev)))
-        if deleted and reserved is not None:
-            await self._names.release(reserved)
-        return bool(deleted)
+        # Read before the deletion: what is reserved after it is another's.
+        reserved = await self._reservations.read(name)
+        for index in self._order(reserved):
+            shard = self._shards[index]
+            if await shard.delete(name, rev):
+                if reserved is not None and index == self._places.of_tenant(reserved.tenant):
+                    # If it stays, it is one without a schedule, which may be taken over.
+                    with suppress(StoreUnavailable):
+                        await self._reservations.release(reserved)
+                return True
+            if rev is not None and await shard.get(name) is not None:
+                return False
+        return False
 
     async def list(
         self, after: str | None, limit: int, labels: Mapping[str, str] | None = None, *, tenant: str | None = None
@@ -114,25 +127,25 @@ class ShardedScheduleStore:
         shards = self._shards if tenant is None else [self._shards[self._places.of_tenant(tenant)]]
         return await ask_all(ask(shard) for shard in shards)
 
-    async def _first(
-        self, name: str, ask: Callable[[ScheduleStore], Coroutine[Any, Any, _Answer | None]]
-    ) -> _Answer | None:
-        likely = await self._places.of_schedule(name)
-        others = (index for index in range(len(self._shards)) if index != likely)
-        for index in others if likely is None else (likely, *others):
-            answer = await ask(self._shards[index])
-            if answer is not None:
-                return answer
+    async def _found(self, name: str) -> tuple[ScheduleStore, StoredDocument] | None:
+        for index in self._order(await self._reservations.read(name)):
+            stored = await self._shards[index].get(name)
+            if stored is not None:
+                return self._shards[index], stored
         return None
 
-
-async def _true_or_none(asked: Coroutine[Any, Any, bool]) -> bool | None:
-    return await asked or None
+    def _order(self, reserved: ReservedName | None) -> Sequence[int]:
+        if reserved is None:
+            return range(self._places.count)
+        return self._places.from_there(self._places.of_tenant(reserved.tenant))
 
 
 def _by_name(pages: Sequence[Sequence[StoredDocument]]) -> list[StoredDocument]:
     return list(heapq.merge(*pages, key=itemgetter("_id")))
 
 
-def _tenant(document: Mapping[str, Any]) -> str:
-    return str(document["job"]["tenant"])
+def _tenant_in(fields: Mapping[str, Any]) -> str | None:
+    """The tenant that an edit gives, in either form that the stores take; None: it stays."""
+    job = fields.get("job")
+    tenant = job.get("tenant") if isinstance(job, Mapping) else fields.get("job.tenant")
+    return None if tenant is None else str(tenant)

@@ -14,7 +14,7 @@ from hascheduler.ports import (
     VerdictSelection,
     VerdictStore,
 )
-from hascheduler.sharding.asking import ask_all
+from hascheduler.sharding.asking import ask_all, naming_outages
 from hascheduler.sharding.merging import Place, ShardPage, merged, newest_first, position_of
 from hascheduler.sharding.places import ShardPlaces
 
@@ -24,7 +24,7 @@ class ShardedVerdictStore:
 
     def __init__(self, places: ShardPlaces, shards: Sequence[VerdictStore]) -> None:
         self._places = places
-        self._shards = shards
+        self._shards = naming_outages(places.shards, shards)
 
     async def list(
         self, schedule: ScheduleId, verdicts: Collection[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int

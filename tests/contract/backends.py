@@ -23,6 +23,7 @@ from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.audit_log import MongoAuditStore
 from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.connection import Database
+from hascheduler.mongo.copies import MongoCopyStore
 from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
@@ -31,6 +32,7 @@ from hascheduler.mongo.matches import MongoMatchStore
 from hascheduler.mongo.operations import MongoOperationStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.resources import MongoResourceStore
+from hascheduler.mongo.routing import MongoNameStore, MongoRoutingStore
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.tokens import MongoTokenStore
@@ -57,6 +59,7 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
+from hascheduler.ports.sharding import CopyStore, NameStore, RoutingStore
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.connection import MemoryConnection
@@ -72,6 +75,7 @@ from hascheduler.testing.memory.leadership import (
 from hascheduler.testing.memory.messages import MemoryJobTraces
 from hascheduler.testing.memory.operations import MemoryMatchStore, MemoryOperationStore
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
+from hascheduler.testing.memory.routing import MemoryCopyStore, MemoryNameStore, MemoryRoutingStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from hascheduler.testing.memory.work import MemoryWorkStore
 from tests.doubles.kubernetes.api_server import ApiServerDouble
@@ -120,13 +124,20 @@ class Backend:
     failovers: FailoverStore
     operations: OperationStore
     matches: MatchStore
+    routing: RoutingStore
+    names: NameStore
+    copies: CopyStore
     behind: Behind
 
 
 def on(*names: str) -> pytest.MarkDecorator:
     """The suite runs on each of these backends."""
     # Motor is past its end of life and wraps the driver that pymongo's own asynchronous API replaces.
-    marks = {"pymongo": [pytest.mark.real], "motor": [pytest.mark.real, pytest.mark.thorough]}
+    marks = {
+        "pymongo": [pytest.mark.real],
+        "sharded_pymongo": [pytest.mark.real],
+        "motor": [pytest.mark.real, pytest.mark.thorough],
+    }
     params = [pytest.param(name, marks=marks.get(name, [])) for name in names]
     return pytest.mark.parametrize("backend", params, indirect=True)
 
@@ -155,6 +166,9 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         failovers=MemoryFailoverStore(connection),
         operations=MemoryOperationStore(connection),
         matches=MemoryMatchStore(connection),
+        routing=MemoryRoutingStore(connection),
+        names=MemoryNameStore(connection),
+        copies=MemoryCopyStore(connection),
         behind=_BehindMemory(connection.database),
     )
 
@@ -183,6 +197,9 @@ def mongo_backend(database: Database) -> Backend:
         failovers=MongoFailoverStore(database),
         operations=MongoOperationStore(database),
         matches=MongoMatchStore(database),
+        routing=MongoRoutingStore(database),
+        names=MongoNameStore(database),
+        copies=MongoCopyStore(database),
         behind=_BehindMongo(database),
     )
 

@@ -1,6 +1,6 @@
 """The fixtures of the backends, on databases that nobody else uses; a ``conftest`` that needs them imports all."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
 
 import pytest
@@ -11,9 +11,12 @@ from pymongo import ReturnDocument
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_database
+from hascheduler.mongo.routing import MongoNameStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.routing import MemoryNameStore
 from tests.contract.backends import Backend, kubernetes_backend, memory_backend, mongo_backend
+from tests.contract.sharded import SHARD_COUNT, sharded_backend
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.fixtures import account, api, authority, certificate, cluster, leases
 
@@ -32,6 +35,8 @@ __all__ = [
     "motor_client",
     "pymongo_backend",
     "pymongo_client",
+    "sharded_backend_fixture",
+    "sharded_pymongo_backend",
 ]
 
 
@@ -44,6 +49,18 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 @pytest.fixture(name="memory_backend")
 def memory_backend_fixture() -> Backend:
     return memory_backend(MemoryConnection(MemoryDatabase()))
+
+
+@pytest.fixture(name="sharded_backend")
+def sharded_backend_fixture() -> Backend:
+    connections = [MemoryConnection(MemoryDatabase()) for _ in range(SHARD_COUNT)]
+    return sharded_backend([memory_backend(each) for each in connections], MemoryNameStore(connections[0]))
+
+
+@pytest.fixture
+async def sharded_pymongo_backend(pymongo_client: Client, ready_databases: Sequence[str]) -> Backend:
+    databases = [open_database(pymongo_client, name) for name in ready_databases]
+    return sharded_backend([mongo_backend(each) for each in databases], MongoNameStore(databases[0]))
 
 
 @pytest.fixture(name="kubernetes_backend")

@@ -29,8 +29,8 @@ from tests.contract.backends import Backend, mongo_backend, on
 from tests.factories import NOW as T0
 from tests.factories import make_job, make_schedule
 
-every_backend = on("memory", "mongomock", "pymongo", "motor")
-with_indexes = on("memory", "pymongo", "motor")
+every_backend = on("memory", "sharded", "sharded_pymongo", "mongomock", "pymongo", "motor")
+with_indexes = on("memory", "sharded", "sharded_pymongo", "pymongo", "motor")
 """And with all operators: mongomock has no unique index, and does not know `$getField`."""
 
 

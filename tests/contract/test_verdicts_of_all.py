@@ -12,7 +12,7 @@ from hascheduler.ports import ListPosition, VerdictPage, VerdictSelection
 from tests.contract.backends import Backend, on
 from tests.factories import NOW, make_job, make_schedule, make_template
 
-pytestmark = on("memory", "pymongo")
+pytestmark = on("memory", "sharded", "sharded_pymongo", "pymongo")
 
 EACH = tuple(verdict for verdict in Verdict if verdict is not Verdict.FIRED)
 
@@ -107,7 +107,7 @@ async def test_an_unstorable_one_that_has_a_job_after_all_has_fired(backend: Bac
     await backend.schedules.create(schedule("a"))
     await decided(backend, "a", 1, 10, Verdict.UNSTORABLE)
     assert shown(await backend.verdicts.of_all(VerdictSelection(EACH), None, 9)) == [("a", "unstorable")]
-    await backend.jobs.submit(make_job(f"fire:a:{at(1)}", schedule="a"))
+    await backend.jobs.submit(make_job(f"fire:a:{at(1)}", schedule="a", tenant="acme"))
     assert shown(await backend.verdicts.of_all(VerdictSelection(EACH), None, 9)) == []
 
 

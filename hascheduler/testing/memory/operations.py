@@ -122,8 +122,8 @@ class MemoryMatchStore:
         newest_first = (await self._jobs.list(which, None, sys.maxsize)).documents
         places = [(job["submitted_at_ms"], str(job["_id"])) for job in reversed(newest_first)]
         left = [place for place in places if _is_after(after, place)]
-        ids = [id for _, id in left[:limit]]
-        return JobSlice(ids, ListPosition(*left[limit - 1]) if len(left) > limit else None)
+        found = [ListPosition(*place) for place in left[:limit]]
+        return JobSlice(found, found[-1] if len(left) > limit else None)
 
     async def schedules(self, which: MatchingSchedules, after: str | None, limit: int) -> ScheduleSlice:
         async with self._connection.exchange("matches.schedules") as database:

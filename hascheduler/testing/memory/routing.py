@@ -1,11 +1,14 @@
 """What the home of several shards keeps: the routing, and the names of schedules."""
 
+from contextlib import suppress
+
+from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.routing import Routing
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import StoredDocument
-from hascheduler.ports.sharding import ReservedName
+from hascheduler.ports.sharding import ReservedName, decode_reserved_name, encode_reserved_name, next_use
 from hascheduler.testing.memory.connection import MemoryConnection
 
 
@@ -42,25 +45,24 @@ class MemoryNameStore:
     async def get(self, name: str) -> ReservedName | None:
         async with self._connection.exchange("names.get") as database:
             found = database.find(Collection.NAMES, name)
-            return None if found is None else ReservedName(name, found["tenant"], found["use"], found["at_ms"])
+            with suppress(InvalidInput):
+                return None if found is None else decode_reserved_name(found)
+            return None
 
     async def reserve(self, name: str, tenant: str, before: ReservedName | None, at_ms: WallMs) -> ReservedName | None:
         async with self._connection.exchange("names.reserve") as database:
             found = database.find(Collection.NAMES, name)
-            if (found and found["use"]) != (before and before.use):
+            if (None if found is None else decode_reserved_name(found)) != before:
                 return None
-            reserved = ReservedName(name, tenant, 1 if before is None else before.use + 1, at_ms)
-            database.replace(
-                Collection.NAMES, {"_id": name, "tenant": tenant, "use": reserved.use, "at_ms": reserved.at_ms}
-            )
+            reserved = next_use(name, tenant, before, at_ms)
+            database.replace(Collection.NAMES, encode_reserved_name(reserved))
             return reserved
 
     async def release(self, reserved: ReservedName) -> bool:
         async with self._connection.exchange("names.release") as database:
-            found = database.find(Collection.NAMES, reserved.name)
-            return (
-                found is not None and found["use"] == reserved.use and database.delete(Collection.NAMES, reserved.name)
-            )
+            if database.find(Collection.NAMES, reserved.name) != encode_reserved_name(reserved):
+                return False
+            return database.delete(Collection.NAMES, reserved.name)
 
 
 class MemoryCopyStore:

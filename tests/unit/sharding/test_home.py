@@ -4,7 +4,7 @@ import pytest
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.routing import Routing
-from hascheduler.sharding.routing_check import pinned_shard, stored_routing
+from hascheduler.sharding.home import pinned_shard, stored_routing
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.routing import MemoryRoutingStore
