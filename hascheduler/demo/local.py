@@ -26,6 +26,8 @@ from hascheduler.mongo.routing import MongoRoutingStore
 
 _HOME = "default"
 _TENANTS_A_SHARD = 2
+_REBALANCE_AFTER = "2s"
+"""Leaders are spread before the first kill."""
 _PATIENCE_S = 30.0
 _BUSY_PATIENCE_S = 5.0
 _LIVE = ["pending", "dispatched", "running"]
@@ -43,7 +45,11 @@ async def open_local_environment(
     plan = StackPlan(
         folder,
         transport=transport,
-        settings={"HASCHEDULER_DATABASE": home, "HASCHEDULER_SHARD": _HOME},
+        settings={
+            "HASCHEDULER_DATABASE": home,
+            "HASCHEDULER_SHARD": _HOME,
+            **({"HASCHEDULER_REBALANCE_AFTER": _REBALANCE_AFTER} if shards > 1 else {}),
+        },
         processors=processors_for(shards),
         shards=shards,
     )
