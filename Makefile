@@ -17,8 +17,8 @@ help: ## what there is
 # Puts build/compiled first: what it holds runs instead of the sources here, in this process and in those that it starts.
 COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/compiled:$(CURDIR)
 
-demo: .venv/.ready servers compiled ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running)
-	$(COMPILED) $(BIN)/hascheduler demo $(if $(KEEP),--keep)
+demo: .venv/.ready servers compiled ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running; SHARDS=4)
+	$(COMPILED) $(BIN)/hascheduler demo $(if $(KEEP),--keep) $(if $(SHARDS),--shards $(SHARDS))
 
 demo-failover: .venv/.ready ## the same in a Kubernetes cluster, the one of kubectl's current context (ARGS="--kills 6")
 	scripts/demo-failover $(ARGS)
@@ -29,8 +29,8 @@ kind-up: .venv/.ready ## hascheduler in a kind cluster on this machine
 kind-down: ## that cluster gone
 	scripts/kind-down
 
-dev: .venv/.ready servers ## the whole system on this machine, until Ctrl-C
-	$(BIN)/hascheduler dev
+dev: .venv/.ready servers ## the whole system on this machine, until Ctrl-C (SHARDS=4)
+	$(BIN)/hascheduler dev $(if $(SHARDS),--shards $(SHARDS))
 
 # What needs no server, or shares one with others, or waits for a browser most of the time, its longest test first; and
 # what starts whole systems and servers of its own.

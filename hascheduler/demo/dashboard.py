@@ -97,9 +97,16 @@ class Dashboard:
 
 
 def _leader(cluster: dict[str, Any] | None) -> str:
-    if cluster is None or cluster["leader"] is None:
+    if cluster is None or (cluster["leader"] is None and not cluster.get("shards")):
         return "nobody leads"
+    if cluster.get("shards"):
+        return "    ".join(f"{name}: {holder.rpartition('.')[0] or 'nobody'}" for name, holder in _holders(cluster))
     return f"{cluster['leader']['holder'].rpartition('.')[0]} leads term {cluster['leader']['term']}"
+
+
+def _holders(cluster: dict[str, Any]) -> list[tuple[str, str]]:
+    """Of several shards the name, and the id of the replica that leads it, "" for none."""
+    return [(shard["name"], shard["leader"]["holder"] if shard["leader"] else "") for shard in cluster["shards"]]
 
 
 def _replicas_table(environment: DemoEnvironment, cluster: dict[str, Any] | None) -> Table:
@@ -116,8 +123,9 @@ def _replicas_table(environment: DemoEnvironment, cluster: dict[str, Any] | None
         elif newest is None or not newest["ready"]:
             table.add_row(member.name, member.where, Text("starting", style="yellow"), "")
         else:
-            leads = newest["id"] == holder
-            role = Text("leads" if leads else "follows", style="bold green" if leads else "")
+            led = [name for name, by in _holders(cluster) if by == newest["id"]] if cluster else []
+            leads = newest["id"] == holder or bool(led)
+            role = Text(" ".join(["leads", *led]) if leads else "follows", style="bold green" if leads else "")
             table.add_row(member.name, member.where, role, f"{newest['stream_lag_ms']} ms")
     return table
 

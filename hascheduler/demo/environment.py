@@ -6,7 +6,7 @@ stored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,8 +26,19 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class CurrentLeader:
+    """``shards``: the terms of those that it leads, by their names; empty where the system has one."""
+
     name: str
     term: int
+    shards: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """For how many ms nothing was decided; of several shards in each that the leader led, by name, and the longest."""
+
+    took_ms: int
+    of_shards: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,10 @@ class DemoEnvironment(Protocol):
     prefix: str
     """The names of the demo's schedules begin with it; the system may have others."""
     poll_every_s: float
+    shards: Sequence[str]
+    """The names of several; empty where there is one, or what is shown is of one."""
+    tenants: Sequence[str]
+    """To own the schedules, in turns, so that each of several shards has some; empty: none in particular."""
     ways: Sequence[str]
     """How leaders are ended, in that order; each reads well before a name, as in ``kill -9`` replica-1."""
     processor_way: str
@@ -77,12 +92,16 @@ class DemoEnvironment(Protocol):
         """The schedule as the API returned it."""
         ...
 
-    async def leader(self) -> CurrentLeader:
-        """The leader, as soon as there is one."""
+    def shard_of(self, tenant: str) -> str:
+        """Of several shards the one that has what is of that tenant."""
         ...
 
-    async def end_leader(self, leader: CurrentLeader, way: str) -> int:
-        """End it, wait until a later term has decided something, and say for how many ms nothing was decided."""
+    async def leader(self) -> CurrentLeader:
+        """The leader, as soon as there is one; of several shards who leads most, as soon as all of them are led."""
+        ...
+
+    async def end_leader(self, leader: CurrentLeader, way: str) -> Takeover:
+        """End it, and wait until a later term has decided something in each shard that it led."""
         ...
 
     async def restore(self, leader: CurrentLeader) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hascheduler.errors import WorldError
-from hascheduler.model.job import LIVE, fire_job_id
+from hascheduler.model.job import LIVE, fire_job_id, schedule_of
+from hascheduler.model.processor import process_of
 from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.error_texts import quoted
@@ -26,6 +27,11 @@ class Effect:
     attempt: int
     nominal_ms: int | None
     at_ms: int
+
+    @property
+    def schedule(self) -> str:
+        """The name of the schedule that fired it; "" for another job."""
+        return schedule_of(self.job_id) or ""
 
     @property
     def lag_ms(self) -> int:
@@ -77,6 +83,7 @@ class Expectation:
     trigger: Trigger
     created_at_ms: WallMs
     logs: bool
+    tenant: str = ""
 
     @classmethod
     def of(cls, schedule: Mapping[str, Any]) -> "Expectation":
@@ -87,7 +94,8 @@ class Expectation:
         else:
             made = Trigger(Once(parse_instant(trigger["at"])))
         created_at_ms = parse_instant(schedule["created_at"])
-        return cls(schedule["name"], made, created_at_ms, schedule["job"]["definition"] == "log")
+        job = schedule["job"]
+        return cls(schedule["name"], made, created_at_ms, job["definition"] == "log", job.get("tenant") or "")
 
     def jobs_until(self, until_ms: int) -> Iterable[str]:
         """The ids of the jobs for its nominal times from its creation up to ``until_ms``."""
@@ -135,10 +143,11 @@ def evaluate(
 ) -> DemoResult:
     """Compare what happened (``effects``, and the stored ``jobs`` by id) with every nominal time up to ``until_ms``.
 
-    ``killed`` are the ids of the processors that were killed: only what they ran may run again. ``cut`` are those whose
-    output may end too early, and from when on: only there may an effect be unseen.
+    ``killed`` are the ids of the processors that were killed, of any tenure: only what their processes ran may run
+    again. ``cut`` are those whose output may end too early, and from when on: only there may an effect be unseen.
     """
     verdict = DemoResult()
+    killed = {process_of(id) for id in killed}
     attempts_of: dict[str, list[int]] = {}
     for effect in effects:
         if effect.nominal_ms is None or effect.nominal_ms <= until_ms:
@@ -179,5 +188,9 @@ def _doubled(job: Mapping[str, Any], seen: list[int], killed: Collection[str]) -
     """An attempt that ran twice, or two attempts where the earlier one was not lost with its processor."""
     records = job["attempts"]
     succeeded = [record for record in records if record["outcome"] == "succeeded"]
-    excused = {record["number"] for record in records if record["outcome"] == "lost" and record["processor"] in killed}
+    excused = {record["number"] for record in records if record["outcome"] == "lost" and _process(record) in killed}
     return len(succeeded) > 1 or len(seen) != len(set(seen)) or len([n for n in seen if n not in excused]) > 1
+
+
+def _process(record: Mapping[str, Any]) -> str:
+    return process_of(str(record["processor"]))

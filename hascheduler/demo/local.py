@@ -4,23 +4,30 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, ItemsView, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
 
 from hascheduler.clock import SystemClock
-from hascheduler.demo.environment import ClusterSnapshot, CurrentLeader, DemoEnvironment, ProcessStatus
+from hascheduler.demo.environment import ClusterSnapshot, CurrentLeader, DemoEnvironment, ProcessStatus, Takeover
 from hascheduler.demo.replica_api import ReplicaApi, open_replica_api
 from hascheduler.embedded.children import Child
-from hascheduler.embedded.stack import Stack, StackPlan, list_servers, list_stack, open_stack
+from hascheduler.embedded.stack import Stack, StackPlan, list_servers, list_stack, open_stack, processors_for
 from hascheduler.errors import StoreUnavailable
+from hascheduler.model.routing import Routing, shard_database
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.faults import faults, translated
+from hascheduler.mongo.routing import MongoRoutingStore
 
+_HOME = "default"
+_TENANTS_A_SHARD = 2
+_REBALANCE_AFTER = "2s"
+"""Leaders are spread before the first kill."""
 _PATIENCE_S = 30.0
 _BUSY_PATIENCE_S = 5.0
 _LIVE = ["pending", "dispatched", "running"]
@@ -29,40 +36,52 @@ _SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM to": signal.SIGTERM}
 
 @asynccontextmanager
 async def open_local_environment(
-    folder: Path, transport: str | None, run: str, say: Callable[[str], None]
+    folder: Path, transport: str | None, shards: int, run: str, say: Callable[[str], None]
 ) -> AsyncIterator[DemoEnvironment]:
-    """A system of its own, taken down at the end; ``run`` is in the name of its database."""
+    """A system of its own, taken down at the end; ``run`` is in the names of its databases."""
     shutil.rmtree(folder / "logs", ignore_errors=True)
-    # A database of its own: the server may be one that others use.
-    name = f"hascheduler-demo-{run}"
-    plan = StackPlan(folder, transport=transport, settings={"HASCHEDULER_DATABASE": name})
+    # Databases of its own: the server may be one that others use.
+    home = f"hascheduler-demo-{run}"
+    plan = StackPlan(
+        folder,
+        transport=transport,
+        settings={
+            "HASCHEDULER_DATABASE": home,
+            "HASCHEDULER_SHARD": _HOME,
+            **({"HASCHEDULER_REBALANCE_AFTER": _REBALANCE_AFTER} if shards > 1 else {}),
+        },
+        processors=processors_for(shards),
+        shards=shards,
+    )
     async with (
         open_stack(plan, say) as stack,
-        _database(stack, name) as database,
+        _databases(stack, [shard_database(home, index) for index in range(shards)]) as databases,
         open_replica_api(lambda: _running(stack)) as api,
     ):
         say("everything is ready")
         with translated("running the demo"):
-            yield LocalEnvironment(stack, database, api)
+            routing = await MongoRoutingStore(databases[0]).get() if shards > 1 else None
+            yield LocalEnvironment(stack, databases, routing, api)
 
 
 @asynccontextmanager
-async def _database(stack: Stack, name: str) -> AsyncIterator[Database]:
-    """The database, for reading evidence; dropped at the end where the server is not the stack's own."""
+async def _databases(stack: Stack, names: Sequence[str]) -> AsyncIterator[Sequence[Database]]:
+    """The databases of the shards, for reading evidence; dropped at the end where the server is not the stack's own."""
     client = connect(stack.mongodb_uri)
     try:
-        yield open_database(client, name)
+        yield [open_database(client, name) for name in names]
     finally:
         if os.environ.get("HASCHEDULER_MONGODB_URI"):
             await stack.stop()  # a replica would make its collections again
-            with faults("dropping the database"):
-                await client.drop_database(name)
+            for name in names:
+                with faults("dropping the database"):
+                    await client.drop_database(name)
         await client.close()
 
 
 class LocalEnvironment:
     """`hascheduler.demo.environment.DemoEnvironment`. A takeover is measured from the signal to the first decision that
-    the next term wrote down."""
+    the next term wrote down, in each shard that the replica led. ``routing`` None: there is one shard."""
 
     where = "pid"
     prefix = ""
@@ -71,12 +90,15 @@ class LocalEnvironment:
     processor_way = "kill -9"
     cuts_outputs = False
 
-    def __init__(self, stack: Stack, database: Database, api: ReplicaApi) -> None:
+    def __init__(self, stack: Stack, databases: Sequence[Database], routing: Routing | None, api: ReplicaApi) -> None:
         self._stack = stack
-        self._database = database
+        self._shards = dict(zip([_HOME] if routing is None else routing.shards, databases, strict=True))
+        self._routing = routing
         self._clock = SystemClock()
         self._api = api
-        self.title = f"transport {stack.transport}"
+        self.shards: Sequence[str] = () if routing is None else routing.shards
+        self.tenants: Sequence[str] = () if routing is None else tenants_of_each_shard(routing)
+        self.title = f"transport {stack.transport}" + (f", {len(self.shards)} shards" if self.shards else "")
 
     def wall_ms(self) -> WallMs:
         return self._clock.wall_ms()
@@ -99,20 +121,35 @@ class LocalEnvironment:
     async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return await self._api.create(body)
 
+    def shard_of(self, tenant: str) -> str:
+        return _HOME if self._routing is None else self._routing.shards[self._routing.index_of(tenant)]
+
     async def leader(self) -> CurrentLeader:
         async with asyncio.timeout(_PATIENCE_S):
             while True:
-                lease = await self._database["leases"].find_one({"_id": "default"})
-                name = lease["holder"].rpartition(".")[0] if lease else ""
-                if lease and name in self._stack.replicas:
-                    return CurrentLeader(name, lease["term"])
+                leases = {shard: await database["leases"].find_one({"_id": shard}) for shard, database in self._each}
+                terms: dict[str, dict[str, int]] = {}
+                for shard, lease in leases.items():
+                    name = lease["holder"].rpartition(".")[0] if lease else ""
+                    if lease and name in self._stack.replicas:
+                        terms.setdefault(name, {})[shard] = lease["term"]
+                if sum(map(len, terms.values())) == len(leases):
+                    name, led = min(terms.items(), key=lambda one: (-len(one[1]), one[0]))
+                    return CurrentLeader(name, max(led.values()), led if self.shards else {})
                 await asyncio.sleep(0.01)
 
-    async def end_leader(self, leader: CurrentLeader, way: str) -> int:
+    async def end_leader(self, leader: CurrentLeader, way: str) -> Takeover:
+        terms = leader.shards or {_HOME: leader.term}
         at_ms = self._clock.wall_ms()
         self._stack.replicas[leader.name].signal(_SIGNALS[way])
-        entry = await self._entry({"term": {"$gt": leader.term}, "kind": "decisions"})
-        return int(entry["at_ms"]) - at_ms
+        entries = await asyncio.gather(
+            *(
+                self._entry(shard, {"term": {"$gt": term}, "kind": "decisions", "at_ms": {"$gte": at_ms}})
+                for shard, term in terms.items()
+            )
+        )
+        took = {shard: int(entry["at_ms"]) - at_ms for shard, entry in zip(terms, entries, strict=True)}
+        return Takeover(max(took.values()), took if self.shards else {})
 
     async def restore(self, leader: CurrentLeader) -> str:
         await _end(self._stack.replicas[leader.name])
@@ -125,14 +162,20 @@ class LocalEnvironment:
         try:
             async with asyncio.timeout(_BUSY_PATIENCE_S):
                 while True:
-                    async for group in await self._database["jobs"].aggregate(running):
-                        return str(group["_id"])
+                    groups = [
+                        group
+                        for _, database in self._each
+                        for group in await (await database["jobs"].aggregate(running)).to_list(None)
+                    ]
+                    if groups:
+                        return str(max(groups, key=lambda group: int(group["count"]))["_id"])
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            any_one = await self._database["processors"].find_one({})
-            if any_one is None:
-                raise StoreUnavailable("there is no processor left to kill") from None
-            return str(any_one["_id"])
+            for _, database in self._each:
+                any_one = await database["processors"].find_one({})
+                if any_one is not None:
+                    return str(any_one["_id"])
+            raise StoreUnavailable("there is no processor left to kill") from None
 
     async def end_processor(self, id: str) -> str:
         name = id.rpartition(".")[0]
@@ -144,23 +187,39 @@ class LocalEnvironment:
 
     async def count_unended(self, ids: Collection[str]) -> int:
         ended = {"_id": {"$in": list(ids)}, "state": {"$nin": _LIVE}}
-        return len(ids) - await self._database["jobs"].count_documents(ended)
+        return len(ids) - sum([await database["jobs"].count_documents(ended) for _, database in self._each])
 
     async def read_jobs(self, ids: Collection[str], seen: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
-        found = self._database["jobs"].find({"_id": {"$in": list(ids)}}, ["state", "attempt", "attempts"])
-        return {job["_id"]: job async for job in found}
+        which, fields = {"_id": {"$in": list(ids)}}, ["state", "attempt", "attempts"]
+        return {job["_id"]: job for _, database in self._each async for job in database["jobs"].find(which, fields)}
 
     async def complete_outputs(self) -> None:
         """Nothing to do: the handlers write to the files themselves."""
 
-    async def _entry(self, which: dict[str, Any]) -> dict[str, Any]:
+    @property
+    def _each(self) -> ItemsView[str, Database]:
+        return self._shards.items()
+
+    async def _entry(self, shard: str, which: dict[str, Any]) -> dict[str, Any]:
         """The first of those journal entries, once it is written."""
         async with asyncio.timeout(_PATIENCE_S):
             while True:
-                entry = await self._database["journal"].find_one(which, sort=[("_id", 1)])
+                entry = await self._shards[shard]["journal"].find_one(which, sort=[("_id", 1)])
                 if entry is not None:
                     return entry
                 await asyncio.sleep(0.01)
+
+
+def tenants_of_each_shard(routing: Routing) -> Sequence[str]:
+    """So many for each, in the order of the shards: taken in turns, they spread schedules evenly."""
+    found: dict[int, list[str]] = {index: [] for index in range(len(routing.shards))}
+    numbers = count(1)
+    while any(len(tenants) < _TENANTS_A_SHARD for tenants in found.values()):
+        tenant = f"team-{next(numbers)}"
+        of_shard = found[routing.index_of(tenant)]
+        if len(of_shard) < _TENANTS_A_SHARD:
+            of_shard.append(tenant)
+    return [tenants[turn] for turn in range(_TENANTS_A_SHARD) for tenants in found.values()]
 
 
 def _running(stack: Stack) -> Mapping[str, str]:

@@ -65,6 +65,8 @@ def print_report(console: Console, record: RunRecord, effects: list[Effect]) -> 
     _print_account(console, verdict)
     _print_lags(console, record, due)
     _print_kills(console, record, due)
+    if record.shards:
+        _print_shards(console, record, due)
     for what in ("missed", "pending", "doubled", "unexpected"):
         jobs: list[str] = getattr(verdict, what)
         for job_id in jobs[:_SHOWN_MAX]:
@@ -123,6 +125,25 @@ def _print_kills(console: Console, record: RunRecord, effects: list[Effect]) -> 
         took = "–" if kill.takeover_ms is None else f"after {kill.takeover_ms} ms"
         worst = max((effect.lag_ms for effect in effects if _near(effect, kill)), default=0)
         table.add_row(kill.what, took, f"{worst} ms")
+    console.print(table)
+
+
+def _print_shards(console: Console, record: RunRecord, effects: list[Effect]) -> None:
+    """What each kill was to each shard: it has a leader of its own, so most kills are nothing to it."""
+    table = Table(title="Failovers by shard", title_justify="left")
+    table.add_column("shard")
+    table.add_column("what")
+    table.add_column("next term decides", justify="right")
+    table.add_column("worst lag after it", justify="right")
+    for shard in record.shards:
+        its = [effect for effect in effects if record.shard_of.get(effect.schedule) == shard]
+        for kill in record.kills:
+            if kill.takeover_ms is None:
+                continue
+            took_ms = kill.of_shards.get(shard)
+            took = "not led by it" if took_ms is None else f"after {took_ms} ms"
+            worst = max((effect.lag_ms for effect in its if _near(effect, kill)), default=0)
+            table.add_row(shard, kill.what, took, f"{worst} ms")
     console.print(table)
 
 

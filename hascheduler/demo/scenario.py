@@ -1,8 +1,9 @@
 """The steps of a demo, on any environment, and the schedules that it runs."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 from hascheduler.demo.environment import DemoEnvironment
@@ -27,12 +28,13 @@ _GRACE = "10m"
 @dataclass(frozen=True, slots=True)
 class Kill:
     """One process that was ended, between two times of the environment's clock. ``takeover_ms``: how long nothing was
-    decided; None for a process that did not lead."""
+    decided; None for a process that did not lead. ``of_shards``: the same in each of several shards that it led."""
 
     what: str
     at_ms: int
     over_ms: int
     takeover_ms: int | None = None
+    of_shards: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -46,6 +48,10 @@ class RunRecord:
     cut_outputs: dict[str, int] = field(default_factory=dict)
     """Of those processors, the ones whose last output lines may be lost, with the time of the first such line."""
     jobs: dict[str, Any] = field(default_factory=dict)
+    shards: Sequence[str] = ()
+    """The names of several."""
+    shard_of: dict[str, str] = field(default_factory=dict)
+    """Of several shards the one of each schedule, by name."""
     until_ms: int | None = None
     """Set at the end: the nominal times up to it are compared with what happened."""
 
@@ -104,19 +110,31 @@ class DemoScenario:
             await asyncio.sleep(0.1)
 
     async def _create_schedules(self) -> None:
-        for body in schedule_bodies(self._environment.wall_ms(), self._environment.prefix):
-            self._record.expectations.append(Expectation.of(await self._environment.create(body)))
-        self._say(f"created {len(self._record.expectations)} schedules over HTTP")
+        environment, record = self._environment, self._record
+        record.shards = environment.shards
+        for body in schedule_bodies(environment.wall_ms(), environment.prefix, environment.tenants):
+            created = Expectation.of(await environment.create(body))
+            record.expectations.append(created)
+            if record.shards:
+                record.shard_of[created.name] = environment.shard_of(created.tenant)
+        spread = f", of {len(environment.tenants)} tenants in {len(record.shards)} shards" if record.shards else ""
+        self._say(f"created {len(record.expectations)} schedules over HTTP{spread}")
 
     async def _end_leader(self, way: str) -> None:
         leader = await self._environment.leader()
-        self._say(f"{way} {leader.name}, the leader (term {leader.term})")
+        led = ", ".join(leader.shards)
+        what = f"which leads {led}" if led else f"the leader (term {leader.term})"
+        self._say(f"{way} {leader.name}, {what}")
         at_ms = self._environment.wall_ms()
-        took_ms = await self._environment.end_leader(leader, way)
+        takeover = await self._environment.end_leader(leader, way)
         over_ms = self._environment.wall_ms()
         successor = await self._environment.leader()
-        self._record.kills.append(Kill(f"{way} {leader.name} (leader)", at_ms, over_ms, took_ms))
-        self._say(f"{successor.name} leads (term {successor.term}): first decision after {took_ms} ms")
+        kill = Kill(f"{way} {leader.name} (leader)", at_ms, over_ms, takeover.took_ms, takeover.of_shards)
+        self._record.kills.append(kill)
+        for shard, took_ms in takeover.of_shards.items():
+            self._say(f"shard {shard} has another leader: first decision after {took_ms} ms")
+        if not takeover.of_shards:
+            self._say(f"{successor.name} leads (term {successor.term}): first decision after {takeover.took_ms} ms")
         self._say(f"{await self._environment.restore(leader)} is back and follows")
 
     async def _kill_processor(self) -> None:
@@ -146,10 +164,11 @@ class DemoScenario:
         self._record.jobs.update(await self._environment.read_jobs(expected, seen))
 
 
-def schedule_bodies(now_ms: int, prefix: str = "") -> list[dict[str, Any]]:
+def schedule_bodies(now_ms: int, prefix: str = "", tenants: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Two dozen intervals of many lengths, some jobs that take a while, and a dozen one-offs.
 
-    Their names begin with ``prefix``. However long a takeover takes, nothing may be late enough to be given up.
+    Their names begin with ``prefix``, and ``tenants`` own them in turns. However long a takeover takes, nothing may be
+    late enough to be given up.
     """
     bodies: list[dict[str, Any]] = []
     # First, as one whose time has passed would be refused, and on a busy machine all of them take their time.
@@ -169,4 +188,6 @@ def schedule_bodies(now_ms: int, prefix: str = "") -> list[dict[str, Any]]:
         job = {"definition": "sleep", "target": name, "payload": {"seconds": 1.2}}
         anchor = format_instant(now_ms + 2_000 * number // _NAPS)
         bodies.append({"name": name, "trigger": {"type": "interval", "every": "2s", "anchor": anchor}, "job": job})
+    for body, tenant in zip(bodies, cycle(tenants), strict=False):
+        body["job"]["tenant"] = tenant
     return [{**body, "misfire": {"grace": _GRACE}} for body in bodies]

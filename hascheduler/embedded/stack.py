@@ -30,7 +30,7 @@ _HANDLERS = ("processors.log", "processors.sleep", "processors.webhook", "proces
 @dataclass(frozen=True, slots=True)
 class StackPlan:
     """``transport`` None: RabbitMQ where there is one, else MongoDB alone. ``settings`` go to every process;
-    ``handlers`` are modules."""
+    ``handlers`` are modules. Several ``shards`` want as many processors: each serves one at a time."""
 
     folder: Path
     replicas: int = 3
@@ -39,6 +39,7 @@ class StackPlan:
     transport: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     handlers: Sequence[str] = _HANDLERS
+    shards: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,10 @@ class Stack:
     async def start_processor(self, name: str) -> None:
         arguments = ["processor", *self._plan.handlers, "--name", name, "--slots", str(self._plan.slots)]
         self.processors[name] = await self._start(name, arguments)
+
+    async def start_processors(self, names: Sequence[str]) -> None:
+        for name in names:
+            await self.start_processor(name)
 
     async def processors_ready(self) -> None:
         """Wait until the first replica sees all processors alive."""
@@ -138,6 +143,7 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
             # Shorter than the patience of `Child.stop`, so that a drain is over before it is cut off.
             "HASCHEDULER_DRAIN_GRACE": "5s",
             **os.environ,
+            "HASCHEDULER_SHARDS": str(plan.shards),
             **plan.settings,
             "HASCHEDULER_MONGODB_URI": servers.mongodb_uri,
             "HASCHEDULER_TRANSPORT": servers.transport,
@@ -150,14 +156,19 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
             "HASCHEDULER_HTTP_TLS_CLIENT_CA_FILE": "",
         }
         stack = Stack(plan, servers, environment)
-        say(f"starting replicas ({plan.replicas}) and processors ({plan.processors})")
+        shards = f" of {plan.shards} shards" if plan.shards > 1 else ""
+        say(f"starting replicas ({plan.replicas}) and processors ({plan.processors}){shards}")
         try:
             for number in range(1, plan.replicas + 1):
                 await stack.start_replica(f"replica-{number}")
-            for number in range(1, plan.processors + 1):
-                await stack.start_processor(f"processor-{number}")
+            starting = [f"processor-{number}" for number in range(1, plan.processors + 1)]
+            if plan.shards == 1:
+                await stack.start_processors(starting)
             for name in stack.replicas:
                 await stack.ready(name)
+            if plan.shards > 1:
+                # They go by the routing, which a replica makes.
+                await stack.start_processors(starting)
             await stack.processors_ready()
             yield stack
         finally:
@@ -218,3 +229,8 @@ def list_servers(stack: Stack) -> str:
     """The servers' addresses and the folder of the processes' logs, a line each, to be copied whole."""
     shown = {**stack.servers, "logs": f"{stack.logs}/<process>.log"}
     return "\n".join(f"{name:<11}  {where}" for name, where in shown.items())
+
+
+def processors_for(shards: int) -> int:
+    """How many processors so many shards want at least."""
+    return max(2, shards)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.run.dev import TransportOption, require_folder, require_own_servers
+from hascheduler.cli.run.dev import SHARDS_SHOWN_MAX, TransportOption, require_folder, require_own_servers
 
 if TYPE_CHECKING:
     from hascheduler.demo.run import OpenEnvironment
@@ -16,7 +16,7 @@ _NAMESPACE = "hascheduler"
 _KILLS = 3
 
 
-@example("hascheduler demo", "hascheduler demo --kubernetes --kills 6")
+@example("hascheduler demo", "hascheduler demo --shards 4", "hascheduler demo --kubernetes --kills 6")
 def demo(
     *,
     keep: Annotated[
@@ -24,6 +24,9 @@ def demo(
     ] = False,
     transport: Annotated[
         TransportOption | None, typer.Option(help="How jobs reach processors; RabbitMQ where it is installed.")
+    ] = None,
+    shards: Annotated[
+        int | None, typer.Option(min=1, max=SHARDS_SHOWN_MAX, help="How many shards [1]", show_default=False)
     ] = None,
     folder: Annotated[Path, typer.Option(help="Where the processes' logs go.")] = Path(".run/demo"),
     pause: Annotated[str, typer.Option(help="How long it is left alone between two kills.")] = "8s",
@@ -45,7 +48,9 @@ def demo(
 ) -> None:
     """Run the system, kill the leader again and again and a processor once, and report.
 
-    On this machine that is three replicas and two processors, started for it, and takes about a minute. With
+    On this machine that is three replicas and two processors, started for it, and takes about a minute. With --shards 4
+    the schedules are spread over four shards, each with a leader of its own, and the replica is killed that leads most
+    of them: the report shows that the others did not notice. With
     --kubernetes it is what is there: the leader's pod, found by its lease, is killed from inside, deleted, and deleted
     by force, in turns. Its schedules have names of their own and are deleted at the end.
 
@@ -61,7 +66,7 @@ def demo(
 
     pause_ms = parse_duration(pause)
     of_a_cluster = {"--context": context, "--namespace": namespace, "--url": url, "--kills": kills}
-    of_this_machine = {"--keep": keep or None, "--transport": transport}
+    of_this_machine = {"--keep": keep or None, "--transport": transport, "--shards": shards}
     for option, value in (of_this_machine if kubernetes else of_a_cluster).items():
         if value is not None and kubernetes:
             raise InvalidInput((option,), "is for a system on this machine", "no --kubernetes beside it")
@@ -70,7 +75,7 @@ def demo(
     if kubernetes:
         opening = _in_cluster(folder, context, namespace or _NAMESPACE, url or "", kills or _KILLS)
     else:
-        opening = _here(folder, None if transport is None else transport.value)
+        opening = _here(folder, None if transport is None else transport.value, shards or 1)
     require_folder(folder)
     console = Console(highlight=False)
 
@@ -82,10 +87,10 @@ def demo(
     raise typer.Exit(run_in_foreground(checked_demo()))
 
 
-def _here(folder: Path, transport: str | None) -> "OpenEnvironment":
+def _here(folder: Path, transport: str | None, shards: int) -> "OpenEnvironment":
     from hascheduler.demo.local import open_local_environment
 
-    return partial(open_local_environment, folder, transport)
+    return partial(open_local_environment, folder, transport, shards)
 
 
 def _in_cluster(folder: Path, context: str | None, namespace: str, url: str, kills: int) -> "OpenEnvironment":

@@ -17,18 +17,27 @@ if TYPE_CHECKING:
     from hascheduler.embedded.stack import StackPlan
 
 
+SHARDS_SHOWN_MAX = 9
+"""More processes than that are of no use on one machine."""
+
+
 class TransportOption(StrEnum):
     RABBITMQ = "rabbitmq"
     MONGO = "mongo"
 
 
 def dev(
+    *,
     replicas: Annotated[int, typer.Option(min=1, max=9, help="How many replicas.")] = 3,
-    processors: Annotated[int, typer.Option(min=0, max=9, help="How many processors.")] = 2,
+    processors: Annotated[
+        int | None,
+        typer.Option(min=0, max=SHARDS_SHOWN_MAX, help="How many processors [2, and one for each shard]"),
+    ] = None,
     slots: Annotated[int, typer.Option(min=1, max=1_000, help="Jobs that each processor runs at once.")] = 8,
     transport: Annotated[
         TransportOption | None, typer.Option(help="How jobs reach processors; RabbitMQ where it is installed.")
     ] = None,
+    shards: Annotated[int, typer.Option(min=1, max=SHARDS_SHOWN_MAX, help="How many shards.")] = 1,
     folder: Annotated[Path, typer.Option(help="Where the processes' logs go.")] = Path(".run"),
 ) -> None:
     """Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C.
@@ -38,10 +47,17 @@ def dev(
     from rich.console import Console
 
     from hascheduler.embedded.children import run_in_foreground
-    from hascheduler.embedded.stack import StackPlan
+    from hascheduler.embedded.stack import StackPlan, processors_for
 
     require_folder(folder)
-    plan = StackPlan(folder, replicas, processors, slots, None if transport is None else transport.value)
+    plan = StackPlan(
+        folder,
+        replicas,
+        processors_for(shards) if processors is None else processors,
+        slots,
+        None if transport is None else transport.value,
+        shards=shards,
+    )
     run_in_foreground(_run(plan, Console(highlight=False)))
 
 

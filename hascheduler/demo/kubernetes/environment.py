@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from hascheduler.demo.environment import ClusterSnapshot, CurrentLeader, DemoEnvironment, ProcessStatus
+from hascheduler.demo.environment import ClusterSnapshot, CurrentLeader, DemoEnvironment, ProcessStatus, Takeover
 from hascheduler.demo.kubernetes.api_access import admin_token, authority, speaks_https
 from hascheduler.demo.kubernetes.demo_objects import DemoJobs, DemoSchedules
 from hascheduler.demo.kubernetes.kills import KILL, end_pod, measure_takeover
@@ -63,6 +63,8 @@ class KubernetesEnvironment:
         self._schedules = schedules
         self._jobs = DemoJobs(api)
         self._before: Mapping[str, Pod] = {}
+        self.shards: Sequence[str] = ()
+        self.tenants: Sequence[str] = ()
         self.ways: Sequence[str] = tuple(islice(cycle(cleared.ways), kills))
         self.processor_way = cleared.processor_way
         # A container that is killed leaves its log to be read; a pod that is deleted by force takes it along.
@@ -91,6 +93,9 @@ class KubernetesEnvironment:
     async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return await self._schedules.create(body)
 
+    def shard_of(self, tenant: str) -> str:
+        return ""
+
     async def leader(self) -> CurrentLeader:
         async def look() -> CurrentLeader | None:
             snapshot = await self._api.snapshot()
@@ -102,11 +107,11 @@ class KubernetesEnvironment:
 
         return await poll_until(look, "a pod that leads", patience_s=_PATIENCE_S, every_s=_EVERY_S)
 
-    async def end_leader(self, leader: CurrentLeader, way: str) -> int:
+    async def end_leader(self, leader: CurrentLeader, way: str) -> Takeover:
         await self._pods.look()
         self._before = {pod.name: pod for pod in self._pods.of(SCHEDULER)}
         await end_pod(self._kubectl, leader.name, way, container=SCHEDULER, verb="serve")
-        return await measure_takeover(self._api, leader, self._url)
+        return Takeover(await measure_takeover(self._api, leader, self._url))
 
     async def restore(self, leader: CurrentLeader) -> str:
         return (await self._replaced(SCHEDULER, leader.name, self._before, self._cleared.replicas)).name
