@@ -216,14 +216,16 @@ def failover_line(failover: Mapping[str, Any]) -> str:
 def _failovers_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
     if not items:
         return Text("No change of leadership has been reported yet.", style="dim")
-    table = FittedTable(
-        "", "term", "at", "leader", "cause", "detected", "deciding", "gap", "late", "merged", "missed", "ended",
-        spare=("ended", "merged", "gap", "deciding", "late", "detected", "missed", "leader", "cause"),
-    )  # fmt: skip
+    # A replica of an older release does not tell the shard.
+    by_shard = len({item.get("shard") for item in items}) > 1
+    columns = ["term", "at", "leader", "cause", "detected", "deciding", "gap", "late", "merged", "missed", "ended"]
+    spare = ("ended", "merged", "gap", "deciding", "late", "detected", "missed", "leader", "cause")
+    table = FittedTable("", *(["shard"] if by_shard else []), *columns, spare=spare)
     for item in items:
         spans = (_span_or_dash(item[name]) for name in ("detection_ms", "takeover_ms", "gap_ms"))
         late = f"{item['fires_late']}, ≤ {item['worst_lag_ms']} ms" if item["fires_late"] else "0"
         texts = (
+            *([str(item.get("shard"))] if by_shard else []),
             str(item["term"]),
             instant_text(item["detected_at"]),
             _name(item["holder"]),

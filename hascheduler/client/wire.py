@@ -351,6 +351,7 @@ Ending = Literal["caught_up", "still_behind", "term_ended"]
 
 class FailoverResponse(TypedDict):
     term: int
+    shard: str
     holder: str
     cause: Cause
     previous_term: int | None

@@ -15,6 +15,7 @@ from hascheduler.wire.fields import instant_text
 
 EXAMPLE: JsonDict = {
     "term": 8,
+    "shard": "default",
     "holder": "replica-2.5f2c9a01",
     "cause": "died",
     "previous_term": 7,
@@ -51,6 +52,7 @@ class FailoverResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     term: int = Field(description="The number of the leadership that began")
+    shard: str = Field(description="Which shard it leads; terms are counted in each")
     holder: str = Field(description="The id of the replica that took over")
     cause: Cause = Field(
         description="How the lease became free: no leader before it (first), it was given back (released), its holder"
@@ -99,6 +101,7 @@ def show_failover(failover: Failover) -> FailoverResponse:
     backlog = failover.backlog
     return FailoverResponse(
         term=failover.term,
+        shard=failover.shard,
         holder=failover.holder,
         cause=failover.cause,
         previous_term=failover.previous_term,
@@ -152,6 +155,6 @@ class FailoversResponse(BaseModel):
 async def list_failovers(
     query: Annotated[FailoversQuery, Query()], services: Services, caller: Viewer
 ) -> FailoversResponse:
-    """The latest changes of leadership of this shard, the latest first. One is here once its replica has caught up."""
+    """The latest changes of leadership, of all shards, the latest first. One is here once its replica has caught up."""
     failovers = await services.failovers.newest(services.work_terms.shard, query.limit)
     return FailoversResponse(items=[show_failover(failover) for failover in failovers])

@@ -1,8 +1,11 @@
 """``hascheduler cluster failovers``, and the line that ``hascheduler cluster`` has of the last one."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
-from hascheduler.model.failover import NO_BACKLOG, Backlog, FailoverEnd
+from hascheduler.model.failover import NO_BACKLOG, Backlog, Failover, FailoverEnd
 from tests.factories import make_failover
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica, invoke
@@ -20,6 +23,19 @@ async def test_they_are_a_table_the_latest_first(replica: Replica, world: World)
         "8 2030-01-01T00:00:00.060Z r2 died 40 ms 80 ms 138 ms 3, ≤ 132 ms 5 6 caught_up",
         "7 2030-01-01T00:00:00.060Z r2 died 40 ms 80 ms – 0 0 0 term_ended",
     ]
+
+
+async def test_where_there_are_several_shards_each_has_its_name_before_it(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = [replace(make_failover(8), shard=shard) for shard in ("0001", "default")]
+
+    async def newest(shard: str, limit: int) -> Sequence[Failover]:
+        return both
+
+    monkeypatch.setattr(world.failovers, "newest", newest)
+    lines = (await replica.done("cluster", "failovers", COLUMNS="200")).out.splitlines()
+    assert [line.split()[:2] for line in lines if "2030" in line] == [["0001", "8"], ["default", "8"]]
 
 
 async def test_json_is_for_programs_and_the_limit_for_all(replica: Replica, world: World) -> None:

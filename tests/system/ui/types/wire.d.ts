@@ -389,6 +389,7 @@ export type EventType = ("submitted" | "dispatched" | "started" | "returned" | "
 
 export interface FailoverResponse {
   "term": number;
+  "shard": string;
   "holder": string;
   "cause": Cause;
   "previous_term": (number | null);
