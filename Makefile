@@ -49,12 +49,14 @@ CHOSEN := $(if $(FULL),,-m "not thorough")
 BESIDE_OTHERS := $(if $(FULL),-m "not alone",$(CHOSEN))
 
 # In processes side by side, each of which collects its own part: of xdist's workers each would collect all of it.
-# Three, as some tests wait, and about equally long.
-API_PART := $(addprefix tests/unit/,api daemon kubernetes security)
+# Three, as some tests wait, and about equally long; what renders manifests is in one of them, which renders each once.
+API_PART := $(addprefix tests/unit/,api bench daemon dispatch mutants)
 CLI_PART := $(addprefix tests/unit/,cli cluster_simulation processor simulate triggers)
+# Where no schema is tested, a third of what pytest imports is not needed.
+NO_SCHEMATHESIS := -p no:schemathesis
 check-api-part: PART := $(API_PART)
-check-cli-part: PART := $(CLI_PART)
-check-other-part: PART := tests/unit tests/contract $(addprefix --ignore=,$(API_PART) $(CLI_PART))
+check-cli-part: PART := $(NO_SCHEMATHESIS) $(CLI_PART)
+check-other-part: PART := $(NO_SCHEMATHESIS) tests/unit tests/contract $(addprefix --ignore=,$(API_PART) $(CLI_PART))
 
 check: .venv/.ready ## after each edit: style, types, contracts, every test without a server, long tables and chance in part
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts

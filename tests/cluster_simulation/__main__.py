@@ -36,6 +36,7 @@ def main() -> int:
         result = run_seed(options.seed, faults)
         sys.stdout.write("\n".join(result.transcript) + "\n")
         _tell(result)
+        _tell_figures(result.obligations, result.effects, result.terms, result.needless)
         return 1 if result.violations else 0
     return _run_many(range(options.first, options.first + options.seeds), faults, options.jobs)
 
@@ -58,9 +59,7 @@ def _run_many(seeds: range, faults: tuple[str, ...], jobs: int) -> int:
                     f"{done} of {len(seeds)} seeds, {len(failed)} failed, {time.monotonic() - began:.0f} s\n"
                 )
                 sys.stdout.flush()
-    sys.stdout.write(
-        f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly\n"
-    )
+    _tell_figures(obligations, effects, terms, needless)
     if failed:
         sys.stdout.write(
             f"failed: {' '.join(map(str, sorted(failed)))}; "
@@ -105,6 +104,12 @@ def _tell(result: Result) -> None:
             sys.stdout.write(f"seed {result.seed}: {checker}: {text}\n")
         if len(found) > 5:
             sys.stdout.write(f"seed {result.seed}: {checker}: … and {len(found) - 5} more\n")
+
+
+def _tell_figures(obligations: int, effects: int, terms: int, needless: int) -> None:
+    sys.stdout.write(
+        f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly\n"
+    )
 
 
 def _options() -> argparse.Namespace:

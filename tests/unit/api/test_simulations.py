@@ -165,7 +165,7 @@ async def test_four_mebibytes_of_junk_are_refused_and_more_are_not_read(client: 
     ("limits", "words"),
     [
         (SimulationLimits(cpu_s_max=1), "longer than 1 s of CPU"),
-        (SimulationLimits(memory_bytes_max=72 * 1024 * 1024), "more than 72 MiB of memory"),
+        (SimulationLimits(memory_bytes_max=64 * 1024 * 1024), "more than 64 MiB of memory"),
         (SimulationLimits(answer_bytes_max=1024 * 1024, jobs_max=10**6), "larger than 1 MiB"),
     ],
     ids=["cpu", "memory", "answer"],

@@ -4,12 +4,27 @@ import asyncio
 import os
 import pty
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+from tests.warm import warm
+
 _PATIENCE_S = 60
+_MAIN = "import sys; sys.argv[0] = 'hascheduler'; from hascheduler.__main__ import main; main()"
+_IMPORTED = (
+    "hascheduler.__main__",
+    "hascheduler.cli.input.normal_forms",
+    "hascheduler.cli.input.prompts",
+    "hascheduler.cli.jobs.events",
+    "hascheduler.cli.output.changes",
+    "hascheduler.cli.replica",
+    "hascheduler.cli.resources.apply",
+    "hascheduler.cli.resources.definition",
+    "hascheduler.cli.schedules.edit",
+    "hascheduler.cli.schedules.preview_page",
+    "hascheduler.cli.simulate",
+    "httpcore",
+    "typer._adapters",
+)
+"""By the commands that are run here, some of it when they first need it."""
 
 
 class Terminal:
@@ -18,15 +33,11 @@ class Terminal:
     def __init__(self, *arguments: str, **variables: str) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("HASCHEDULER_", "NO_COLOR"))}
         self._ours, theirs = pty.openpty()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "hascheduler", *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            preexec_fn=hear_ctrl_c,  # noqa: PLW1509  # nothing that a thread may hold is touched
-            cwd=ROOT,
-            env={**clean, "COLUMNS": "80", "LINES": "40", "TERM": "xterm-256color", **variables},
+        self._process = warm(*_IMPORTED).start(
+            _MAIN,
+            *arguments,
+            environment={**clean, "COLUMNS": "80", "LINES": "40", "TERM": "xterm-256color", **variables},
+            descriptors=[theirs] * 3,
         )
         os.close(theirs)
         self.shown = ""

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.unit.cli.invoking import Replica, invoke
-from tests.unit.cli.terminal import ROOT
+from tests.warm import ROOT
 
 
 def asked_for(line: str) -> dict[str, str]:

@@ -1,12 +1,11 @@
 """Log lines: one JSON object each where there is no terminal, for our own rooms and for libraries alike."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tests.tiers import spread
+from tests.warm import Ended, warm
 
 SCRIPT = """
 import logging, structlog
@@ -26,9 +25,14 @@ logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
 """
 
 
+def run(script: str) -> Ended:
+    ended = warm("hascheduler.cli.output.logs", "hascheduler.settings").run(script)
+    assert ended.returncode == 0, ended.stderr
+    return ended
+
+
 def lines(format: str, level: str) -> list[str]:
-    script = SCRIPT.format(format=format, level=level)
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    ended = run(SCRIPT.format(format=format, level=level))
     assert ended.stdout == ""
     return ended.stderr.splitlines()
 
@@ -75,9 +79,7 @@ except RuntimeError:
 
 @pytest.mark.parametrize("format", spread(["json", "console"], check=1))
 def test_no_line_tells_a_secret_whatever_it_is_made_of(format: str) -> None:
-    script = NASTY.format(format=format)
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    said = ended.stderr
+    said = run(NASTY.format(format=format)).stderr
     shown = said.replace('"mongodb://user:hunter2@db:27017/?x=1", "hsk_" + "hunter2"', "")  # its own source
     assert "hunter2" not in shown
     for rest in ("mongodb://***@db:27017/?x=1", "hsk_***", "no answer from", "somebody" if format == "json" else ""):
@@ -104,8 +106,7 @@ ours.info("after")
 
 @pytest.mark.parametrize("name", ["", "hascheduler", "hascheduler.daemon"])
 def test_who_listens_to_our_lines_hears_all_of_them(name: str) -> None:
-    script = LISTENED_TO.format(name=name)
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    ended = run(LISTENED_TO.format(name=name))
     assert ended.stdout.splitlines() == ["meanwhile", "failed"]
     assert [json.loads(line)["event"] for line in ended.stderr.splitlines()] == [
         "before",
@@ -127,14 +128,12 @@ print("goes on")
 
 
 def test_a_line_that_nobody_can_read_ends_nothing() -> None:
-    ended = subprocess.run([sys.executable, "-c", GONE], check=True, capture_output=True, text=True)
-    assert ended.stdout == "goes on\n"
+    assert run(GONE).stdout == "goes on\n"
 
 
 def test_lines_are_ascii_and_hold_whatever_is_logged() -> None:
     more = 'ours.info("é\\x9b", huge=2**70, half="\\ud800", kind=object)\n'
-    script = SCRIPT.format(format="json", level="info") + more
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    ended = run(SCRIPT.format(format="json", level="info") + more)
     said = json.loads(ended.stderr.splitlines()[-1])
     assert ended.stderr.isascii()
     assert (said["event"], said["huge"], said["half"]) == ("é\x9b", 2**70, "\ud800")

@@ -186,7 +186,7 @@ def test_examples_and_policies_are_completed() -> None:
 
 
 async def test_a_long_run_shows_how_far_it_is_on_a_terminal(tmp_path: Path) -> None:
-    file = scenario(tmp_path, job("g", count=60_000, every=0.5, duration=[1, 2]), processors=[processor(slots=3)])
+    file = scenario(tmp_path, job("g", count=30_000, every=0.5, duration=[1, 2]), processors=[processor(slots=3)])
     terminal = Terminal("simulate", file, "--json")
-    await terminal.until("/60000")
+    await terminal.until("/30000")
     assert await terminal.interrupted() == 130

@@ -20,10 +20,10 @@ QUICKLY_NOTICED = ("lease-without-compare-and-set",)
 SHORT = (("history_lost",),)
 """After each edit, of the faults that bring a planted bug to light: those whose stories are the shortest."""
 SEEDS = in_tier(check=1, test=50, verify=200)
-"""``make cluster-sim SEEDS=10000`` for a night."""
-FIRST = in_tier(check=12, test=1)
-"""Seed 0 has too little trouble to be the only one. After each edit it is a short story with four terms."""
+"""From 1, as seed 0 has little trouble; after each edit it is the story that is told twice. ``make cluster-sim
+SEEDS=10000`` for a night."""
 SAME = str(in_tier(check=12, test=7))
+"""12 is a short story with three terms."""
 OTHER_SEEDS = spread(["8"], check=0)
 """What each tells is another story than the first."""
 _ROOT = Path(__file__).parents[3]
@@ -35,9 +35,14 @@ def simulate(*options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=_ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.fixture(scope="module")
+def story() -> subprocess.CompletedProcess[str]:
+    return simulate("--seed", SAME)
+
+
 @pytest.mark.timeout(1_200)
-def test_no_promise_is_broken_whatever_goes_wrong() -> None:
-    run = simulate("--first", str(FIRST), "--seeds", str(SEEDS))
+def test_no_promise_is_broken_whatever_goes_wrong(story: subprocess.CompletedProcess[str]) -> None:
+    run = story if SEEDS == 1 else simulate("--first", "1", "--seeds", str(SEEDS))
     assert run.returncode == 0, run.stdout + run.stderr
     figures = re.search(r"(\d+) obligations, (\d+) effects, (\d+) terms", run.stdout)
     assert figures is not None, run.stdout
@@ -48,12 +53,11 @@ def test_no_promise_is_broken_whatever_goes_wrong() -> None:
     assert terms > 2 * SEEDS
 
 
-def test_a_seed_tells_the_same_story_again() -> None:
-    first, second = simulate("--seed", SAME), simulate("--seed", SAME)
-    assert first.stdout.count("\n") > 500
-    assert first.stdout == second.stdout
+def test_a_seed_tells_the_same_story_again(story: subprocess.CompletedProcess[str]) -> None:
+    assert story.stdout.count("\n") > 500
+    assert story.stdout == simulate("--seed", SAME).stdout
     for other in OTHER_SEEDS:
-        assert first.stdout != simulate("--seed", other).stdout
+        assert story.stdout != simulate("--seed", other).stdout
 
 
 @pytest.mark.timeout(400)

@@ -1,10 +1,13 @@
 """promtool: Prometheus's own checker, from Debian's package `prometheus`. Without it, what needs it is skipped."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
 
 import pytest
+
+from tests.manifests.rendering import SHORT_LIVED
 
 Promtool = Callable[..., str]
 
@@ -17,7 +20,8 @@ def promtool() -> Promtool:
         pytest.skip("promtool is missing; scripts/ensure-promtool installs it")
 
     def run(*arguments: object) -> str:
-        done = subprocess.run([found, *map(str, arguments)], capture_output=True, text=True, check=False)
+        command = [found, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **SHORT_LIVED})
         return "" if done.returncode == 0 else done.stdout + done.stderr
 
     return run

@@ -62,6 +62,7 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/model/calendar.py:_YEARLY": ("fullmatch", None),
     "hascheduler/model/values/durations.py:_PART": ("match", 64),
     "hascheduler/model/event.py:_POSITION": ("match", None),
+    "hascheduler/model/routing.py:_SLOT_AT_END": ("search", None),
     "hascheduler/model/payload.py:_PLACEHOLDER": ("search", None),
     "hascheduler/model/values/redaction.py:_BEARER": ("search", None),
     "hascheduler/model/values/redaction.py:_BLANK": ("search", None),

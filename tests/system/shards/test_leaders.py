@@ -1,0 +1,62 @@
+"""Several leaders at once, spread over the replicas: whichever is lost, every nominal time has its effect, once."""
+
+from collections import Counter
+
+import pytest
+
+from tests.system.processes import eventually
+from tests.system.shards.processes import SHARD_COUNT, TENANTS, ShardedProcesses
+
+pytestmark = [pytest.mark.alone]
+
+EVERY_MS = 200
+SCHEDULES = [f"tick-{index}" for index in range(SHARD_COUNT)]
+
+
+async def fired(processes: ShardedProcesses, more: int) -> None:
+    """Until every schedule has fired so many times more."""
+    before = {name: len(processes.nominal_times(name)) for name in SCHEDULES}
+
+    async def enough() -> bool:
+        return all(len(processes.nominal_times(name)) >= before[name] + more for name in SCHEDULES)
+
+    await eventually(enough, f"every schedule has fired {more} times more")
+
+
+async def test_the_replica_that_leads_most_is_killed_again_and_again_and_nothing_is_missed_or_doubled(
+    processes: ShardedProcesses,
+) -> None:
+    await processes.together("one", "two", "three")
+    for index in range(SHARD_COUNT):
+        await processes.processor(f"worker-{index}")
+    for name, tenant in zip(SCHEDULES, TENANTS, strict=True):
+        await processes.schedule(name, f"{EVERY_MS}ms", tenant=tenant)
+    for _ in range(3):
+        leaders = await processes.spread()
+        await fired(processes, 5)
+        name, _count = Counter(process.name for process in leaders.values()).most_common(1)[0]
+        await processes.replicas[name].kill()
+        await fired(processes, 5)
+        await processes.replica(name)
+    await processes.spread()
+    await processes.settled()
+    for name in SCHEDULES:
+        processes.assert_no_gap(name, EVERY_MS, 30)
+    processes.assert_no_effect_twice()
+    await processes.assert_terms_never_return()
+    for index, name in enumerate(SCHEDULES):
+        for nominal_ms in processes.nominal_times(name):
+            assert await processes.stored(f"fire:{name}:{nominal_ms}") == [index]
+
+
+async def test_one_processor_serves_all_shards_in_turn(processes: ShardedProcesses) -> None:
+    await processes.replica("one")
+    await processes.processor("worker")
+    jobs = [
+        (await processes.post("/v1/jobs", {"definition": "log", "tenant": tenant}))["id"]
+        for tenant in TENANTS
+        for _ in range(3)
+    ]
+    await processes.none_live()
+    assert set(processes.effects()) == set(jobs)
+    processes.assert_no_effect_twice()

@@ -1,0 +1,95 @@
+"""One API before all shards: what is written at one replica is found at any, in the shard where it belongs."""
+
+from tests.system.processes import eventually
+from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
+
+
+async def test_jobs_and_schedules_of_all_shards_are_one_list(processes: ShardedProcesses) -> None:
+    one, two = await processes.together("one", "two")
+    jobs = {}
+    for index, tenant in enumerate(TENANTS):
+        job = await processes.post("/v1/jobs", {"definition": "later", "tenant": tenant})
+        jobs[job["id"]] = index
+        await processes.schedule(f"s-{index}", "1h", tenant=tenant)
+    for id, index in jobs.items():
+        assert await processes.stored(id) == [index]
+        assert (await processes.http.get(f"{two.url}/v1/jobs/{id}")).json()["id"] == id
+
+    listed: list[str] = []
+    after = ""
+    while True:
+        page = (await processes.http.get(f"{two.url}/v1/jobs?limit=3{after}")).json()
+        listed += [job["id"] for job in page["items"]]
+        if page["next"] is None:
+            break
+        after = f"&after={page['next']}"
+    assert sorted(listed) == sorted(jobs)
+    assert [each["name"] for each in (await processes.get("/v1/schedules"))["items"]] == [
+        f"s-{index}" for index in range(SHARD_COUNT)
+    ]
+
+    async def seen() -> bool:
+        cluster = await processes.get("/v1/cluster")
+        assert [shard["name"] for shard in cluster["shards"]] == SHARDS
+        counts = [(shard["counts"]["pending"], shard["counts"]["schedules"]) for shard in cluster["shards"]]
+        return bool(cluster["counts"]["pending"] == SHARD_COUNT and counts == [(1, 1)] * SHARD_COUNT)
+
+    await eventually(seen, "the cluster shows what each shard has")
+    taken = await processes.http.post(
+        f"{one.url}/v1/schedules",
+        json={
+            "name": "s-0",
+            "trigger": {"type": "interval", "every": "1h"},
+            "job": {"definition": "log", "tenant": TENANTS[1]},
+        },
+    )
+    assert taken.status_code == 409
+
+
+async def test_what_would_cross_shards_is_refused_with_a_clear_word(processes: ShardedProcesses) -> None:
+    await processes.replica("one")
+    url = processes.any_url()
+    atomic = {"atomic": True, "jobs": [{"definition": "log", "tenant": tenant} for tenant in TENANTS[:2]]}
+    refused = await processes.http.post(f"{url}/v1/jobs:batch", json=atomic)
+    assert refused.status_code == 422, refused.text
+    for shard in SHARDS[:2]:
+        assert shard in refused.text
+    first = await processes.post("/v1/jobs", {"definition": "later", "tenant": TENANTS[0]})
+    refused = await processes.http.post(
+        f"{url}/v1/jobs", json={"definition": "log", "tenant": TENANTS[1], "depends_on": [first["id"]]}
+    )
+    assert refused.status_code == 422, refused.text
+    small = await processes.http.put(f"{url}/v1/definitions/log", json={"max_concurrency": SHARD_COUNT - 1})
+    assert small.status_code == 422
+    assert small.json()["errors"][0]["path"] == "max_concurrency"
+    # Each shard has its copy when the write is answered.
+    await processes.http.put(f"{url}/v1/definitions/log", json={"max_concurrency": SHARD_COUNT})
+    for database in processes.databases:
+        definition = await database.definitions.find_one({"_id": "log"})
+        assert definition is not None
+        assert definition["max_concurrency"] == SHARD_COUNT
+
+
+async def test_work_over_http_is_of_the_shard_that_lacks_it_most(processes: ShardedProcesses) -> None:
+    await processes.replica("one")
+    jobs = {
+        (await processes.post("/v1/jobs", {"definition": "elsewhere", "tenant": tenant}))["id"] for tenant in TENANTS
+    }
+    done: set[str] = set()
+
+    async def counted() -> bool:
+        return bool((await processes.get("/v1/cluster"))["counts"]["pending"] == SHARD_COUNT)
+
+    await eventually(counted, "every shard shows its job")
+    for _ in range(SHARD_COUNT):
+        registered = await processes.post(
+            "/v1/work/processors", {"name": "remote", "definitions": ["elsewhere"], "slots": 1}
+        )
+        processor = registered["processor"]
+        fetched = await processes.post("/v1/work/fetch", {"processor": processor, "wait": "20s"})
+        [attempt] = fetched["attempts"]
+        named = {"processor": processor, "job": attempt["job"], "attempt": attempt["attempt"]}
+        await processes.post("/v1/work/start", named)
+        await processes.post("/v1/work/finish", {**named, "outcome": "succeeded"})
+        done.add(attempt["job"])
+    assert done == jobs
