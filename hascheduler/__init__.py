@@ -6,7 +6,8 @@
     testing  a whole scheduler in a test's own process, on virtual time, with its stores in memory
 
     cli ─► demo ─► assembly      the only module that knows both the daemon and the technologies,
-            assembly_api         with its part for HTTP, which only replicas import
+            assembly_api         with its part for HTTP, which only replicas import,
+            assembly_processor   and that for processors
             bootstrap │          a replica set and its users, before anything else runs
       ┌───────┬───────┼────────┬────────┬──────────┬──────────┬────────┐
     daemon   api  processor  mongo  rabbitmq  kubernetes  embedded  clock     the world, one technology a room
