@@ -1,17 +1,14 @@
-"""A fresh database on a real mongod for each test of MongoDB's own behaviour; the contracts test the ports."""
+"""An empty database on a real mongod for each test of MongoDB's own behaviour; the contracts test the ports."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
 from hascheduler.mongo.connection import Database, connect, open_database
-from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 
 
 @pytest.fixture
-async def database(mongodb_uri: str, database_name: str) -> AsyncIterator[Database]:
+async def database(mongodb_uri: str, ready_database: str) -> AsyncIterator[Database]:
     client = connect(mongodb_uri)
-    database = open_database(client, database_name)
-    await ensure_collections_and_indexes(database)
-    yield database
+    yield open_database(client, ready_database)
     await client.close()

@@ -10,7 +10,6 @@ from hascheduler.model.message import Message, MessageKind
 from hascheduler.mongo import fallback
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.fallback import FallbackDeliveries
-from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import RabbitTransport
@@ -24,10 +23,9 @@ def _run(job_id: str) -> Message:
 
 
 @pytest.fixture
-async def database(mongodb_uri: str, database_name: str) -> AsyncIterator[Database]:
+async def database(mongodb_uri: str, ready_database: str) -> AsyncIterator[Database]:
     client = connect(mongodb_uri)
-    found = open_database(client, database_name)
-    await ensure_collections_and_indexes(found)
+    found = open_database(client, ready_database)
     yield found
     await client.close()
 

@@ -14,7 +14,6 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.jobs.store import MongoJobStore
-from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.ports import Delivery
 
@@ -22,15 +21,14 @@ RETENTION_MS = 600_000
 
 
 @pytest.fixture(params=["pymongo", "motor"])
-async def database(request: pytest.FixtureRequest, mongodb_uri: str, database_name: str) -> AsyncIterator[Any]:
+async def database(request: pytest.FixtureRequest, mongodb_uri: str, ready_database: str) -> AsyncIterator[Any]:
     plain = connect(mongodb_uri)
-    await ensure_collections_and_indexes(open_database(plain, database_name))
     if request.param == "motor":
         motor: Any = AsyncIOMotorClient(mongodb_uri, serverSelectionTimeoutMS=2_000)
-        yield open_database(motor, database_name)
+        yield open_database(motor, ready_database)
         motor.close()
     else:
-        yield open_database(plain, database_name)
+        yield open_database(plain, ready_database)
     await plain.close()
 
 

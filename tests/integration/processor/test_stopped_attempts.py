@@ -17,7 +17,6 @@ from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.mongo.connection import Database, connect, open_database
-from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.processor import Handlers, JobContext, Processor, ProcessorConfig
@@ -30,10 +29,9 @@ SOON_MS = 300
 
 
 @pytest.fixture
-async def database(mongodb_uri: str, database_name: str) -> AsyncIterator[Database]:
+async def database(mongodb_uri: str, ready_database: str) -> AsyncIterator[Database]:
     client = connect(mongodb_uri)
-    found = open_database(client, database_name)
-    await ensure_collections_and_indexes(found)
+    found = open_database(client, ready_database)
     for name, timeout_ms in (("deaf", SOON_MS), ("hold", 2_000)):
         rules = Definition(name, timeout_ms=timeout_ms, retry=RetryPolicy(3))
         await found[Collection.DEFINITIONS.value].insert_one({"_id": name, **encode_definition(rules)})
