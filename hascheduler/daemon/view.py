@@ -231,6 +231,7 @@ class ReplicaView:
         last_check = self._invariants.last_check
         return Gauges(
             leading=self._leader.leads(),
+            shards_led=int(self._leader.leads()),
             ready=self.ready,
             term=None if lease is None else lease.term,
             stream_lag_ms=self._heartbeat.lag_ms,

@@ -67,8 +67,9 @@ class Gauges:
     """Replicas whose mirrors differ from this one's, or did a moment ago."""
     pause: StandingPause | None = None
     """That of everything."""
-    shards_led: int | None = None
-    """How many of several shards this replica leads; None: there is one."""
+    shards: int = 1
+    """How many the deployment has, and how many of them this replica leads."""
+    shards_led: int = 0
 
 
 @dataclass(frozen=True, slots=True)

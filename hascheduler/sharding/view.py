@@ -172,6 +172,7 @@ class ShardedView:
             slots=_summed(each.slots for each in found),
             findings=_findings(each.findings for each in found),
             mirrors_differ=sum(each.mirrors_differ for each in found),
+            shards=len(found),
             shards_led=sum(each.leading for each in found),
         )
 

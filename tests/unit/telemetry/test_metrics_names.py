@@ -14,6 +14,8 @@ from tests.unit.telemetry.scraping import Scrape, scrape
 
 OF_REPLICAS = """
     gauge     hascheduler_leading
+    gauge     hascheduler_shards
+    gauge     hascheduler_shards_led
     gauge     hascheduler_ready
     gauge     hascheduler_term
     gauge     hascheduler_stream_lag_seconds

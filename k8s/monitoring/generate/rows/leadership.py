@@ -2,7 +2,7 @@
 
 from k8s.monitoring.generate.layout import Row
 from k8s.monitoring.generate.panels import lines
-from k8s.monitoring.generate.queries import chosen
+from k8s.monitoring.generate.queries import WHO, chosen, per_process, told
 
 
 def _of_the_leader(metric: str) -> str:
@@ -22,6 +22,11 @@ LEADERSHIP = Row(
             "(takeover), and from there to its first decision. Well: tenths of a second. A detection of a whole lease "
             "duration means that there was no proof of death: a pause, or a network in the way.",
             unit="s",
+        ),
+        lines(
+            "Shards led by each replica",
+            {WHO: per_process("hascheduler_shards_led"), "in all": told("hascheduler_shards")},
+            "Well: together as many as there are, spread over the replicas. With one shard its leader has 1.",
         ),
         lines(
             "Changes of leader by cause",

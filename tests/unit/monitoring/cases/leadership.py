@@ -5,6 +5,7 @@ from tests.unit.monitoring.cases.case import Case, Fires, by_processor, of, told
 LEADING = "hascheduler_leading"
 TERM = "hascheduler_term"
 READY = "hascheduler_ready"
+SHARDS, LED = "hascheduler_shards", "hascheduler_shards_led"
 NOBODY = "No replica leads in hascheduler: nothing fires and nothing is dispatched"
 
 CASES = (
@@ -47,6 +48,25 @@ CASES = (
         "the leader has changed, and the old one is gone",
         "8m",
         {told(LEADING, 0): "1x20 stale", told(LEADING, 1): "0x22 1x38"},
+    ),
+    Case(
+        "ShardWithoutLeader",
+        "one of four",
+        "8m",
+        {told(SHARDS, 0): "4x60", told(SHARDS, 1): "4x60", told(LED, 0): "2x60", told(LED, 1): "2x20 1x40"},
+        (Fires("Only 3 of the shards in hascheduler have a leader"),),
+    ),
+    Case(
+        "ShardWithoutLeader",
+        "a takeover, and a replica that is gone",
+        "9m",
+        {told(SHARDS, 0): "4x60", told(SHARDS, 1): "4x20 stale", told(LED, 0): "2x22 4x40", told(LED, 1): "2x20 stale"},
+    ),
+    Case(
+        "ShardWithoutLeader",
+        "the only one, which another alert is about",
+        "8m",
+        {told(SHARDS, 0): "1x60", told(LED, 0): "0x60"},
     ),
     Case(
         "LeaderFlapping",
