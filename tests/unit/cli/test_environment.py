@@ -86,7 +86,7 @@ def test_every_variable_of_the_manifests_scripts_tests_and_documents_is_known() 
     for path in (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()):
         if path.suffix in (".py", ".yaml", ".md", ".sh", ".env", ""):
             text = path.read_text(encoding="utf-8", errors="ignore")
-            if "\nStatus: proposed" not in text:  # names what there is not yet
+            if not re.search(r"\nStatus:.*proposed", text):  # names what there is not yet
                 names = re.findall(r"\bHASCHEDULER_[A-Z_]*[A-Z]\b(?!_)", text)
                 found.update(dict.fromkeys(names, path))
     require_known_variables(dict.fromkeys(known, "1"))
