@@ -172,7 +172,8 @@ class Settings(BaseSettings):
     shard: str = Field(
         default="default",
         pattern=r"^[a-z0-9-]{1,32}$",
-        description="the name of the shard to serve; of several, that of the first [default]",
+        description="the name of the shard to serve; of several, that of the first, or of the only one that a processor"
+        " serves [default]",
     )
     shards: int = Field(
         default=1,
