@@ -1,18 +1,20 @@
 """``python -m tests.chaos.serve serve`` and ``… processor MODULE…``: the product's command line, with strings attached.
 
-The product knows nothing of them. What it puts together (`hascheduler.assembly`) is exchanged before it starts: its
+The product knows nothing of them. What `hascheduler.assembly` and its neighbours put together is exchanged before: its
 clock for one that may be wrong, its stream for one that may be late, its loop for one that may hang, its transport,
 deliveries and work for ones that pass by the failpoints, and, where a bug is to be planted, one of its stores.
 """
 
 import os
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pymongo import monitoring
 
-from hascheduler import assembly
+from hascheduler import assembly, assembly_processor
 from hascheduler.__main__ import main
 from hascheduler.model.message import Message
 from hascheduler.ports import Confirm, Delivery, FinishAnswer, StartedJob
@@ -41,9 +43,23 @@ def attach() -> None:
 
 
 def _exchange(part: str, instead: Callable[[Any], Any]) -> None:
-    """What `assembly` makes by that name goes through ``instead``."""
-    make = getattr(assembly, part)
-    setattr(assembly, part, lambda *given, **named: instead(make(*given, **named)))
+    """What is put together by that name, for a replica or a processor, goes through ``instead``."""
+    rooms = [room for room in _rooms() if hasattr(room, part)]
+    assert rooms, f"nothing is put together by the name {part}"
+    for room in rooms:
+        setattr(room, part, _made_through(getattr(room, part), instead))
+
+
+def _rooms() -> Sequence[ModuleType]:
+    if "serve" not in sys.argv:
+        return [assembly, assembly_processor]
+    from hascheduler import assembly_api  # half of all that a replica imports, and nothing of it is for processors
+
+    return [assembly, assembly_processor, assembly_api]
+
+
+def _made_through(make: Callable[..., Any], instead: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda *given, **named: instead(make(*given, **named))
 
 
 class _WatchedTransport:

@@ -24,7 +24,10 @@ def test_the_settings_of_a_processor_stand_first() -> None:
 def test_what_a_processor_reads_stands_among_them() -> None:
     source = (_ROOT / "hascheduler/assembly.py").read_text()
     [work] = re.findall(r"^async def work\(.*?(?=^(?:async )?def )", source, re.MULTILINE | re.DOTALL)
-    assert set(re.findall(r"settings\.([a-z_]+)", work)) <= set(_OF_PROCESSORS)
+    parts = (_ROOT / "hascheduler/assembly_processor.py").read_text()
+    read = set(re.findall(r"(?<!hascheduler\.)settings\.([a-z_]+)", work + parts))
+    assert "shards" in read
+    assert read <= set(_OF_PROCESSORS)
 
 
 def test_a_processor_imports_no_route_and_no_client_of_kubernetes() -> None:
