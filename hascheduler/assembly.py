@@ -30,9 +30,8 @@ from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.errors import InvalidInput, Unreachable
 from hascheduler.lifecycle import database_ready, on_signal
-from hascheduler.model.collection import Collection
 from hascheduler.model.resources import parse_resources
-from hascheduler.model.routing import Routing, shard_database, shard_name
+from hascheduler.model.routing import Routing
 from hascheduler.model.schema_version import Migration, MigrationStep
 from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.apply.claims import MongoClaimStore
@@ -40,7 +39,6 @@ from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import Client, Database, connect, open_database, tls_options
 from hascheduler.mongo.copies import MongoCopyStore
 from hascheduler.mongo.failovers import MongoFailoverStore
-from hascheduler.mongo.faults import faults
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
@@ -97,10 +95,10 @@ async def serve(settings: Settings) -> None:
     client = _connected(settings)
     try:
         await health.open()
-        databases = shard_databases(client, settings)
+        databases = _databases(client, settings)
         if not await _all_ready(databases, settings):
             return
-        routing = await _routing(databases[0], settings)
+        routing = await agreed_routing(MongoRoutingStore(databases[0]), settings.shard_names, settings.database)
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
@@ -220,7 +218,6 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
     try:
         await health.open()
         database = open_database(client, settings.database)
-        # The collections and indexes are the replicas' to make: a processor has no right to.
         parts = ProcessorParts(
             settings, client, handlers, clock, broker_tls(settings), tracer, ProcessorMetrics(registry)
         )
@@ -228,6 +225,7 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
 
         async def find_place() -> None:
             nonlocal routing
+            # The collections and indexes are the replicas' to make: a processor has no right to.
             await require_readable(database)
             routing = await parts.routing()
 
@@ -257,7 +255,7 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migratio
     signal ended it between two of them."""
     client = _connected(settings)
     try:
-        databases = shard_databases(client, settings)
+        databases = _databases(client, settings)
         if not await _ready(lambda: reach(databases[0]), settings):
             return None
         migrating = asyncio.create_task(_migrate_all(databases, dry_run=dry_run), name="migrate")
@@ -276,12 +274,11 @@ async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | Non
     """What is broken in the databases of all shards, by a thorough look; None where a signal came first."""
     client = _connected(settings)
     try:
-        databases = shard_databases(client, settings)
+        databases = _databases(client, settings)
         if not await _ready(lambda: reach(databases[0]), settings):
             return None
         reports = {}
-        for index, database in enumerate(databases):
-            shard = shard_name(settings.shard, index)
+        for shard, database in zip(settings.shard_names, databases, strict=True):
             reports[shard] = await MongoInvariantScan(database, _deployment(settings, shard)).look(THOROUGH, progress)
         return reports[settings.shard] if len(reports) == 1 else merged_report(reports)
     finally:
@@ -352,9 +349,9 @@ def _copy_keepers(shards: "Sequence[ServedShard]") -> list[CopyKeeper]:
     return [keeper(shard) for shard in shards[1:]]
 
 
-def shard_databases(client: Client, settings: Settings) -> list[Database]:
-    """The home's first."""
-    return [open_database(client, shard_database(settings.database, index)) for index in range(settings.shards)]
+def _databases(client: Client, settings: Settings) -> list[Database]:
+    """Of the shards, the home's first."""
+    return [open_database(client, name) for name in settings.shard_databases]
 
 
 async def _all_ready(databases: Sequence[Database], settings: Settings) -> bool:
@@ -362,18 +359,6 @@ async def _all_ready(databases: Sequence[Database], settings: Settings) -> bool:
         if not await _ready(partial(prepare, database), settings):
             return False
     return True
-
-
-async def _routing(home: Database, settings: Settings) -> Routing | None:
-    async def is_unused() -> bool:
-        for collection in (Collection.JOBS, Collection.SCHEDULES):
-            with faults("look for what is there"):
-                if await home[collection.value].find_one({}, {"_id": True}) is not None:
-                    return False
-        return True
-
-    names = [shard_name(settings.shard, index) for index in range(settings.shards)]
-    return await agreed_routing(MongoRoutingStore(home), names, settings.database, is_unused)
 
 
 def _replica(
@@ -388,7 +373,7 @@ def _replica(
     metrics: ReplicaMetrics,
     cluster: "KubernetesApi | None",
 ) -> Replica:
-    shard = shard_name(settings.shard, shard_index)
+    shard = settings.shard_names[shard_index]
     config = ReplicaConfig(
         shard=shard,
         replica_id=replica_id,

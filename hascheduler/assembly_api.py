@@ -109,13 +109,10 @@ def services_of(
         tracer=tracer,
         metrics=metrics,
     )
-    return (
-        services
-        if routing is None
-        else _over_all(
-            services, shards, routing, admissions=admissions, ids=ids, retention_ms=settings.job_retention_ms
-        )
-    )
+    if routing is None:
+        return services
+    retention_ms = settings.job_retention_ms
+    return _over_all(services, shards, routing, admissions=admissions, ids=ids, retention_ms=retention_ms)
 
 
 def _over_all(

@@ -8,7 +8,7 @@ not (``HASCHEDULER_LEASE_DURATION`` sets ``lease_duration_ms``). Each secret can
 import os
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, DecimalException
 from ipaddress import ip_address
 from pathlib import Path
@@ -29,7 +29,7 @@ from hascheduler.model.policy import (
     criteria,
 )
 from hascheduler.model.resources import parse_resources
-from hascheduler.model.routing import SHARDS_MAX
+from hascheduler.model.routing import SHARDS_MAX, shard_database, shard_name
 from hascheduler.model.token import PUBLISHED_PREFIX
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.error_texts import quoted
@@ -414,6 +414,15 @@ class Settings(BaseSettings):
         if self.auth == "auto":
             return not (self.listens_on_loopback or self.allow_unauthenticated)
         return self.auth == "tokens"
+
+    @property
+    def shard_names(self) -> Sequence[str]:
+        """The home's first; so too the next."""
+        return [shard_name(self.shard, index) for index in range(self.shards)]
+
+    @property
+    def shard_databases(self) -> Sequence[str]:
+        return [shard_database(self.database, index) for index in range(self.shards)]
 
     @property
     def own_hosts(self) -> frozenset[str]:

@@ -18,12 +18,17 @@ class MongoRoutingStore:
     """`hascheduler.ports.sharding.RoutingStore`."""
 
     def __init__(self, database: Database) -> None:
+        self._used = [database[collection.value] for collection in (Collection.JOBS, Collection.SCHEDULES)]
         self._routing = database[Collection.ROUTING.value].with_options(write_concern=MAJORITY)
 
     async def get(self) -> Routing | None:
         with faults("read the routing"):
             found = await self._routing.find_one({"_id": ROUTING_ID})
         return None if found is None else decode_routing(found)
+
+    async def is_unused(self) -> bool:
+        with faults("look for jobs and schedules"):
+            return all([await documents.find_one({}, {"_id": True}) is None for documents in self._used])
 
     async def create(self, routing: Routing) -> bool:
         with faults("create the routing"):

@@ -24,6 +24,10 @@ class RoutingStore(Protocol):
         """The newest majority-committed one; `InvalidInput` where it can't be read."""
         ...
 
+    async def is_unused(self) -> bool:
+        """Whether there are neither jobs nor schedules in the home."""
+        ...
+
     async def create(self, routing: Routing) -> bool:
         """Insert the first one; False when there is one."""
         ...

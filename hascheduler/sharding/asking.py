@@ -23,6 +23,17 @@ async def ask_all(asked: Iterable[Coroutine[Any, Any, _Answer]]) -> list[_Answer
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def first_answer(
+    shards: Iterable[_Store], ask: Callable[[_Store], Coroutine[Any, Any, _Answer]], none: _Answer
+) -> _Answer:
+    """The first answer that is not ``none``, from one after the other; ``none`` where no shard has another."""
+    for shard in shards:
+        answer = await ask(shard)
+        if answer != none:
+            return answer
+    return none
+
+
 def naming_outages(names: Sequence[str], shards: Sequence[_Store]) -> Sequence[_Store]:
     """The same stores, whose outages have the name of their shard before what they say."""
     return [cast(_Store, _Named(name, shard)) for name, shard in zip(names, shards, strict=True)]

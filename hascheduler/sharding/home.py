@@ -2,7 +2,7 @@
 and which each process reads at its start.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.routing import Routing
@@ -12,9 +12,7 @@ from hascheduler.ports.sharding import RoutingStore
 _SETTING = ("HASCHEDULER_SHARDS",)
 
 
-async def agreed_routing(
-    store: RoutingStore, names: Sequence[str], database: str, is_unused: Callable[[], Awaitable[bool]]
-) -> Routing | None:
+async def agreed_routing(store: RoutingStore, names: Sequence[str], database: str) -> Routing | None:
     """The routing of the shards ``names``, the home's first; None: there is one shard, and no routing.
 
     `InvalidInput` where the home has another number of shards, or one that was used without any: what it has can't be
@@ -22,7 +20,7 @@ async def agreed_routing(
     """
     stored = await store.get()
     if stored is None and len(names) > 1:
-        if not await is_unused():
+        if not await store.is_unused():
             raise InvalidInput(
                 _SETTING,
                 f"{len(names)}, and the database {quoted(database)} has jobs or schedules of a deployment of one shard",

@@ -1,5 +1,6 @@
 """Jobs of all shards as one store."""
 
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
@@ -27,7 +28,7 @@ from hascheduler.ports import (
     StoredDocument,
     Submission,
 )
-from hascheduler.sharding.asking import ask_all, naming_outages
+from hascheduler.sharding.asking import ask_all, first_answer, naming_outages
 from hascheduler.sharding.merging import Place, ShardPage, merged, newest_first, position_of
 from hascheduler.sharding.places import ShardPlaces
 
@@ -44,10 +45,8 @@ class ShardedJobStore:
     # Submitting
 
     async def submit(self, job: NewJob) -> Submission:
-        shard = self._places.of_tenant(job.tenant)
-        if job.depends_on:
-            await self._require_near([job])
-        return await self._shards[shard].submit(job)
+        await self._require_near([job])
+        return await self._shards[self._places.of_tenant(job.tenant)].submit(job)
 
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
         await self._require_near(jobs)
@@ -71,6 +70,8 @@ class ShardedJobStore:
 
     async def _require_near(self, jobs: Sequence[NewJob]) -> None:
         """`InvalidInput` where one of ``jobs`` waits for a job of another shard: no stream shows it that one's end."""
+        if not any(job.depends_on for job in jobs):  # nearly always
+            return
         together = {job.id for job in jobs}
         asked = {id for job in jobs for id in job.depends_on if id not in together}
         there = {id: shard for id, (shard, _) in (await self._located(sorted(asked))).items()} if asked else {}
@@ -127,20 +128,17 @@ class ShardedJobStore:
     async def retry_dependent(
         self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
     ) -> bool:
-        for index in await self._places.search(job.id):
-            if await self._shards[index].retry_dependent(job, waits_for, at_ms, key):
-                return True
-        return False
+        shards = await self._searched(job.id)
+        return await first_answer(shards, lambda shard: shard.retry_dependent(job, waits_for, at_ms, key), none=False)
 
     async def _first(
         self, job_id: str, ask: Callable[[JobStore], Coroutine[Any, Any, _Answer | None]]
     ) -> _Answer | None:
         """The answer of the shard that has the job: an id is in one alone."""
-        for index in await self._places.search(job_id):
-            answer = await ask(self._shards[index])
-            if answer is not None:
-                return answer
-        return None
+        return await first_answer(await self._searched(job_id), ask, none=None)
+
+    async def _searched(self, job_id: str) -> Sequence[JobStore]:
+        return [self._shards[index] for index in await self._places.search(job_id)]
 
     # Many jobs
 
@@ -166,10 +164,9 @@ class ShardedJobStore:
 
     async def counts(self, which: JobSelection, limit: int) -> JobCounts:
         found = await self._of(which, lambda shard: shard.counts(which, limit))
-        total: dict[JobState, int] = {}
-        for counts in found:
-            for state, count in counts.by_state.items():
-                total[state] = total.get(state, 0) + count
+        total: Counter[JobState] = Counter()
+        for each in found:
+            total.update(each.by_state)
         at_least = {state for state, count in total.items() if count > limit}.union(*(each.at_least for each in found))
         return JobCounts({state: min(count, limit) for state, count in total.items()}, frozenset(at_least))
 
@@ -185,7 +182,7 @@ class ShardedJobStore:
     async def dependents(
         self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
     ) -> Sequence[Dependent]:
-        shards = self._shards if tenant is None else [self._shards[self._places.of_tenant(tenant)]]
+        shards = self._places.meant(self._shards, tenant)
         found = await ask_all(shard.dependents(ids, tenant, known, limit) for shard in shards)
         return sorted(chain.from_iterable(found), key=lambda job: job.id)[:limit]
 
@@ -223,7 +220,7 @@ class ShardedJobStore:
         """All shards in which jobs may match. That of a schedule is the one of its tenant; that of a name alone is not
         known, as jobs outlive their schedule and the name may have been another's."""
         tenant = which.made_by.tenant if which.tenant is None and which.made_by is not None else which.tenant
-        return self._shards if tenant is None else [self._shards[self._places.of_tenant(tenant)]]
+        return self._places.meant(self._shards, tenant)
 
 
 def _place(document: StoredDocument, after: ListPosition | None) -> Place:

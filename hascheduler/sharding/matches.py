@@ -16,23 +16,23 @@ class ShardedMatchStore:
         self._shards = naming_outages(places.shards, shards)
 
     async def jobs(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobSlice:
-        slices = await ask_all(shard.jobs(which, after, limit) for shard in self._meant(which.tenant))
+        shards = self._places.meant(self._shards, which.tenant)
+        slices = await ask_all(shard.jobs(which, after, limit) for shard in shards)
         pages = [ShardPage([_place(each) for each in found.places], oldest_first(found.next)) for found in slices]
         places, end = merged(pages, lambda place: place, limit)
         return JobSlice([ListPosition(place[0], place[2]) for place in places], position_of(end))
 
     async def schedules(self, which: MatchingSchedules, after: str | None, limit: int) -> ScheduleSlice:
-        slices = await ask_all(shard.schedules(which, after, limit) for shard in self._meant(which.tenant))
+        shards = self._places.meant(self._shards, which.tenant)
+        slices = await ask_all(shard.schedules(which, after, limit) for shard in shards)
         pages = [ShardPage(found.names, None if found.next is None else (found.next,)) for found in slices]
         names, end = merged(pages, lambda name: (name,), limit)
         return ScheduleSlice(names, None if end is None else str(end[0]))
 
     async def count_schedules(self, which: MatchingSchedules, limit: int) -> int:
-        counts = await ask_all(shard.count_schedules(which, limit) for shard in self._meant(which.tenant))
+        shards = self._places.meant(self._shards, which.tenant)
+        counts = await ask_all(shard.count_schedules(which, limit) for shard in shards)
         return min(sum(counts), limit)
-
-    def _meant(self, tenant: str | None) -> Sequence[MatchStore]:
-        return self._shards if tenant is None else [self._shards[self._places.of_tenant(tenant)]]
 
 
 def _place(position: ListPosition) -> tuple[int, bool, str]:

@@ -1,6 +1,7 @@
 """Which shard has what: by tenant, by the id of a job, by the name of a schedule."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import schedule_of
@@ -8,6 +9,8 @@ from hascheduler.model.routing import Routing, slot_in, slot_of
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports.sharding import NameStore
 from hascheduler.sharding.asking import outages_of
+
+_Shard = TypeVar("_Shard")
 
 
 class ShardPlaces:
@@ -28,6 +31,10 @@ class ShardPlaces:
 
     def of_tenant(self, tenant: str) -> int:
         return self._routing.index_of(tenant)
+
+    def meant(self, shards: Sequence[_Shard], tenant: str | None) -> Sequence[_Shard]:
+        """Of one thing a shard, the one of that tenant; all where none is given."""
+        return shards if tenant is None else [shards[self.of_tenant(tenant)]]
 
     def of_slot(self, slot: int) -> int:
         return self._routing.shard_of_slot[slot]

@@ -124,8 +124,7 @@ class ShardedScheduleStore:
     async def _of(
         self, tenant: str | None, ask: Callable[[ScheduleStore], Coroutine[Any, Any, _Answer]]
     ) -> Sequence[_Answer]:
-        shards = self._shards if tenant is None else [self._shards[self._places.of_tenant(tenant)]]
-        return await ask_all(ask(shard) for shard in shards)
+        return await ask_all(ask(shard) for shard in self._places.meant(self._shards, tenant))
 
     async def _found(self, name: str) -> tuple[ScheduleStore, StoredDocument] | None:
         for index in self._order(await self._reservations.read(name)):

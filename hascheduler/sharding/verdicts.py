@@ -33,7 +33,7 @@ class ShardedVerdictStore:
         return await shard.list(schedule, verdicts, after_ms, before_ms, limit)
 
     async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
-        shards = self._shards if which.tenant is None else [self._shards[self._places.of_tenant(which.tenant)]]
+        shards = self._places.meant(self._shards, which.tenant)
         pages = await ask_all(shard.of_all(which, after, limit) for shard in shards)
         verdicts, end = merged(
             [ShardPage(page.verdicts, newest_first(page.next)) for page in pages], _place, limit, descending=True

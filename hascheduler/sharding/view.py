@@ -46,16 +46,12 @@ class ShardedView:
 
     # One job, one processor, one tenant
 
-    @contextmanager
-    def job_end_waiter(self, job_id: str) -> Iterator[Waiter]:
-        with self._waiter([shard.job_end_waiter(job_id) for shard in self._likely(job_id)]) as waiter:
-            yield waiter
+    def job_end_waiter(self, job_id: str) -> AbstractContextManager[Waiter]:
+        return _any_of([shard.job_end_waiter(job_id) for shard in self._likely(job_id)])
 
-    @contextmanager
-    def dispatch_waiter(self, processor_id: str) -> Iterator[Waiter]:
+    def dispatch_waiter(self, processor_id: str) -> AbstractContextManager[Waiter]:
         knowing = [shard for shard in self._shards if shard.processor(processor_id) is not None]
-        with self._waiter([shard.dispatch_waiter(processor_id) for shard in knowing or self._shards]) as waiter:
-            yield waiter
+        return _any_of([shard.dispatch_waiter(processor_id) for shard in knowing or self._shards])
 
     def dispatched_attempts(self, processor_id: str) -> Sequence[tuple[str, int]]:
         return [key for shard in self._shards for key in shard.dispatched_attempts(processor_id)]
@@ -235,11 +231,12 @@ class ShardedView:
         having = [shard for shard in self._shards if schedule is not None and schedule in shard.schedules()]
         return [*having, *(shard for shard in self._shards if shard not in having)]
 
-    @contextmanager
-    def _waiter(self, waiters: Sequence[AbstractContextManager[Waiter]]) -> Iterator[Waiter]:
-        with ExitStack() as held:
-            entered = [held.enter_context(waiter) for waiter in waiters]
-            yield entered[0] if len(entered) == 1 else _AnyWaiter(entered)
+
+@contextmanager
+def _any_of(waiters: Sequence[AbstractContextManager[Waiter]]) -> Iterator[Waiter]:
+    with ExitStack() as held:
+        entered = [held.enter_context(waiter) for waiter in waiters]
+        yield entered[0] if len(entered) == 1 else _AnyWaiter(entered)
 
 
 class _AnyWaiter:

@@ -9,18 +9,15 @@ and the processor, so a shard that is asked for nothing changes nothing. Its fin
 job of the same id in another shard, as any late result, and changes nothing there either.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.processor import ProcessorRef, shard_in
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests, WorkStore
-from hascheduler.sharding.asking import ask_all, naming_outages
+from hascheduler.sharding.asking import ask_all, first_answer, naming_outages
 from hascheduler.sharding.places import ShardPlaces
-
-_Answer = TypeVar("_Answer")
 
 
 class ShardedWorkStore:
@@ -42,24 +39,24 @@ class ShardedWorkStore:
         await self._shards[here].register(processor)
 
     async def beat(self, processor_id: str, beat: int, *, draining: bool, parked: int) -> bool:
-        return await self._first(
+        return await first_answer(
             self._meant(processor_id),
             lambda store: store.beat(processor_id, beat, draining=draining, parked=parked),
             none=False,
         )
 
     async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
-        return await self._first(
+        return await first_answer(
             self._meant(processor_id), lambda store: store.touch(processor_id, draining=draining), none=False
         )
 
     async def deregister(self, processor_id: str) -> None:
-        await ask_all(self._shards[index].deregister(processor_id) for index in self._meant(processor_id))
+        await ask_all(store.deregister(processor_id) for store in self._meant(processor_id))
 
     # Its attempts
 
     async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
-        return await self._first(
+        return await first_answer(
             await self._of_attempt(job_id, processor_id),
             lambda store: store.start(job_id, attempt, processor_id, at_ms),
             none=None,
@@ -68,7 +65,7 @@ class ShardedWorkStore:
     async def finish(
         self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
     ) -> FinishAnswer:
-        return await self._first(
+        return await first_answer(
             await self._of_attempt(job_id, processor_id),
             lambda store: store.finish(job_id, attempt, processor_id, outcome, at_ms),
             none=FinishAnswer.LATE,
@@ -77,22 +74,21 @@ class ShardedWorkStore:
     async def give_back(
         self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs, *, lost: bool = False
     ) -> bool:
-        return await self._first(
+        return await first_answer(
             await self._of_attempt(job_id, processor_id),
             lambda store: store.give_back(job_id, attempt, processor_id, reason, at_ms, lost=lost),
             none=False,
         )
 
     async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:
-        await ask_all(self._shards[index].report(processor_id, reports) for index in self._meant(processor_id))
+        await ask_all(store.report(processor_id, reports) for store in self._meant(processor_id))
 
     async def report_overdue(self, processor_id: str, since: Mapping[tuple[str, int], WallMs]) -> None:
-        await ask_all(self._shards[index].report_overdue(processor_id, since) for index in self._meant(processor_id))
+        await ask_all(store.report_overdue(processor_id, since) for store in self._meant(processor_id))
 
     async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
         """An attempt is revoked where no shard has it as this processor's."""
-        meant = self._meant(processor_id)
-        found = await ask_all(self._shards[index].stop_requests(processor_id, running) for index in meant)
+        found = await ask_all(store.stop_requests(processor_id, running) for store in self._meant(processor_id))
         revoked = frozenset(running).intersection(*(each.revoked for each in found))
         return StopRequests(frozenset().union(*(each.cancelled for each in found)), revoked)
 
@@ -102,20 +98,10 @@ class ShardedWorkStore:
         shard = shard_in(processor_id)
         return None if shard is None else self._places.index_of(shard)
 
-    def _meant(self, processor_id: str) -> Sequence[int]:
+    def _meant(self, processor_id: str) -> Sequence[WorkStore]:
         here = self._told(processor_id)
-        return range(self._places.count) if here is None else [here]
+        return self._shards if here is None else [self._shards[here]]
 
-    async def _of_attempt(self, job_id: str, processor_id: str) -> Sequence[int]:
+    async def _of_attempt(self, job_id: str, processor_id: str) -> Sequence[WorkStore]:
         here = self._told(processor_id)
-        return await self._places.search(job_id) if here is None else [here]
-
-    async def _first(
-        self, order: Iterable[int], ask: Callable[[WorkStore], Coroutine[Any, Any, _Answer]], none: _Answer
-    ) -> _Answer:
-        """The first answer that is not ``none``."""
-        for index in order:
-            answer = await ask(self._shards[index])
-            if answer != none:
-                return answer
-        return none
+        return [self._shards[index] for index in (await self._places.search(job_id) if here is None else [here])]

@@ -53,6 +53,15 @@ async def test_a_routing_that_was_broken_by_hand_is_refused(backend: Backend) ->
     assert refused.value.path == ("shards",)
 
 
+@pytest.mark.parametrize("collection", [Collection.JOBS, Collection.SCHEDULES])
+async def test_a_home_with_a_job_or_a_schedule_was_used(backend: Backend, collection: Collection) -> None:
+    assert await backend.routing.is_unused()
+    await backend.behind.insert(DEFINITIONS, document(1))
+    assert await backend.routing.is_unused()
+    await backend.behind.insert(collection, {"_id": "one"})
+    assert not await backend.routing.is_unused()
+
+
 # Names
 
 

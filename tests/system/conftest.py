@@ -5,24 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.processes import Processes
+from tests.system.processes import Processes, environment_of
 
 
 @pytest.fixture
 async def processes(tmp_path: Path, mongodb_uri: str, amqp_url: str, database_name: str) -> AsyncIterator[Processes]:
     running = Processes(
         tmp_path,
-        {
-            "HASCHEDULER_MONGODB_URI": mongodb_uri,
-            "HASCHEDULER_AMQP_URL": amqp_url,
-            "HASCHEDULER_DATABASE": database_name,
-            # A short lease, so that the tests of its expiry are short; the proportions are those of the defaults.
-            "HASCHEDULER_LEASE_DURATION": "3s",
-            "HASCHEDULER_RENEW_DEADLINE": "2s",
-            "HASCHEDULER_RETRY_PERIOD": "500ms",
-            "HASCHEDULER_HEARTBEAT_INTERVAL": "300ms",
-            "HASCHEDULER_HEARTBEAT_TIMEOUT": "1500ms",
-        },
+        environment_of(mongodb_uri, amqp_url, database_name),
         mongodb_uri,
         database_name,
     )

@@ -44,6 +44,20 @@ def fired_times(schedule: str, jobs: Iterable[str]) -> list[int]:
     return sorted(nominal_ms for nominal_ms in times if nominal_ms is not None)
 
 
+def environment_of(mongodb_uri: str, amqp_url: str, database: str) -> dict[str, str]:
+    """With a short lease, so that the tests of its expiry are short; the proportions are those of the defaults."""
+    return {
+        "HASCHEDULER_MONGODB_URI": mongodb_uri,
+        "HASCHEDULER_AMQP_URL": amqp_url,
+        "HASCHEDULER_DATABASE": database,
+        "HASCHEDULER_LEASE_DURATION": "3s",
+        "HASCHEDULER_RENEW_DEADLINE": "2s",
+        "HASCHEDULER_RETRY_PERIOD": "500ms",
+        "HASCHEDULER_HEARTBEAT_INTERVAL": "300ms",
+        "HASCHEDULER_HEARTBEAT_TIMEOUT": "1500ms",
+    }
+
+
 @dataclass
 class Process:
     name: str

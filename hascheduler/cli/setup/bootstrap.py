@@ -10,7 +10,6 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.errors import InvalidInput
-from hascheduler.model.routing import shard_database
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.settings import read_settings
 
@@ -66,7 +65,7 @@ def mongodb(
     plan = DatabasePlan(
         members=parse_members(members),
         replica_set=replica_set,
-        databases=[shard_database(settings.database, index) for index in range(settings.shards)],
+        databases=settings.shard_databases,
         access=MemberAccess(key, settings.mongodb_tls_ca_file, settings.mongodb_tls_cert_file),
         passwords=passwords,
         timeout_ms=parse_duration(timeout, ("--timeout",)),

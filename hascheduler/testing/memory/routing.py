@@ -23,6 +23,10 @@ class MemoryRoutingStore:
             found = database.find(Collection.ROUTING, ROUTING_ID)
             return None if found is None else decode_routing(found)
 
+    async def is_unused(self) -> bool:
+        async with self._connection.exchange("routing.is_unused") as database:
+            return not any(any(database.documents(used)) for used in (Collection.JOBS, Collection.SCHEDULES))
+
     async def create(self, routing: Routing) -> bool:
         async with self._connection.exchange("routing.create") as database:
             return database.insert(Collection.ROUTING, encode_routing(routing))

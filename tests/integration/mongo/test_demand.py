@@ -10,7 +10,7 @@ from hascheduler.model.collection import Collection as Stored
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo import demand as demand_room
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.demand import MongoShardDemand
@@ -20,29 +20,17 @@ from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.demand import MemoryShardDemand
 from tests.integration.mongo.examples import job
+from tests.unit.processor.world import HandClock
 
 LIMITS = BeatLimits(1_500, 5_000)
 LOG = frozenset({"log"})
 Put = Callable[[int, Stored, Mapping[str, Any]], Awaitable[None]]
 
 
-class Standing:
-    """Stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now_ms = 1_000_000
-
-    def wall_ms(self) -> WallMs:
-        return WallMs(self.now_ms)
-
-    def mono_ms(self) -> MonoMs:
-        return MonoMs(self.now_ms)
-
-
 @dataclass
 class Shards:
     demand: ShardDemand
-    clock: Standing
+    clock: HandClock
     put: Put
 
     async def look(self, definitions: frozenset[str] = LOG, own: tuple[str, ...] = ()) -> list[Demand]:
@@ -70,7 +58,7 @@ def shards(request: pytest.FixtureRequest) -> Shards:
 
 @pytest.fixture
 def memory_shards() -> Shards:
-    databases, clock = [MemoryDatabase(), MemoryDatabase()], Standing()
+    databases, clock = [MemoryDatabase(), MemoryDatabase()], HandClock()
 
     async def put(shard: int, collection: Stored, document: Mapping[str, Any]) -> None:
         databases[shard].replace(collection, document)
@@ -81,7 +69,7 @@ def memory_shards() -> Shards:
 
 @pytest.fixture
 async def mongo_shards(mongodb_uri: str, database_name: str) -> AsyncIterator[Shards]:
-    clock = Standing()
+    clock = HandClock()
     async with connect(mongodb_uri) as client:
         stored = [open_database(client, database_name), open_database(client, f"{database_name}-0001")]
         for database in stored:
@@ -176,7 +164,7 @@ async def test_jobs_behind_many_others_are_found_in_time(shards: Shards, monkeyp
 async def test_a_shard_in_memory_that_is_cut_off_is_left_out() -> None:
     connections = [MemoryConnection(MemoryDatabase()), MemoryConnection(MemoryDatabase())]
     connections[0].cut()
-    demand = MemoryShardDemand(connections, Standing(), LIMITS)
+    demand = MemoryShardDemand(connections, HandClock(), LIMITS)
     assert [each.shard for each in await demand.look(LOG, ())] == [1]
 
 
@@ -185,5 +173,5 @@ async def test_a_shard_whose_mongod_is_away_is_left_out(mongodb_uri: str, databa
     async with connect(mongodb_uri) as client, connect(away) as nowhere:
         database = open_database(client, database_name)
         await ensure_collections_and_indexes(database)
-        demand = MongoShardDemand([open_database(nowhere, database_name), database], Standing(), LIMITS)
+        demand = MongoShardDemand([open_database(nowhere, database_name), database], HandClock(), LIMITS)
         assert [each.shard for each in await demand.look(LOG, ())] == [1]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.system.processes import environment_of
 from tests.system.shards.processes import SHARD_COUNT, ShardedProcesses
 
 
@@ -14,18 +15,8 @@ async def processes(
 ) -> AsyncIterator[ShardedProcesses]:
     running = ShardedProcesses(
         tmp_path,
-        {
-            "HASCHEDULER_MONGODB_URI": mongodb_uri,
-            "HASCHEDULER_AMQP_URL": amqp_url,
-            "HASCHEDULER_DATABASE": database_name,
-            "HASCHEDULER_SHARDS": str(SHARD_COUNT),
-            "HASCHEDULER_REBALANCE_AFTER": "1s",
-            "HASCHEDULER_LEASE_DURATION": "3s",
-            "HASCHEDULER_RENEW_DEADLINE": "2s",
-            "HASCHEDULER_RETRY_PERIOD": "500ms",
-            "HASCHEDULER_HEARTBEAT_INTERVAL": "300ms",
-            "HASCHEDULER_HEARTBEAT_TIMEOUT": "1500ms",
-        },
+        environment_of(mongodb_uri, amqp_url, database_name)
+        | {"HASCHEDULER_SHARDS": str(SHARD_COUNT), "HASCHEDULER_REBALANCE_AFTER": "1s"},
         mongodb_uri,
         database_name,
     )

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import decode_routing, encode_routing
 from hascheduler.model.job import backfill_job_id, fire_job_id, graph_job_id, trigger_job_id
 from hascheduler.model.routing import SLOT_COUNT, Routing, shard_database, shard_name, slot_in, slot_of, with_slot
@@ -15,20 +16,16 @@ from hascheduler.sharding.places import ShardPlaces
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.routing import MemoryNameStore, MemoryRoutingStore
+from tests.factories import make_schedule
 
 NAMES = ["default", "0001", "0002"]
 
 
-def store() -> MemoryRoutingStore:
-    return MemoryRoutingStore(MemoryConnection(MemoryDatabase()))
-
-
-async def unused() -> bool:
-    return True
-
-
-async def used() -> bool:
-    return False
+def store(*, used: bool = False) -> MemoryRoutingStore:
+    database = MemoryDatabase()
+    if used:
+        database.insert(Collection.SCHEDULES, make_schedule("nightly"))
+    return MemoryRoutingStore(MemoryConnection(database))
 
 
 def test_slots_are_the_same_for_ever() -> None:
@@ -85,13 +82,13 @@ def test_names_of_shards_and_databases() -> None:
 
 async def test_the_first_replica_makes_the_routing_and_all_others_find_it() -> None:
     routings = store()
-    found = await asyncio.gather(*(agreed_routing(routings, NAMES, "db", unused) for _ in range(3)))
+    found = await asyncio.gather(*(agreed_routing(routings, NAMES, "db") for _ in range(3)))
     assert found == [Routing.even(NAMES)] * 3
 
 
 async def test_a_deployment_of_one_shard_has_no_routing() -> None:
-    routings = store()
-    assert await agreed_routing(routings, ["default"], "db", used) is None
+    routings = store(used=True)
+    assert await agreed_routing(routings, ["default"], "db") is None
     assert await routings.get() is None
 
 
@@ -107,17 +104,17 @@ async def test_other_shards_than_the_home_has_are_refused(
     there: list[str], names: list[str], setting: str, says: str
 ) -> None:
     routings = store()
-    await agreed_routing(routings, there, "db", unused)
+    await agreed_routing(routings, there, "db")
     with pytest.raises(InvalidInput) as refused:
-        await agreed_routing(routings, names, "db", unused)
+        await agreed_routing(routings, names, "db")
     assert refused.value.path == (setting,)
     assert says in str(refused.value)
 
 
 async def test_a_home_that_was_used_without_shards_can_not_be_divided() -> None:
-    routings = store()
+    routings = store(used=True)
     with pytest.raises(InvalidInput, match="of a deployment of one shard"):
-        await agreed_routing(routings, NAMES, "db", used)
+        await agreed_routing(routings, NAMES, "db")
     assert await routings.get() is None
 
 
