@@ -12,6 +12,7 @@ finds nothing to do but lead.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -86,6 +87,8 @@ class Leader:
         self._term: asyncio.Task[None] | None = None
         self._must_end = ""
         self._resigning = False
+        self._handing_over = False
+        self._handed_over = asyncio.Event()
         self._answered_at = clock.mono_ms()
         self._unanswered = False
 
@@ -182,9 +185,11 @@ class Leader:
                 await self._pause()
 
     async def _turn(self, tasks: asyncio.TaskGroup, progressing: Callable[[], bool]) -> None:
+        handing_over, self._handing_over = self._handing_over, False
         if self._term is not None:
             reason = (
                 self._must_end
+                or ("handed over" if handing_over else "")
                 or ("" if self._can_lead() else "mirror stale")
                 or ("" if self._trusted() else "lease lost")
             )
@@ -192,6 +197,8 @@ class Leader:
                 await self._end_term(self._term, reason)
                 await self._release()
         self._must_end = ""
+        if handing_over:
+            self._handed_over.set()
         if self._resigning or not self._can_lead() or not progressing():
             # Not renewing is what a replica does that can't lead: the lease runs out, or was released above.
             return
@@ -365,13 +372,29 @@ class Leader:
         await self.hand_over()
 
     async def hand_over(self) -> None:
-        """As `resign`, but go on as a follower, and rest for a moment; the next leader need not wait for the lease."""
+        """As `resign`, but go on as a follower, and rest for a moment; the next leader need not wait for the lease.
+
+        The term is ended by `run`, which alone writes the lease: a release beside a renewal that is under way could
+        lose to it, and the renewal would keep a term in which nothing decides.
+        """
         committer, self._committer = self._committer, None
         self._inbox.wake()
-        if committer is not None:
-            done = await committer.drained(_HANDOVER_S) and await self._publisher.drained(_HANDOVER_S)
-            log.info("handing_over", term=self._elector.term, in_flight_finished=done)
-        await self._release()
+        try:
+            if committer is not None:
+                done = await committer.drained(_HANDOVER_S) and await self._publisher.drained(_HANDOVER_S)
+                log.info("handing_over", term=self._elector.term, in_flight_finished=done)
+        finally:
+            self._handed_over.clear()
+            self._handing_over = True
+            self._news.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._handed_over_within_s):
+                await self._handed_over.wait()
+
+    @property
+    def _handed_over_within_s(self) -> float:
+        """A renewal that gets no answer, the end of the term, and a release that gets none."""
+        return 2 * self._config.retry_period_ms / 1000 + _HANDOVER_S
 
     async def _release(self) -> None:
         attempt = self._elector.release(self._clock.mono_ms(), self._clock.wall_ms())
