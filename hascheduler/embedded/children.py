@@ -28,11 +28,12 @@ def free_port() -> int:
 
 @dataclass
 class Child:
-    """One process that was started, and may have ended."""
+    """One process that was started, and may have ended. ``output`` has its standard output, ``log`` its errors."""
 
     name: str
     process: asyncio.subprocess.Process
     log: Path
+    output: Path
 
     @property
     def pid(self) -> int:
@@ -60,15 +61,22 @@ class Child:
                 writer.close()
                 return
 
+    async def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+        await self.wait()
+
+    async def terminate(self, limit_s: float = 15) -> int:
+        """SIGTERM, and its exit code; `TimeoutError` if it takes longer."""
+        self.signal(signal.SIGTERM)
+        async with asyncio.timeout(limit_s):
+            return await self.wait()
+
     async def stop(self, grace_s: float = 10) -> None:
         """SIGTERM, then SIGKILL for what is still there after the grace."""
-        self.signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(grace_s):
-                await self.wait()
+            await self.terminate(grace_s)
         except TimeoutError:
-            self.signal(signal.SIGKILL)
-            await self.wait()
+            await self.kill()
 
     def last_lines(self, count: int = 5) -> str:
         """The end of its log, for an error message."""
@@ -82,8 +90,11 @@ async def start_child(
     *,
     environment: Mapping[str, str],
     user: str | None = None,
+    output: Path | None = None,
+    folder: Path | None = None,
 ) -> Child:
-    """Start ``arguments``; standard output goes to ``log``, and errors to the same."""
+    """Start ``arguments``, in ``folder`` if one is given; errors go to ``log``, standard output to ``output`` or the
+    same."""
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
     def die_with_parent() -> None:
@@ -91,12 +102,14 @@ async def start_child(
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as output:
+    output = output or log
+    with log.open("ab") as errors, output.open("ab") as out:
         process = await asyncio.create_subprocess_exec(
             *arguments,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
+            stdout=out,
+            stderr=errors,
+            cwd=folder,
             env=dict(environment),
             start_new_session=True,
             preexec_fn=die_with_parent,
@@ -104,7 +117,7 @@ async def start_child(
             group=user,
             extra_groups=None if user is None else [],
         )
-    return Child(name, process, log)
+    return Child(name, process, log, output)
 
 
 Result = TypeVar("Result")

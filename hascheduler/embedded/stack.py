@@ -8,7 +8,6 @@ in the system's temporary folder, where the broker's own user may go, and nothin
 import asyncio
 import os
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,13 +16,13 @@ from pathlib import Path
 import httpx
 from rich.table import Table
 
-from hascheduler.embedded.children import Child, free_port, start_child
+from hascheduler.embedded.children import free_port
+from hascheduler.embedded.daemons import READY_S, Daemon, start_daemon
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.embedded.rabbitmq import find_rabbitmq, start_rabbitmq
 from hascheduler.errors import StoreUnavailable
 
 _FIRST_PORT = 8080
-_READY_S = 60.0
 _HANDLERS = ("processors.log", "processors.sleep", "processors.webhook", "processors.command")
 
 
@@ -61,8 +60,8 @@ class Stack:
         self.transport = servers.transport
         self.mongodb_uri = servers.mongodb_uri
         self.servers = servers.shown
-        self.replicas: dict[str, Child] = {}
-        self.processors: dict[str, Child] = {}
+        self.replicas: dict[str, Daemon] = {}
+        self.processors: dict[str, Daemon] = {}
         self.urls: dict[str, str] = {}
         self._last_port = _FIRST_PORT - 1
 
@@ -81,7 +80,7 @@ class Stack:
             self.urls[name] = f"http://127.0.0.1:{self._last_port}"
         port = self.urls[name].rpartition(":")[2]
         self.replicas[name] = await self._start(
-            name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=port
+            name, ["serve"], self.urls[name], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=port
         )
 
     async def start_processor(self, name: str) -> None:
@@ -96,7 +95,7 @@ class Stack:
         """Wait until the first replica sees all processors alive."""
         url = next(iter(self.urls.values()))
         try:
-            async with asyncio.timeout(_READY_S), httpx.AsyncClient() as http:
+            async with asyncio.timeout(READY_S), httpx.AsyncClient() as http:
                 while True:
                     items = (await http.get(f"{url}/v1/processors")).json()["items"]
                     if {item["name"] for item in items if item["alive"]} >= set(self.processors):
@@ -108,30 +107,16 @@ class Stack:
 
     async def ready(self, name: str) -> None:
         """Wait until that replica answers that it is ready; `StoreUnavailable` with its last words if it is not."""
-        child = self.replicas[name]
-        try:
-            async with asyncio.timeout(_READY_S), httpx.AsyncClient() as http:
-                while child.running:
-                    try:
-                        if (await http.get(f"{self.urls[name]}/readyz")).status_code == httpx.codes.OK:
-                            return
-                    except httpx.TransportError:
-                        pass
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            pass
-        raise StoreUnavailable(f"{name} is not ready; its log ends with:\n{child.last_lines()}")
+        await self.replicas[name].ready()
 
     async def stop(self) -> None:
         """Processors first, so that they can give back; then the replicas."""
         for children in (self.processors, self.replicas):
             await asyncio.gather(*(child.stop() for child in children.values()))
 
-    async def _start(self, name: str, arguments: list[str], **settings: str) -> Child:
+    async def _start(self, name: str, arguments: Sequence[str], url: str = "", **settings: str) -> Daemon:
         environment = {**self._environment, **settings}
-        return await start_child(
-            name, [sys.executable, "-m", "hascheduler", *arguments], self.log_of(name), environment=environment
-        )
+        return await start_daemon(name, arguments, self.log_of(name), environment=environment, url=url)
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ begins behind everything that is in the database in the core's inbox, so nothing
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -16,7 +15,8 @@ from pathlib import Path
 import psutil
 
 from hascheduler.client import AsyncScheduler, Unavailable
-from hascheduler.embedded.children import Child, free_port, start_child
+from hascheduler.embedded.children import free_port
+from hascheduler.embedded.daemons import Daemon, start_daemon
 from tests.bench.against import code_settings
 from tests.bench.cast import own_mb, resident_mb
 
@@ -28,7 +28,7 @@ _SETTLE_S = 5
 class LoneReplica:
     """``health_url`` is where its process answers probes, from its first moment."""
 
-    child: Child
+    child: Daemon
     process: psutil.Process
     url: str
     health_url: str
@@ -61,10 +61,10 @@ class LoneReplica:
     @asynccontextmanager
     async def processor(self, handlers: Sequence[str], slots: int) -> AsyncIterator[Path]:
         """A processor on the same database, and its handlers' output."""
-        arguments = [sys.executable, "-m", "hascheduler", "processor", *handlers, "--slots", str(slots)]
+        arguments = ["processor", *handlers, "--slots", str(slots)]
         output = self.child.log.with_name("processor.log")
         output.unlink(missing_ok=True)
-        child = await start_child("processor", arguments, output, environment={**os.environ, **self.settings})
+        child = await start_daemon("processor", arguments, output, environment={**os.environ, **self.settings})
         try:
             yield output
         finally:
@@ -87,8 +87,9 @@ async def start_lone_replica(uri: str, database: str, folder: Path) -> AsyncIter
     started_at = time.monotonic()
     # The health port is of replicas alone; a processor that is given none of its own has none.
     environment = {**os.environ, **settings}
-    arguments = [sys.executable, "-m", "hascheduler", "serve"]
-    child = await start_child("replica", arguments, folder / f"{database}.log", environment=environment)
+    child = await start_daemon(
+        "replica", ["serve"], folder / f"{database}.log", environment=environment, url=f"http://127.0.0.1:{health_port}"
+    )
     of_processors = {name: value for name, value in settings.items() if name != "HASCHEDULER_HEALTH_PORT"}
     try:
         yield LoneReplica(

@@ -4,7 +4,6 @@ Each has a control folder: there a failpoint is armed and a clock is set wrong. 
 still, when they died) is written down for the evidence, under the name that their handlers sign with.
 """
 
-import asyncio
 import os
 import signal
 import sys
@@ -21,7 +20,8 @@ from bson import MaxKey
 from pymongo import DESCENDING
 from pymongo.errors import PyMongoError
 
-from hascheduler.embedded.children import Child, free_port, start_child
+from hascheduler.embedded.children import free_port
+from hascheduler.embedded.daemons import Daemon, start_daemon
 from hascheduler.model.journal import EntryKind
 from hascheduler.mongo.connection import Client
 from tests.chaos import failpoints, faketime, hanging_loop, skewed_clock, slow_stream
@@ -42,10 +42,16 @@ _NEWEST = 100
 class Life:
     """One process, from its start to its end."""
 
-    name: str
-    child: Child
-    url: str = ""
+    child: Daemon
     stopped_at: float | None = None
+
+    @property
+    def name(self) -> str:
+        return self.child.name
+
+    @property
+    def url(self) -> str:
+        return self.child.url
 
     @property
     def signature(self) -> str:
@@ -110,25 +116,16 @@ class Cluster:
         if self.faketime:
             self.calm(name)
             settings |= faketime_environment(self.control(name) / faketime.FILE)
-        child = await self._start(name, ["serve"], settings)
-        life = self.replicas[name] = Life(name, child, f"http://{host.ip}:{port}")
+        child = await self._start(name, ["serve"], settings, f"http://{host.ip}:{port}")
+        life = self.replicas[name] = Life(child)
         if ready:
-            await self.ready(life)
+            await child.ready()
         return life
 
     async def start_processor(self, name: str, *, slots: int = 8) -> Life:
         child = await self._start(name, ["processor", HANDLERS, "--name", name, "--slots", str(slots)], {})
-        life = self.processors[name] = Life(name, child)
+        life = self.processors[name] = Life(child)
         return life
-
-    async def ready(self, life: Life) -> None:
-        async def look() -> bool:
-            assert life.up, f"{life.name} has ended: {life.child.last_lines()}"
-            with suppress(httpx.HTTPError):
-                return (await self.http.get(f"{life.url}/readyz")).status_code == httpx.codes.OK
-            return False
-
-        await eventually(look, f"{life.name} is ready")
 
     async def registered(self) -> None:
         """Wait until every processor that is up has registered."""
@@ -141,7 +138,7 @@ class Cluster:
 
         await eventually(look, "all processors are registered")
 
-    async def _start(self, name: str, arguments: list[str], settings: Mapping[str, str]) -> Child:
+    async def _start(self, name: str, arguments: list[str], settings: Mapping[str, str], url: str = "") -> Daemon:
         place = self.places[name]
         self.control(name).mkdir(parents=True, exist_ok=True)
         environment = {
@@ -161,8 +158,8 @@ class Cluster:
         }
         if self.bug:
             environment[BUG] = self.bug
-        command = [*place.host.prefix, sys.executable, "-m", "tests.chaos.serve", *arguments]
-        return await start_child(name, command, self.log_of(name), environment=environment)
+        program = [*place.host.prefix, sys.executable, "-m", "tests.chaos.serve"]
+        return await start_daemon(name, arguments, self.log_of(name), environment=environment, url=url, program=program)
 
     def log_of(self, name: str) -> Path:
         return self.folder / "logs" / f"{name}.log"
@@ -173,14 +170,11 @@ class Cluster:
     # Troubling
 
     async def kill(self, life: Life) -> None:
-        life.child.signal(signal.SIGKILL)
-        await life.child.wait()
+        await life.child.kill()
         self.died(life)
 
     async def terminate(self, life: Life, limit_s: float = 20) -> None:
-        life.child.signal(signal.SIGTERM)
-        async with asyncio.timeout(limit_s):
-            await life.child.wait()
+        await life.child.terminate(limit_s)
         self.died(life)
 
     def died(self, life: Life) -> None:

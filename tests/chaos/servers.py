@@ -153,8 +153,7 @@ class Mongods:
 
     async def kill(self, member: Member) -> None:
         assert member.child is not None
-        member.child.signal(signal.SIGKILL)
-        await member.child.wait()
+        await member.child.kill()
 
     def signal(self, member: Member, number: signal.Signals) -> None:
         assert member.child is not None
@@ -165,8 +164,7 @@ class Mongods:
         for member in self.members:
             if member.child is not None:
                 member.child.signal(signal.SIGCONT)
-                member.child.signal(signal.SIGKILL)
-                await member.child.wait()
+                await member.child.kill()
             if self.small_disk:
                 await run("umount", str(member.home))
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 from pymongo.errors import PyMongoError
 
+from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import LIVE
 from hascheduler.simulate.report import percentile
@@ -85,7 +86,7 @@ async def tell(
     try:
         async with open_stage(row, servers, folder, smoke=smoke, seed=seed, bug=bug, say=say) as stage:
             await _Story(stage, result).tell()
-    except NotWithin as error:
+    except (NotWithin, StoreUnavailable) as error:
         # What a row waits for is what the system does by itself: another leads, somebody else has the job.
         result.violations.setdefault("it_goes_on", []).append(_shown(error))
         await servers.stop()

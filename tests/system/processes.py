@@ -7,11 +7,9 @@ own output, and the journal in the database.
 import asyncio
 import json
 import os
-import signal
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +19,7 @@ import httpx
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.children import free_port
+from hascheduler.embedded.daemons import Daemon, start_daemon
 from hascheduler.model.job import fired_at, schedule_of
 
 Found = TypeVar("Found")
@@ -59,26 +58,6 @@ def environment_of(mongodb_uri: str, amqp_url: str, database: str) -> dict[str, 
 
 
 @dataclass
-class Process:
-    name: str
-    child: asyncio.subprocess.Process
-    output: Path
-    url: str = ""
-
-    def signal(self, number: signal.Signals) -> None:
-        self.child.send_signal(number)
-
-    async def kill(self) -> None:
-        self.signal(signal.SIGKILL)
-        await self.child.wait()
-
-    async def terminate(self, limit_s: float = 15) -> int:
-        """SIGTERM, and the exit code."""
-        self.signal(signal.SIGTERM)
-        return await asyncio.wait_for(self.child.wait(), limit_s)
-
-
-@dataclass
 class Processes:
     """Everything one test started; `stop` kills what is left."""
 
@@ -86,44 +65,52 @@ class Processes:
     environment: dict[str, str]
     database_uri: str
     database_name: str
-    replicas: dict[str, Process] = field(default_factory=dict)
-    processors: dict[str, Process] = field(default_factory=dict)
+    replicas: dict[str, Daemon] = field(default_factory=dict)
+    processors: dict[str, Daemon] = field(default_factory=dict)
     have_health_ports: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.http = httpx.AsyncClient(timeout=30)
         self.mongo: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(self.database_uri)
         self.database = self.mongo[self.database_name]
+        self._commands = 0
         self._effects: list[dict[str, Any]] = []
         self._read_to: dict[Path, int] = defaultdict(int)
 
-    async def replica(self, name: str, **environment: str) -> Process:
+    async def replica(self, name: str, **environment: str) -> Daemon:
         [process] = await self.together(name, **environment)
         return process
 
-    async def together(self, *names: str, **environment: str) -> list[Process]:
+    async def together(self, *names: str, **environment: str) -> list[Daemon]:
         """Replicas that start beside each other, each on its way to be ready while the others are."""
         started = [await self._replica(name, **environment) for name in names]
         for process in started:
-            await eventually(lambda process=process: self._is_ready(process), f"{process.name} is ready")  # type: ignore[misc]  # early
+            await process.ready()
         return started
 
-    async def processor(self, name: str, *modules: str, slots: int = 8, **environment: str) -> Process:
+    async def processor(self, name: str, *modules: str, slots: int = 8, **environment: str) -> Daemon:
         """One with the handlers of ``modules``, else with ``log`` and ``sleep``; it hears its messages."""
         handlers = modules or ("processors.log", "processors.sleep")
         arguments = ["processor", *handlers, "--name", name, "--slots", str(slots)]
         port = environment.setdefault("HASCHEDULER_HEALTH_PORT", str(free_port()))
-        process = await self._start(name, arguments, **environment)
-        process.url = f"http://127.0.0.1:{port}"
+        process = await self._start(name, arguments, environment, f"http://127.0.0.1:{port}")
         self.processors[name] = process
         await eventually(lambda: self._is_registered(name), f"{name} is registered")
         if self.have_health_ports:
-            await eventually(lambda: self._is_ready(process), f"{name} is ready")
+            await process.ready()
         return process
+
+    async def command(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
+        """The status of a command once it has ended, and what it said on standard output and on the other."""
+        self._commands += 1
+        child = await self._start(f"command-{self._commands}", arguments, environment)
+        async with asyncio.timeout(60):
+            status = await child.wait()
+        return status, child.output.read_text(), child.log.read_text()
 
     async def stop(self) -> None:
         for process in [*self.replicas.values(), *self.processors.values()]:
-            if process.child.returncode is None:
+            if process.running:
                 await process.kill()
         await self.http.aclose()
         await self.mongo.drop_database(self.database_name)
@@ -132,7 +119,7 @@ class Processes:
     # Asking
 
     def any_url(self) -> str:
-        return next(replica.url for replica in self.replicas.values() if replica.child.returncode is None)
+        return next(replica.url for replica in self.replicas.values() if replica.running)
 
     async def post(self, path: str, body: object) -> dict[str, Any]:
         answer = await self.http.post(self.any_url() + path, json=body)
@@ -151,10 +138,10 @@ class Processes:
         lease = await self.database.leases.find_one({"_id": "default"})
         return ("", 0) if lease is None else (lease["holder"], lease["term"])
 
-    async def leader(self, *, not_in_term: int = 0) -> tuple[Process, int]:
+    async def leader(self, *, not_in_term: int = 0) -> tuple[Daemon, int]:
         """The leading replica and its term, once there is one in a later term than ``not_in_term``."""
 
-        async def look() -> tuple[Process, int] | None:
+        async def look() -> tuple[Daemon, int] | None:
             holder, term = await self.holder()
             if not holder or term <= not_in_term:
                 return None
@@ -242,42 +229,31 @@ class Processes:
 
     # Starting
 
-    async def _replica(self, name: str, **environment: str) -> Process:
+    async def _replica(self, name: str, **environment: str) -> Daemon:
         """One that may not be ready yet."""
         port = free_port()
-        process = await self._start(
-            name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=str(port), **environment
-        )
-        process.url = f"http://127.0.0.1:{port}"
+        url, settings = f"http://127.0.0.1:{port}", {"HASCHEDULER_REPLICA_ID": name, "HASCHEDULER_HTTP_PORT": str(port)}
+        process = await self._start(name, ["serve"], {**settings, **environment}, url)
         self.replicas[name] = process
         return process
 
-    async def _start(self, name: str, arguments: list[str], **environment: str) -> Process:
-        output = self.folder / f"{name}.out"
-        with output.open("ab") as out, (self.folder / f"{name}.err").open("ab") as err:
-            child = await self._child(arguments, out, err, {**environment, "HASCHEDULER_LOG_FORMAT": "json"})
-        return Process(name, child, output)
-
-    async def _child(
-        self, arguments: list[str], out: Any, err: Any, environment: Mapping[str, str], cwd: Path | None = None
-    ) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "hascheduler",
-            *arguments,
-            stdout=out,
-            stderr=err,
-            cwd=cwd,
-            env={**os.environ, **self.environment, **environment},
+    async def _start(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        settings: Mapping[str, str],
+        url: str = "",
+        folder: Path | None = None,
+    ) -> Daemon:
+        return await start_daemon(
+            name,
+            arguments,
+            self.folder / f"{name}.err",
+            environment={**os.environ, **self.environment, **settings, "HASCHEDULER_LOG_FORMAT": "json"},
+            url=url,
+            output=self.folder / f"{name}.out",
+            folder=folder,
         )
-
-    async def _is_ready(self, process: Process) -> bool:
-        assert process.child.returncode is None, (self.folder / f"{process.name}.err").read_text()[-2_000:]
-        try:
-            return (await self.http.get(process.url + "/readyz")).status_code == 200
-        except httpx.TransportError:
-            return False
 
     async def _is_registered(self, name: str) -> bool:
         return await self.database.processors.find_one({"name": name}) is not None

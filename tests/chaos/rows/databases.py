@@ -108,7 +108,7 @@ async def _history_lost(stage: Stage) -> None:
             await stage.leader(after_term=term)
         for life in still:
             stage.cluster.thaw(life)
-            await stage.cluster.ready(life)
+            await life.child.ready()
         # Whoever has been asleep leads next.
         for life in stage.cluster.replicas.values():
             if life not in still:

@@ -55,7 +55,7 @@ async def _leader_at(stage: Stage, failpoints: Iterator[Failpoint], *, sleeps_on
         if leader.up:
             await asyncio.sleep(stage.chance.uniform(0.0, sleeps_on_s))
             stage.cluster.thaw(leader)
-            await stage.cluster.ready(leader)
+            await leader.child.ready()
         else:
             stage.kills.append((at_s, term))
             await stage.restart(leader.name)

@@ -54,7 +54,7 @@ async def test_the_whole_system_runs_under_its_users(deployment: Deployment, pro
     await processes.processors["worker"].terminate()
     await processes.processor("watcher", slots=8, **of_processor, **over_mongodb)
     await processes.replica("three", **over_mongodb)
-    await next(one for one in processes.replicas.values() if one.child.returncode is None).terminate()
+    await next(one for one in processes.replicas.values() if one.running).terminate()
     await _cancel_a_running_job(processes)
     await processes.settled()
     processes.assert_no_effect_twice()

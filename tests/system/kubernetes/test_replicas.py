@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from hascheduler.embedded.children import free_port
+from hascheduler.embedded.daemons import Daemon
 from hascheduler.kubernetes.lease_object import record_in
 from hascheduler.model.lease import LeaseRecord
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount
-from tests.system.processes import Process, Processes, eventually
+from tests.system.processes import Processes, eventually
 from tests.unit.telemetry.scraping import Scrape
 
 EVERY_MS = 200
@@ -38,7 +39,7 @@ class LeasedProcesses(Processes):
         lease = self.lease()
         return ("", 0) if lease is None else (lease.holder, lease.term)
 
-    async def begin(self, **environment: str) -> tuple[Process, int]:
+    async def begin(self, **environment: str) -> tuple[Daemon, int]:
         await self.together(*REPLICAS, **environment)
         await self.processor("worker")
         for name in SCHEDULES:
@@ -56,7 +57,7 @@ class LeasedProcesses(Processes):
 
         await eventually(enough, f"every schedule fires {more} times")
 
-    async def follows(self, replica: Process, *, after_term: int) -> None:
+    async def follows(self, replica: Daemon, *, after_term: int) -> None:
         async def look() -> bool:
             cluster = (await self.http.get(replica.url + "/v1/cluster")).json()
             return bool(cluster["ready"] and not cluster["leading"] and cluster["leader"]["term"] > after_term)
@@ -131,7 +132,7 @@ async def test_paused_for_longer_than_its_lease_it_wakes_up_as_a_follower(proces
     await _stopped_and_followed(processes, *await processes.begin())
 
 
-async def _stopped_and_followed(processes: LeasedProcesses, leader: Process, term: int) -> None:
+async def _stopped_and_followed(processes: LeasedProcesses, leader: Daemon, term: int) -> None:
     """Another leads meanwhile, and the one that was stopped follows when it goes on."""
     leader.signal(signal.SIGSTOP)
     successor, _ = await processes.leader(not_in_term=term)
@@ -209,7 +210,7 @@ async def test_a_lease_that_somebody_takes_by_hand_is_taken_back_when_it_has_run
 
     processes.cluster.leases.edit(NAMESPACE, NAME, spoil)
     await processes.leader(not_in_term=term)
-    assert all(replica.child.returncode is None for replica in processes.replicas.values())
+    assert all(replica.running for replica in processes.replicas.values())
     await processes.fired(5)
     await processes.check()
 
@@ -248,11 +249,11 @@ async def _all_show(processes: LeasedProcesses, ports: dict[str, int]) -> None:
     lease = processes.lease()
     assert lease is not None
     for name, replica in processes.replicas.items():
-        if replica.child.returncode is not None:
+        if not replica.running:
             continue
         leads = lease.holder.startswith(f"{name}.")
 
-        async def shown(replica: Process = replica, leads: bool = leads) -> bool:
+        async def shown(replica: Daemon = replica, leads: bool = leads) -> bool:
             cluster = (await processes.http.get(replica.url + "/v1/cluster")).json()
             told = cluster["leader"] or {}
             expected = (lease.holder, lease.term, lease.endpoint, leads)

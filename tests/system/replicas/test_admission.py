@@ -6,7 +6,8 @@ from typing import Any
 
 import httpx
 
-from tests.system.processes import Process, Processes, eventually
+from hascheduler.embedded.daemons import Daemon
+from tests.system.processes import Processes, eventually
 
 HOUR_MS = 3_600_000
 JOB = {"definition": "log", "tenant": "acme"}
@@ -17,7 +18,7 @@ async def tenant(processes: Processes, **limits: Any) -> None:
     await processes.database["tenants"].insert_one({"_id": "acme", "rev": 1, **limits})
 
 
-async def submits(processes: Processes, count: int, *at: Process) -> list[httpx.Response]:
+async def submits(processes: Processes, count: int, *at: Daemon) -> list[httpx.Response]:
     """At once, at those replicas in turn."""
     urls = [replica.url for replica in at]
     asked = [processes.http.post(f"{urls[number % len(urls)]}/v1/jobs", json=JOB) for number in range(count)]

@@ -6,13 +6,14 @@ Not how soon: only that it is, and that no time after the answer is decided as i
 import time
 from typing import Any
 
+from hascheduler.embedded.daemons import Daemon
 from hascheduler.model.values.instants import parse_instant
-from tests.system.processes import Process, Processes, eventually
+from tests.system.processes import Processes, eventually
 from tests.system.replicas.accounts import decided, verdicts
 from tests.system.replicas.jobs import assert_never_two_at_once, ids_in_state, jobs_of
 
 
-async def _standby(processes: Processes) -> Process:
+async def _standby(processes: Processes) -> Daemon:
     """A replica that does not lead, of two, with a processor beside them."""
     await processes.together("one", "two")
     await processes.processor("worker", slots=16)
@@ -20,7 +21,7 @@ async def _standby(processes: Processes) -> Process:
     return next(replica for replica in processes.replicas.values() if replica is not leader)
 
 
-async def _ask(processes: Processes, replica: Process, method: str, path: str, body: object = None) -> None:
+async def _ask(processes: Processes, replica: Daemon, method: str, path: str, body: object = None) -> None:
     answer = await processes.http.request(method, replica.url + path, json=body)
     assert answer.status_code < 300, answer.text
 

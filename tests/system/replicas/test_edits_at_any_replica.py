@@ -12,8 +12,9 @@ from typing import Any
 
 import httpx
 
+from hascheduler.embedded.daemons import Daemon
 from hascheduler.model.values.instants import parse_instant
-from tests.system.processes import Process, Processes
+from tests.system.processes import Processes
 from tests.system.replicas.accounts import counted, decided, verdicts
 from tests.system.replicas.timeline import Timeline
 
@@ -45,7 +46,7 @@ async def test_whichever_replica_is_asked_each_time_in_force_has_one_verdict(pro
     processes.assert_no_effect_twice()
 
 
-async def _all_edit(editors: "list[_Editor]", replicas: list[Process]) -> None:
+async def _all_edit(editors: "list[_Editor]", replicas: list[Daemon]) -> None:
     await asyncio.gather(*(editor.edit(EDITS, replicas) for editor in editors))
 
 
@@ -54,7 +55,7 @@ class _Editor:
 
     def __init__(self, processes: Processes, name: str) -> None:
         self._processes = processes
-        self._replicas: list[Process] = []
+        self._replicas: list[Daemon] = []
         self._name = name
         self._chance = random.Random(name)
         self._timeline = Timeline(time.time() * 1_000)
@@ -71,7 +72,7 @@ class _Editor:
         await self._processes.post("/v1/schedules", body)
         self._timeline.every(before_ms, time.time() * 1_000, 100)
 
-    async def edit(self, times: int, replicas: list[Process]) -> None:
+    async def edit(self, times: int, replicas: list[Daemon]) -> None:
         timeline, self._replicas = self._timeline, replicas
         for _ in range(times):
             match self._chance.choice(["every", "payload", "pause", "pause"]):

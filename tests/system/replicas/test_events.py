@@ -12,8 +12,9 @@ from typing import Any
 import aio_pika
 import httpx
 
+from hascheduler.embedded.daemons import Daemon
 from hascheduler.model.event import is_position
-from tests.system.processes import Process, Processes, eventually
+from tests.system.processes import Processes, eventually
 
 LIFE = ["submitted", "dispatched", "started", "succeeded"]
 
@@ -49,7 +50,7 @@ class Heard:
         return {job for job, types in self.lives().items() if types[-1] == "succeeded"}
 
 
-async def listen(replica: Process, heard: Heard) -> None:
+async def listen(replica: Daemon, heard: Heard) -> None:
     """Until the replica ends the stream, or the connection breaks."""
     headers = {} if heard.last_id is None else {"Last-Event-ID": heard.last_id}
     url = replica.url + "/v1/events"

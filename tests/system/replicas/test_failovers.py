@@ -12,9 +12,10 @@ import httpx
 import pytest
 from pymongo.uri_parser import parse_uri
 
+from hascheduler.embedded.daemons import Daemon
 from hascheduler.model.values.instants import parse_instant
 from tests.chaos.proxy import Line
-from tests.system.processes import Process, Processes, eventually
+from tests.system.processes import Processes, eventually
 from tests.unit.telemetry.scraping import Scrape
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
@@ -109,7 +110,7 @@ async def check_told(processes: Processes, failover: Mapping[str, Any]) -> None:
     assert told.of("hascheduler_failover_seconds", phase="takeover") == failover["takeover_ms"] / 1_000
     assert told["hascheduler_failover_fires_late"] == failover["fires_late"]
     for name, replica in processes.replicas.items():
-        if replica.child.returncode is None:
+        if replica.running:
             await eventually(partial(_is_shown, processes, replica.url, failover), f"{name} knows of it")
 
 
@@ -117,7 +118,7 @@ async def _is_shown(processes: Processes, url: str, failover: Mapping[str, Any])
     return bool((await processes.http.get(f"{url}/v1/cluster")).json()["failover"] == failover)
 
 
-async def end(leader: Process, number: signal.Signals) -> None:
+async def end(leader: Daemon, number: signal.Signals) -> None:
     if number is signal.SIGSTOP:
         leader.signal(number)
         # It can't answer: nobody may ask it.
@@ -151,7 +152,7 @@ async def test_each_way_to_lose_a_leader_is_told_as_it_was(
         assert failover["detection_ms"] >= LEASE_MS - RENEW_DEADLINE_MS
         processes.replicas.pop(leader.name)
         leader.signal(signal.SIGKILL)
-        await leader.child.wait()
+        await leader.wait()
     await check_told(processes, failover)
     items = (await processes.get("/v1/cluster/failovers"))["items"]
     assert [item["term"] for item in items] == [next_term, term]

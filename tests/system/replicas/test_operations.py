@@ -10,10 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
+from hascheduler.embedded.daemons import Daemon
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.values.instants import WallMs
 from tests.factories import make_job
-from tests.system.processes import Process, Processes, eventually
+from tests.system.processes import Processes, eventually
 from tests.system.replicas.test_access import ADMIN, GUARDED, showing
 from tests.tiers import in_tier
 
@@ -55,7 +56,7 @@ async def followed(client: httpx.AsyncClient, id: str) -> AsyncIterator[dict[str
         await asyncio.sleep(0.1)
 
 
-async def ended(processes: Processes, replica: Process, id: str) -> dict[str, Any]:
+async def ended(processes: Processes, replica: Daemon, id: str) -> dict[str, Any]:
     async with httpx.AsyncClient(base_url=replica.url, timeout=30) as client:
 
         async def look() -> dict[str, Any] | None:

@@ -106,7 +106,7 @@ async def test_accumulated_costs_outlive_the_leader_and_all_replicas(processes: 
         [blocking] = await _submit(processes, 1, "busy", seconds=60)
         await _are(processes, "running", [blocking])
         [waiting] = await _submit(processes, 1, "busy", seconds=60)
-        first = next(name for name, replica in processes.replicas.items() if replica.child.returncode is None)
+        first = next(name for name, replica in processes.replicas.items() if replica.running)
         why = await _waits_for_a_slot(processes, first, waiting)
         for job_id in (waiting, blocking):
             await processes.post(f"/v1/jobs/{job_id}/cancel", {})
@@ -121,7 +121,7 @@ async def test_accumulated_costs_outlive_the_leader_and_all_replicas(processes: 
     _, term = await processes.leader(not_in_term=term)
     assert await cost() == "tenant 'default': 7 s, key 'busy': 7 s"
     for name, replica in processes.replicas.items():
-        if replica.child.returncode is None:
+        if replica.running:
             assert await replica.terminate() == 0, name
     await processes.replica("three")
     await processes.leader(not_in_term=term)

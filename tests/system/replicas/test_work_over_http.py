@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.system.processes import Process, Processes, eventually
+from hascheduler.embedded.daemons import Daemon, start_daemon
+from tests.system.processes import Processes, eventually
 
 EXAMPLES = Path(__file__).parents[3] / "processors"
 NEEDED = {"worker.mjs": ["node"], "worker.sh": ["curl", "jq", "timeout"]}
@@ -25,7 +26,7 @@ printf '{"slept": %s}' "$(field seconds)"
 """
 """What `worker.mjs` does by itself; it fails once."""
 
-Start = Callable[..., Awaitable[Process]]
+Start = Callable[..., Awaitable[Daemon]]
 
 
 @pytest.fixture(params=NEEDED)
@@ -36,31 +37,30 @@ async def start(request: pytest.FixtureRequest, processes: Processes) -> Start:
         if shutil.which(program) is None:
             pytest.skip(f"{example} needs {program}")
 
-    async def start(name: str, **environment: str) -> Process:
+    async def start(name: str, **environment: str) -> Daemon:
         command = [str(EXAMPLES / example)]
         if example == "worker.sh":
             command += ["nap", "sh", "-c", NAP]
-        output = processes.folder / f"{name}.out"
         before = await processes.database.processors.count_documents({})
-        with output.open("ab") as out, (processes.folder / f"{name}.err").open("ab") as err:
-            child = await asyncio.create_subprocess_exec(
-                *command,
-                stdout=out,
-                stderr=err,
-                env={
-                    **os.environ,
-                    "HASCHEDULER_URL": processes.any_url(),
-                    "NAME": "nap",
-                    "MARKS": str(processes.folder),
-                    **environment,
-                },
-            )
+        process = processes.processors[name] = await start_daemon(
+            name,
+            command[1:],
+            processes.folder / f"{name}.err",
+            environment={
+                **os.environ,
+                "HASCHEDULER_URL": processes.any_url(),
+                "NAME": "nap",
+                "MARKS": str(processes.folder),
+                **environment,
+            },
+            program=command[:1],
+            output=processes.folder / f"{name}.out",
+        )
 
         async def is_registered() -> bool:
-            assert child.returncode is None, (processes.folder / f"{name}.err").read_text()[-2_000:]
+            assert process.running, process.last_lines(20)
             return await processes.database.processors.count_documents({}) > before
 
-        process = processes.processors[name] = Process(name, child, output)
         await eventually(is_registered, f"{name} is registered")
         return process
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from pymongo.asynchronous.database import AsyncDatabase
 
+from hascheduler.embedded.daemons import Daemon
 from hascheduler.model.routing import Routing, shard_database, shard_name
-from tests.system.processes import Process, Processes, eventually
+from tests.system.processes import Processes, eventually
 
 SHARD_COUNT = 4
 SHARDS = [shard_name("default", index) for index in range(SHARD_COUNT)]
@@ -26,21 +27,21 @@ class ShardedProcesses(Processes):
 
     async def stop(self) -> None:
         for process in [*self.replicas.values(), *self.processors.values()]:
-            if process.child.returncode is None:
+            if process.running:
                 await process.kill()
         for database in self.databases[1:]:
             await self.mongo.drop_database(database.name)
         await super().stop()
 
-    async def leaders(self) -> Mapping[str, Process]:
+    async def leaders(self) -> Mapping[str, Daemon]:
         """The replica that leads each shard, once all shards have one that lives."""
 
-        async def look() -> Mapping[str, Process] | None:
+        async def look() -> Mapping[str, Daemon] | None:
             found = {}
             for shard, database in zip(SHARDS, self.databases, strict=True):
                 lease = await database.leases.find_one({"_id": shard})
                 process = self.replicas.get(lease["holder"].rpartition(".")[0]) if lease else None
-                if lease is None or process is None or process.child.returncode is not None:
+                if lease is None or process is None or not process.running:
                     return None
                 if await database.journal.find_one({"term": lease["term"], "kind": "term_began"}) is None:
                     return None
@@ -49,12 +50,12 @@ class ShardedProcesses(Processes):
 
         return await eventually(look, "every shard has a leader")
 
-    async def spread(self) -> Mapping[str, Process]:
+    async def spread(self) -> Mapping[str, Daemon]:
         """The leaders, once no living replica leads two shards more than another."""
 
-        async def look() -> Mapping[str, Process] | None:
+        async def look() -> Mapping[str, Daemon] | None:
             leaders = await self.leaders()
-            living = [process for process in self.replicas.values() if process.child.returncode is None]
+            living = [process for process in self.replicas.values() if process.running]
             led = Counter(process.name for process in leaders.values())
             counts = [led[process.name] for process in living]
             return leaders if max(counts) - min(counts) <= 1 else None

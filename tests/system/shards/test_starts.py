@@ -1,8 +1,5 @@
 """Processes that do not agree on the shards of their deployment do not start."""
 
-import asyncio
-from typing import Any
-
 import pytest
 
 from tests.system.shards.processes import SHARD_COUNT, ShardedProcesses
@@ -10,11 +7,8 @@ from tests.system.shards.processes import SHARD_COUNT, ShardedProcesses
 
 async def ended(processes: ShardedProcesses, *arguments: str, **environment: str) -> tuple[int, str]:
     """The status of the command, and what it said last."""
-    out: Any = asyncio.subprocess.PIPE
-    child = await processes._child(list(arguments), out, out, {"HASCHEDULER_HTTP_PORT": "0", **environment})
-    _, err = await asyncio.wait_for(child.communicate(), 60)
-    assert child.returncode is not None
-    return child.returncode, err.decode().splitlines()[-1]
+    status, _, said = await processes.command(*arguments, HASCHEDULER_HTTP_PORT="0", **environment)
+    return status, said.splitlines()[-1]
 
 
 @pytest.mark.parametrize("shards", [1, SHARD_COUNT + 1])

@@ -59,7 +59,7 @@ class Service:
             writer.close()
 
     async def _onward(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        living = [each for each in self._processes.replicas.values() if each.child.returncode is None]
+        living = [each for each in self._processes.replicas.values() if each.running]
         for place in range(len(living)):
             self._turn += 1
             replica = living[(self._turn + place) % len(living)]

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import httpx
 
-from tests.system.processes import Process, Processes, eventually
+from hascheduler.embedded.daemons import Daemon
+from tests.system.processes import Processes, eventually
 from tests.system.upgrade.releases import Release, this_release
 
 SCHEDULES = {"fast": "250ms", "steady": "1s", "also-steady": "1s"}
@@ -25,7 +26,7 @@ class Fleet(Processes):
     submitted: list[str] = field(default_factory=list)
     """The ids of the jobs whose submission was acknowledged."""
 
-    commands: list[Process] = field(default_factory=list)
+    commands: list[Daemon] = field(default_factory=list)
     have_health_ports: ClassVar[bool] = False  # the previous release has none
 
     async def upgrade_replica(self, name: str) -> None:
@@ -77,23 +78,16 @@ class Fleet(Processes):
         answer: dict[str, Any] = json.loads(out)
         return answer
 
-    async def start(self, name: str, *arguments: str) -> Process:
+    async def start(self, name: str, *arguments: str) -> Daemon:
         """A command of the present release in the background; `said` returns its lines."""
-        self.commands.append(await self._start(name, list(arguments)))
+        self.commands.append(await self._start(name, arguments, {}))
         return self.commands[-1]
 
     async def stop(self) -> None:
         for process in self.commands:
-            if process.child.returncode is None:
+            if process.running:
                 await process.kill()
         await super().stop()
-
-    async def command(self, *arguments: str) -> tuple[int, str, str]:
-        child = await self._child(
-            list(arguments), asyncio.subprocess.PIPE, asyncio.subprocess.PIPE, {"HASCHEDULER_LOG_FORMAT": "json"}
-        )
-        out, err = await asyncio.wait_for(child.communicate(), 60)
-        return child.returncode or 0, out.decode(), err.decode()
 
     async def cluster(self, name: str) -> dict[str, Any]:
         """As that replica sees it."""
@@ -161,7 +155,7 @@ class Fleet(Processes):
         deadline = asyncio.get_running_loop().time() + 30
         for turn in itertools.count(number):
             assert asyncio.get_running_loop().time() < deadline, f"no replica takes job {number}"
-            replicas = [replica for replica in self.replicas.values() if replica.child.returncode is None]
+            replicas = [replica for replica in self.replicas.values() if replica.running]
             url = replicas[turn % len(replicas)].url
             try:
                 answer = await self.http.post(f"{url}/v1/jobs", json=body, headers={"Idempotency-Key": f"n-{number}"})
@@ -174,8 +168,13 @@ class Fleet(Processes):
             await asyncio.sleep(0.05)
         raise AssertionError
 
-    async def _child(
-        self, arguments: list[str], out: Any, err: Any, environment: Mapping[str, str], cwd: Path | None = None
-    ) -> asyncio.subprocess.Process:
-        of_release = {**self.release.environment, **environment}
-        return await super()._child(arguments, out, err, of_release, cwd or self.release.folder)
+    async def _start(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        settings: Mapping[str, str],
+        url: str = "",
+        folder: Path | None = None,
+    ) -> Daemon:
+        settings = {**self.release.environment, **settings}
+        return await super()._start(name, arguments, settings, url, folder or self.release.folder)

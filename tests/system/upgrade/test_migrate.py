@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -272,8 +271,7 @@ async def test_after_a_kill_during_an_index_build_the_next_migration_builds_it(f
     async with _held(fleet):
         process = await fleet.start("migrating", "migrate", "--json")
         await eventually(lambda: _builds(fleet), "it waits for the collection")
-        process.signal(signal.SIGKILL)
-        await process.child.wait()
+        await process.kill()
     assert process.output.read_text() == ""
     assert [step["name"] for step in (await fleet.migrated())["steps"] if step["kind"] == "version"] == ["1"]
     assert (await fleet.migrated())["steps"] == []

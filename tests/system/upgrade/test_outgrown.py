@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.system.processes import Process, eventually
+from hascheduler.embedded.daemons import Daemon
+from tests.system.processes import eventually
 from tests.system.upgrade.fleet import Fleet
 from tests.system.upgrade.releases import Release
 
@@ -117,6 +118,6 @@ async def test_a_version_that_is_lowered_by_hand_is_noticed(fleet: Fleet, presen
         await eventually(is_heard_of, f"the version {said}")
 
 
-async def _ready(fleet: Fleet, replica: Process) -> tuple[int, str]:
+async def _ready(fleet: Fleet, replica: Daemon) -> tuple[int, str]:
     answer = await fleet.http.get(replica.url + "/readyz")
     return answer.status_code, answer.json()["reason"]

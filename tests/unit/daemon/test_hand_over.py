@@ -25,6 +25,7 @@ async def test_who_handed_over_may_lead_again_when_no_other_does() -> None:
         await room.leader.hand_over()
         room.clock.now += 2 * RETRY_MS
         await room.until(lambda: room.leases.stored is not None and room.leases.stored.holder != "")
+        assert room.leases.stored is not None
         assert room.leases.stored.term == 2
 
 
