@@ -29,8 +29,8 @@ _PATIENCE_S = 60
 class WarmProcess:
     """One that was started: its id, its signals and its end."""
 
-    def __init__(self, told: socket.socket) -> None:
-        told.settimeout(_PATIENCE_S)
+    def __init__(self, told: socket.socket, patience_s: float) -> None:
+        told.settimeout(patience_s)
         self._told = told
         self.pid = int(told.recv(32))
 
@@ -51,15 +51,16 @@ class Ended:
 
 
 class Warm:
-    """Owner of the process that has imported ``modules``."""
+    """Owner of the process that has imported ``modules``. All programs have the ``hash_seed`` that it began with."""
 
-    def __init__(self, *modules: str) -> None:
+    def __init__(self, *modules: str, hash_seed: str = "random") -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _SERVE, str(theirs.fileno()), *modules],
                 pass_fds=[theirs.fileno()],
                 cwd=ROOT,
+                env={**os.environ, "PYTHONHASHSEED": hash_seed},
                 start_new_session=True,
             )
 
@@ -70,7 +71,12 @@ class Warm:
         self._process.wait()
 
     def start(
-        self, code: str, *arguments: str, environment: Mapping[str, str], descriptors: Sequence[int]
+        self,
+        code: str,
+        *arguments: str,
+        environment: Mapping[str, str],
+        descriptors: Sequence[int],
+        patience_s: float = _PATIENCE_S,
     ) -> WarmProcess:
         """``code`` as the main module. The descriptors are for its input and its two outputs."""
         request = json.dumps([code, arguments, dict(environment)]).encode()
@@ -78,15 +84,27 @@ class Warm:
         told, tells = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with tells:
             socket.send_fds(self._ours, [request], [tells.fileno(), *descriptors])
-        return WarmProcess(told)
+        return WarmProcess(told, patience_s)
 
-    def run(self, code: str, environment: Mapping[str, str] | None = None) -> Ended:
+    def run(
+        self,
+        code: str,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        patience_s: float = _PATIENCE_S,
+    ) -> Ended:
         """To its end, without input; in this process's environment where no other is given."""
         environment = os.environ if environment is None else environment
         outputs = [os.memfd_create(name) for name in ("stdout", "stderr")]
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
-            status = self.start(code, environment=environment, descriptors=[nothing, *outputs]).wait()
+            status = self.start(
+                code,
+                *arguments,
+                environment=environment,
+                descriptors=[nothing, *outputs],
+                patience_s=patience_s,
+            ).wait()
             return Ended(status, *(os.pread(output, os.fstat(output).st_size, 0).decode() for output in outputs))
         finally:
             for descriptor in (nothing, *outputs):
@@ -94,9 +112,9 @@ class Warm:
 
 
 @cache
-def warm(*modules: str) -> Warm:
+def warm(*modules: str, hash_seed: str = "random") -> Warm:
     """One for all tests of this process, at whose end it ends."""
-    kept = Warm(*modules)
+    kept = Warm(*modules, hash_seed=hash_seed)
     atexit.register(kept.close)
     return kept
 

@@ -30,8 +30,8 @@ def pause(
 ) -> None:
     """Pause everything: no schedule fires, no job begins.
 
-    It lasts until `hascheduler resume --all`, whoever leads meanwhile. What has been dispatched goes on to its end.
-    Then each schedule catches up as its misfire policy says, as after a time without a leader.
+    It lasts until `hascheduler resume --all`, through changes of the leader. What has been dispatched goes on to its
+    end. Then each schedule catches up as its misfire policy says, as after a time without a leader.
     """
     _demand_all("pause", everything=everything)
     if because is None:

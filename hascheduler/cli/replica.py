@@ -68,7 +68,7 @@ def _cli_error(failure: Refused | Unavailable, unanswered: str) -> CallerError |
             return CallerError(detail)
         case 412:
             return RevisionChanged(
-                f"{detail}; somebody changed it meanwhile: look again and repeat" if detail else "changed"
+                f"{detail}; it was changed meanwhile: look again and repeat" if detail else "changed"
             )
         case 400 | 408 | 413 | 415 | 422 | 428 if detail:
             return _invalid(problem)

@@ -135,7 +135,7 @@ class Dispatcher:
 
     @property
     def unreadable_schedules(self) -> Mapping[str, str]:
-        """By schedule: why its times can't be told, so that it does not fire."""
+        """By schedule: why its times can't be computed, so that it does not fire."""
         return self._times.unreadable
 
     def schedules_on(self, calendar: str) -> list[str]:

@@ -7,6 +7,7 @@ owns children runs in the foreground (`run_in_foreground`): whatever ends it, it
 
 import asyncio
 import ctypes
+import random
 import signal
 import socket
 import sys
@@ -16,14 +17,25 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 _PR_SET_PDEATHSIG = 1
+_PORTS = range(20_000, 32_768)
+"""Below the range for outgoing connections of Linux (``ip_local_port_range``) and of all others."""
+_TRIES = 100
 
 
 def free_port() -> int:
-    """A TCP port on loopback that is free right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port on loopback that is free right now, by chance, and that no outgoing connection is given.
+
+    One that the kernel chooses is of its range for outgoing connections, so that any client's next connection may have
+    it before the server that it is for.
+    """
+    for port in random.SystemRandom().sample(_PORTS, _TRIES):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError(f"none of {_TRIES} ports between {_PORTS[0]} and {_PORTS[-1]} is free")
 
 
 @dataclass

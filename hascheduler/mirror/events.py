@@ -61,7 +61,8 @@ def events_of_schedule(change: Change, known: ScheduleRef | None) -> list[Event]
     """The times of the schedule that ``change`` counts as missed; ``known``: the schedule before.
 
     The cursor passes each time once, by a write that demands where it was, and that same write says which were missed.
-    So one change alone counts the same times, whoever leads. A whole document also holds what an earlier change said.
+    So one change alone counts the same times under each leader. A whole document also holds what an earlier change
+    said.
     """
     missed = decode_missed(change.fields.get("missed"))
     if missed is None or known is None or not change.position:

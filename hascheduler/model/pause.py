@@ -1,4 +1,4 @@
-"""A pause: what people have stopped, since when, and why. It lasts until they end it, whoever leads meanwhile.
+"""A pause: what people have stopped, since when, and why. It lasts until they end it, through changes of the leader.
 
 One document a thing that is paused: everything, or the processors of one name, which are then *drained*.
 """

@@ -96,8 +96,8 @@ class BeatLimits:
 class BeatWatch:
     """Which registrations show life: only a *change* of the beat does. Owner of the beats that were seen.
 
-    One that is seen for the first time is taken for alive, but not for long: whoever has just started finds what others
-    left behind that died. Times are those that are handed in.
+    One that is seen for the first time is taken for alive, but not for long: a processor that has just started finds
+    what others left behind that died. Times are those that are handed in.
     """
 
     def __init__(self, limits: BeatLimits) -> None:

@@ -66,7 +66,7 @@ def decode_reserved_name(stored: Mapping[str, Any]) -> ReservedName:
 class NameStore(Protocol):
     """Every write is one compare-and-set, acknowledged by a majority.
 
-    It compares all that a reservation has: after a release ``use`` begins anew. A name whose reservation was broken by
+    It compares all that a reservation has: after a release ``use`` begins again. A name whose reservation was broken by
     hand is as one without: its schedule is looked for in all shards.
     """
 

@@ -38,7 +38,7 @@ _STAGGER_MS = 3_000
 """Between two busy ones that go from one shard: time for the first to be seen where it went."""
 _STAGGERED_MAX = 5
 JITTER_MS_MAX = 1_000
-"""Added to all spans, anew with each move, so that those that began together do not look together."""
+"""Added to all spans, another with each move, so that those that began together do not look together."""
 
 
 @dataclass(frozen=True, slots=True)

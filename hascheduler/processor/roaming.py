@@ -64,7 +64,7 @@ class _Tenure:
 
 
 class RoamingProcessor:
-    """Owner of the tenures; ``id`` is that of the first. ``greet`` is told the ids of all with every change; in
+    """Owner of the tenures; ``id`` is that of the first. ``greet`` gets the ids of all with every change; in
     ``first_look_ms`` a processor that lives shows it. `run` ends after `drain`.
 
     It is `telemetry.health.Health` and `telemetry.metrics_processor.ProcessorState` of the whole process.

@@ -22,11 +22,11 @@ Interleavings:
 * *Two creates of one tenant*, or of two in one shard. The shard inserts one of them.
 * *Create against delete.* A delete releases the reservation that it read before it deleted; a create that came in
   between has reserved the name again, and that one stays. If the delete came between the insert and the confirm, the
-  confirm reserves the name anew: a reservation without a schedule, as after a crash.
+  confirm reserves the name again: a reservation without a schedule, as after a crash.
 * *A crash* after the reservation, or between a delete and its release: a reservation without a schedule. After the
   insert: the schedule has its reservation, only unconfirmed; a repeated create is refused as the name is taken.
-* *A schedule without a reservation*, put there by hand or from before there were several shards: whoever reserves the
-  name looks in all shards, gives the name to the tenant of what it finds, and is refused.
+* *A schedule without a reservation*, put there by hand or from before there were several shards: the next request to
+  reserve the name looks in all shards, gives the name to the tenant of what it finds, and is refused.
 
 The name of a deleted schedule is taken too while another shard keeps jobs of it: their ids are made of the name and the
 time, and an id is in one shard alone. So a create needs an answer of every shard.
@@ -98,7 +98,7 @@ class Reservations:
         raise self._unsettled(reserved.name)
 
     async def give(self, schedule: StoredDocument, before: ReservedName | None) -> None:
-        """Reserve its name for its tenant in the place of ``before``, unless somebody else has changed that: then it is
+        """Reserve its name for its tenant in the place of ``before``, unless another has changed that: then it is
         that one's to put right."""
         if before is None or before.tenant != tenant_of(schedule):
             await self._reserve(str(schedule["_id"]), tenant_of(schedule), before)

@@ -43,7 +43,7 @@ def _seconds_first(expression: str, fields: list[str]) -> Iterator[str]:
 
 
 def _may_be_seconds_first(fields: Sequence[str]) -> bool:
-    """Whether somebody may have written the second first, of what can be read both ways."""
+    """Whether its author may have written the second first, of what can be read both ways."""
     first, hour, last = fields[0], fields[2], fields[5]
     if last == "*":
         return True  # each second of a few minutes is hardly ever meant

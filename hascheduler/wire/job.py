@@ -45,7 +45,7 @@ class JobFields(StrictModel):
         default=DEFAULT_LANE,
         description="The class of work it belongs to; a token of one tenant may name `default` and those of /v1/lanes",
     )
-    mode: Mode = Field(default="queued", description="`on_demand`: somebody is waiting for the answer")
+    mode: Mode = Field(default="queued", description="`on_demand`: the caller waits for the answer")
     resources: ResourceAmounts | None = Field(
         default=None, description="What it needs besides a slot; null: what its definition says"
     )

@@ -1,4 +1,4 @@
-"""The one form of what a request may say, so that equal nouns compare equal, whoever wrote them."""
+"""The one form of what a request may say, so that equal nouns compare equal."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial

@@ -87,7 +87,7 @@ class TemplateResponse(TemplateBody):
     target: str = Field(description="What it works on")
     tenant: str = Field(description="Who owns the schedule and its jobs")
     fairness_key: str = Field(description="Divides its tenant's share between those of one key and those of another")
-    mode: str = Field(description="`on_demand`: somebody is waiting for the answer; else `queued`")  # type: ignore[assignment]  # as it is stored
+    mode: str = Field(description="`on_demand`: the caller waits for the answer; else `queued`")  # type: ignore[assignment]  # as it is stored
     render: bool = Field(description="Whether `${…}` in the texts of the payload is filled")
     resources: dict[str, int] | None = Field(
         description="What each needs besides a slot; null: what its definition says"

@@ -77,7 +77,7 @@ def _run_planted(names: list[str], jobs: int) -> int:
             return 2
         planted = PLANTED[name]
         with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=_SEEDS_PER_PROCESS) as pool:
-            runs = pool.imap(_Run(planted.faults, name), range(planted.seeds))
+            runs = pool.imap(_Run(planted.faults, name), range(planted.first, planted.first + planted.seeds))
             red = next((result for result in runs if result.violations), None)
         if red is None:
             unnoticed.append(name)

@@ -23,10 +23,12 @@ from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, 
 
 @dataclass(frozen=True)
 class Planted:
-    """``faults``: those that bring it to light; ``seeds``: among so many seeds at least one must."""
+    """``faults``: those that bring it to light; ``seeds``: among so many seeds at least one must; ``first``: with which
+    the search begins, one that brought it to light before."""
 
     bugs: Bugs
     faults: tuple[str, ...]
+    first: int = 0
     seeds: int = 100
 
 

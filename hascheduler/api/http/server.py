@@ -140,7 +140,7 @@ class ApiServer:
 
 
 class PromptServer(uvicorn.Server):
-    """Ends when it is told to, as soon as its last connection and request have. uvicorn's own looks ten times a second
+    """Ends on request, as soon as its last connection and request have. uvicorn's own looks ten times a second
     whether it should end, and then whether they have: a process that ends would take up to 0.3 s longer."""
 
     def __init__(self, config: uvicorn.Config) -> None:

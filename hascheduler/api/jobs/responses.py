@@ -84,7 +84,7 @@ class JobSummary(BaseModel):
     tenant: str = Field(description="Who owns it")
     fairness_key: str = Field(description="Divides its tenant's share between those of one key and those of another")
     lane: str = Field(description="The class of work it belongs to")
-    mode: str = Field(description="`on_demand`: somebody is waiting for the answer; else `queued`")
+    mode: str = Field(description="`on_demand`: the caller waits for the answer; else `queued`")
     resources: dict[str, int] | None = Field(description="Null: what its definition says")
     unschedulable: bool = Field(description="It waits, and no processor that lives could ever run it")
     labels: dict[str, str] = Field(description="Texts for people")

@@ -25,7 +25,7 @@ _CONNECTIONS_MAX = 64
 
 class HealthPort:
     """``port`` None: there is none. It opens before the first request to the database, so that a process that waits for
-    the database can be told from a dead one."""
+    the database can be distinguished from a dead one."""
 
     def __init__(
         self, host: str, port: int | None, health: Health, registry: CollectorRegistry, *, leads: bool

@@ -56,7 +56,7 @@ class PausedResponse(BaseModel):
 
 @router.post("/pause", responses=problem_responses(409, 413, 422))
 async def pause_all(body: PauseAllBody, services: Services, caller: AdminOfAll, note: Noted) -> PausedResponse:
-    """No schedule fires and no job is dispatched, whoever leads, until it is resumed; what has been dispatched goes on.
+    """No schedule fires and no job is dispatched, by any leader, until it is resumed; what has been dispatched goes on.
 
     Said again, it is the same pause with another reason, author and extent.
     """

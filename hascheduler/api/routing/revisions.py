@@ -152,6 +152,6 @@ def revision(kind: str, document: StoredDocument) -> int:
     rev = document.get("rev")
     if isinstance(rev, bool) or not isinstance(rev, int):
         # Without it, concurrent changes can't be detected.
-        problem = InvalidInput(("rev",), f"{quoted(rev)} is no revision", "an integer; delete it and create it anew")
+        problem = InvalidInput(("rev",), f"{quoted(rev)} is no revision", "an integer; delete it and create it again")
         raise UnreadableDocument(kind, str(document["_id"]), problem)
     return rev

@@ -1,8 +1,9 @@
 """Who waits at this replica for which job, and whether a disconnect means that nobody wants it any more.
 
-Requests under one idempotency key share a job, and whoever knows a job's id may wait for it. So a disconnect cancels
-only if it is that of the last request that waits, if the one that made the job was among them, and if all that shared
-it meanwhile asked for that. A request that was answered before the job's end may ask again: it did not ask for that.
+Requests under one idempotency key share a job, and each caller that knows a job's id may wait for it. So a disconnect
+cancels only if it is that of the last request that waits, if the one that made the job was among them, and if all that
+shared it meanwhile asked for that. A request that was answered before the job's end may ask again: it did not ask for
+that.
 
 A replica does not see who waits at another one. There no request made the job, so none of them ever cancels it; but the
 one that made it may.

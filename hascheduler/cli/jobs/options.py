@@ -102,7 +102,7 @@ JOB: Options = {
     "lane": Annotated[
         str | None, typer.Option("--lane", metavar="NAME", help="The class of work.", autocompletion=complete_lane)
     ],
-    "mode": Annotated[Mode | None, typer.Option("--mode", help="on_demand: somebody waits for the answer.")],
+    "mode": Annotated[Mode | None, typer.Option("--mode", help="on_demand: the caller waits for the answer.")],
     "resources": RESOURCES,
 }
 

@@ -112,7 +112,7 @@ def apply(
     """Make schedules, definitions, lanes, calendars and tenants as files say.
 
     Documents are `kind: Schedule`, `Definition`, `Lane`, `Calendar` or `Tenant`, `name: …`, and the rest as in a
-    request. Nothing is sent while any of them is wrong. What is changed is what was shown: if somebody was faster,
+    request. Nothing is sent while any of them is wrong. What is changed is what was shown: if another was faster,
     that document fails.
     What is written is marked as its owner's; what is another's is refused (status 2), unless with --take-over.
     --prune deletes for this owner alone, schedules first, and nothing that a schedule, a job that has not ended or a

@@ -2,7 +2,7 @@
 
 A leader acts only through the journal, and the journal takes one entry per seq. Taking over is the insert of a
 ``term_began`` entry right after the newest entry; from then on the old leader's next insert hits a seq that is
-written, and it knows that it is deposed, whatever its clock or a pause of an hour told it::
+written, and it knows that it is deposed, whatever its clock says and after a pause of an hour::
 
     seq    41          42          43               44
          decisions   decisions   term_began (8)   decisions

@@ -56,12 +56,12 @@ class LivenessServer:
         return self._port
 
     def greet_as(self, *ids: str) -> None:
-        """Whoever connects from now on is told these ids. To one who knows the process by an id that is not among
-        them, its connections of before prove nothing, and a new one proves that this id is no more."""
+        """New connections are greeted with these ids. To a peer that knows the process by another id, its connections
+        of before prove nothing, and a new one proves that this id is no more."""
         self._greeting = GREETING.format(id=" ".join(ids)).encode()
 
     def silence_while(self, silenced: Callable[[], bool]) -> None:
-        """While ``silenced`` says so, too, nobody is greeted."""
+        """While ``silenced`` says so, too, none is greeted."""
         self._silences.append(silenced)
 
     async def bind(self) -> None:

@@ -28,7 +28,7 @@ _COME_AGAIN_S = 5
 
 TOO_OLD = "more has happened since than this replica remembers"
 NOT_YET_HERE = "this replica has not heard of that event, and should have"
-READ_ANEW = "this replica had to read everything anew, and does not know what happened meanwhile"
+READ_ANEW = "this replica had to read everything again, and does not know what happened meanwhile"
 
 
 class EventLog:

@@ -236,5 +236,5 @@ async def test_a_schedule_without_a_revision_can_only_be_deleted(client: httpx.A
     await create(client)
     world.rewrite(Collection.SCHEDULES, "tick", rev="seven")
     problem = check_problem(await client.put("/v1/schedules/tick", json={**TICK, "overlap": "skip"}), 500)
-    assert "delete it and create it anew" in problem["detail"]
+    assert "delete it and create it again" in problem["detail"]
     assert (await client.delete("/v1/schedules/tick")).status_code == 204

@@ -51,7 +51,7 @@ _TWO = '[{"path": "a", "problem": "x", "expected": "y"}, {"path": "b", "problem"
         (404, problem("no-such-route", "nothing is at /x"), WorldError, "404: nothing is at /x"),
         (404, b"<html>", WorldError, "does not answer as a replica does"),
         (409, problem("conflict", "taken"), Conflict, "taken"),
-        (412, problem("stale", "rev 3 it is"), RevisionChanged, "somebody changed it meanwhile"),
+        (412, problem("stale", "rev 3 it is"), RevisionChanged, "it was changed meanwhile"),
         (422, problem("invalid", "d", _ONE), InvalidInput, "trigger.at.0: is late; expected an earlier one"),
         (422, problem("invalid", "d", _TWO), CallerError, "a: x; expected y | b: x; expected y"),
         (400, problem("malformed-json", "no JSON"), CallerError, "no JSON"),

@@ -3,9 +3,10 @@
 import asyncio
 import os
 import signal
+import socket
 from pathlib import Path
 
-from hascheduler.embedded.children import start_child
+from hascheduler.embedded.children import free_port, start_child
 
 
 async def test_output_goes_to_the_log_and_its_end_can_be_read(tmp_path: Path) -> None:
@@ -30,3 +31,11 @@ async def test_a_child_has_a_session_of_its_own(tmp_path: Path) -> None:
     assert os.getsid(child.pid) == child.pid
     await child.stop()
     await child.stop()  # again is harmless
+
+
+def test_a_free_port_is_none_that_linux_gives_to_an_outgoing_connection() -> None:
+    for _ in range(100):
+        port = free_port()
+        assert port < 32_768
+        with socket.create_server(("127.0.0.1", port)):
+            assert free_port() != port
