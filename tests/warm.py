@@ -20,6 +20,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from hascheduler.embedded.children import die_with_parent
+
 ROOT = Path(__file__).parents[1]
 _SERVE = "import sys; from tests.warm import next_program; exec(next_program(int(sys.argv[1]), sys.argv[2:]))"
 _REQUEST_BYTES_MAX = 100_000
@@ -33,6 +35,10 @@ class WarmProcess:
         told.settimeout(patience_s)
         self._told = told
         self.pid = int(told.recv(32))
+
+    def fileno(self) -> int:
+        """A descriptor that is readable once it has ended."""
+        return self._told.fileno()
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)
@@ -130,6 +136,7 @@ def next_program(control: int, modules: Sequence[str]) -> str:
                 _bury()
                 sys.exit()
             if os.fork() == 0:
+                die_with_parent()
                 break
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -152,6 +159,7 @@ def _keep(tells: socket.socket) -> None:
     """Returns in the program's process, which is a child of this one: that stays, to tell its id and how it ended."""
     program = os.fork()
     if program == 0:
+        die_with_parent()
         tells.close()
         return
     tells.send(str(program).encode())

@@ -14,9 +14,10 @@ import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 _PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PORTS = range(20_000, 32_768)
 """Below the range for outgoing connections of Linux (``ip_local_port_range``) and of all others."""
 _TRIES = 100
@@ -38,12 +39,32 @@ def free_port() -> int:
     raise OSError(f"none of {_TRIES} ports between {_PORTS[0]} and {_PORTS[-1]} is free")
 
 
+def die_with_parent() -> None:
+    """This process is killed when its parent's thread that started it ends (Linux; elsewhere nothing happens)."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class RunningProcess(Protocol):
+    """`asyncio.subprocess.Process`, as far as it is used here."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    def send_signal(self, signal: int) -> None: ...
+
+    async def wait(self) -> int: ...
+
+
 @dataclass
 class Child:
     """One process that was started, and may have ended. ``output`` has its standard output, ``log`` its errors."""
 
     name: str
-    process: asyncio.subprocess.Process
+    process: RunningProcess
     log: Path
     output: Path
 
@@ -107,12 +128,6 @@ async def start_child(
 ) -> Child:
     """Start ``arguments``, in ``folder`` if one is given; errors go to ``log``, standard output to ``output`` or the
     same."""
-    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
-
-    def die_with_parent() -> None:
-        if libc is not None:
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
     log.parent.mkdir(parents=True, exist_ok=True)
     output = output or log
     with log.open("ab") as errors, output.open("ab") as out:

@@ -21,6 +21,7 @@ from pymongo import AsyncMongoClient
 from hascheduler.embedded.children import free_port
 from hascheduler.embedded.daemons import Daemon, start_daemon
 from hascheduler.model.job import fired_at, schedule_of
+from tests.system.warm_daemons import start_warm_daemon
 
 Found = TypeVar("Found")
 
@@ -245,15 +246,11 @@ class Processes:
         url: str = "",
         folder: Path | None = None,
     ) -> Daemon:
-        return await start_daemon(
-            name,
-            arguments,
-            self.folder / f"{name}.err",
-            environment={**os.environ, **self.environment, **settings, "HASCHEDULER_LOG_FORMAT": "json"},
-            url=url,
-            output=self.folder / f"{name}.out",
-            folder=folder,
-        )
+        log, output = self.folder / f"{name}.err", self.folder / f"{name}.out"
+        environment = {**os.environ, **self.environment, **settings, "HASCHEDULER_LOG_FORMAT": "json"}
+        if folder is None:
+            return await start_warm_daemon(name, arguments, log, environment=environment, url=url, output=output)
+        return await start_daemon(name, arguments, log, environment=environment, url=url, output=output, folder=folder)
 
     async def _is_registered(self, name: str) -> bool:
         return await self.database.processors.find_one({"name": name}) is not None

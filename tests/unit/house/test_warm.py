@@ -26,7 +26,9 @@ def test_what_is_imported_is_there_and_each_program_has_its_own(warm: Warm) -> N
 
 def test_outputs_status_and_environment_are_those_of_the_program(warm: Warm) -> None:
     said = {"SAID": "yes", "PYTHONUTF8": "1"}
-    ended = warm.run("import os, sys; print(dict(os.environ)); print('ä', file=sys.stderr); sys.exit(7)", said)
+    ended = warm.run(
+        "import os, sys; print(dict(os.environ)); print('ä', file=sys.stderr); sys.exit(7)", environment=said
+    )
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, f"{said}\n", "ä\n")
 
 

@@ -82,7 +82,7 @@ print(given["service.name"], given["service.instance.id"], given.get("team"), "s
     ),
 )
 def test_the_environment_names_the_process_and_else_it_names_itself(environment: dict[str, str], said: str) -> None:
-    ended = warm(*IMPORTED).run(RESOURCE, environment)
+    ended = warm(*IMPORTED).run(RESOURCE, environment=environment)
     assert ended.stdout.strip() == said, ended.stderr
 
 
