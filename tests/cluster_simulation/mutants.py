@@ -262,10 +262,12 @@ PLANTED: Mapping[str, Planted] = {
     "no-renew-deadline": Planted(Bugs(replica=_no_renew_deadline), ("leader_lease_hangs",)),
     "find-then-watch": Planted(Bugs(source=_FindThenWatch), ("kill", "history_lost")),
     "dead-stream-unnoticed": Planted(Bugs(replica=_dead_stream_unnoticed), ("hold_stream",)),
-    "fence-skipped": Planted(Bugs(journal=_JournalWithoutFence), (*_LEADERS, "lossy_network")),
-    "deciding-before-the-barrier": Planted(Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader")),
+    "fence-skipped": Planted(Bugs(journal=_JournalWithoutFence), (*_LEADERS, "lossy_network"), first=3),
+    "deciding-before-the-barrier": Planted(
+        Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader"), first=2
+    ),
     "attempt-check-dropped-on-finish": Planted(
-        Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network")
+        Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network"), first=29
     ),
     "advance-before-fire": Planted(Bugs(claims=_AdvanceBeforeFire), ("kill_leader", "fail_over", "lossy_network")),
     "resume-from-now-after-lost-history": Planted(Bugs(source=ResumesFromNow), ("history_lost",)),
@@ -276,6 +278,6 @@ PLANTED: Mapping[str, Planted] = {
     "pause-not-heeded": Planted(Bugs(replica=_heeds_no_pause), ("pause_everything", "kill_leader")),
     "edited-calendar-unheard": Planted(Bugs(replica=_hears_of_no_edited_calendar), ("kill_leader", "lossy_network")),
     "days-counted-from-one": Planted(Bugs(replica=_counts_days_from_one), ("kill_leader", "lossy_network")),
-    "suspicion-without-budget": Planted(Bugs(replica=_suspects_without_budget), ("starve_leader", "starve")),
+    "suspicion-without-budget": Planted(Bugs(replica=_suspects_without_budget), ("starve_leader", "starve"), first=3),
     "processor-without-fence": Planted(Bugs(processor=never_fences_itself), ("cut_from_database",)),
 }

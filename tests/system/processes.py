@@ -248,7 +248,7 @@ class Processes:
     ) -> Daemon:
         log, output = self.folder / f"{name}.err", self.folder / f"{name}.out"
         environment = {**os.environ, **self.environment, **settings, "HASCHEDULER_LOG_FORMAT": "json"}
-        if folder is None:
+        if folder is None and "PYTHONPATH" not in settings:  # else it is to import something else
             return await start_warm_daemon(name, arguments, log, environment=environment, url=url, output=output)
         return await start_daemon(name, arguments, log, environment=environment, url=url, output=output, folder=folder)
 
