@@ -5,9 +5,10 @@ BIN := .venv/bin
 PYTEST_ARGS ?=
 # Each worker has servers of its own.
 WORKERS ?= 2
-# One more for tests of whole systems: a third of the machine is idle while they wait for leases to run out and for
-# retries. In full there is none more, as a neighbour that takes its time could be mistaken for a loss.
-WORKERS_OF_SYSTEMS ?= $(if $(FULL),$(WORKERS),$(shell expr $(WORKERS) + 1))
+# Some more where tests wait, for browsers and refusals, and most of all for leases to run out and for retries. In full
+# there is none more, as a neighbour that takes its time could be mistaken for a loss.
+WORKERS_OF_POOL ?= $(if $(FULL),$(WORKERS),$(shell expr $(WORKERS) + 1))
+WORKERS_OF_SYSTEMS ?= $(if $(FULL),$(WORKERS),$(shell expr $(WORKERS) + 2))
 # Each of the many processes would compile all of it anew, where the environment keeps them from writing it down.
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
@@ -70,7 +71,7 @@ check-api-part check-cli-part check-other-part:
 	@TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m "not real" $(PART) $(PYTEST_ARGS)
 
 test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
-	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) $(PYTEST_ARGS)
+	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) --numprocesses $(WORKERS_OF_POOL) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) TESTS_LOOP=uvloop $(PYTEST) worksteal $(SOCKETS) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(BESIDE_OTHERS) $(WHOLE_SYSTEMS) --numprocesses $(WORKERS_OF_SYSTEMS) $(PYTEST_ARGS)
 	$(if $(FULL),TESTS_TIER=$(TIER) $(BIN)/python -m pytest -m alone $(WHOLE_SYSTEMS) $(PYTEST_ARGS))

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.processes import environment_of
-from tests.system.shards.processes import SHARD_COUNT, ShardedProcesses
+from tests.system.shards.processes import ShardedProcesses, sharded_environment
 
 
 @pytest.fixture
@@ -15,8 +14,7 @@ async def processes(
 ) -> AsyncIterator[ShardedProcesses]:
     running = ShardedProcesses(
         tmp_path,
-        environment_of(mongodb_uri, amqp_url, database_name)
-        | {"HASCHEDULER_SHARDS": str(SHARD_COUNT), "HASCHEDULER_REBALANCE_AFTER": "1s"},
+        sharded_environment(mongodb_uri, amqp_url, database_name),
         mongodb_uri,
         database_name,
     )

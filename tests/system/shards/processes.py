@@ -9,13 +9,19 @@ from pymongo.asynchronous.database import AsyncDatabase
 
 from hascheduler.embedded.daemons import Daemon
 from hascheduler.model.routing import Routing, shard_database, shard_name
-from tests.system.processes import Processes, eventually
+from tests.system.processes import Processes, environment_of, eventually
 
 SHARD_COUNT = 4
 SHARDS = [shard_name("default", index) for index in range(SHARD_COUNT)]
 PLACES = Routing.even(SHARDS)
 TENANTS = [next(f"t{n}" for n in range(999) if PLACES.index_of(f"t{n}") == index) for index in range(SHARD_COUNT)]
 """One of each shard."""
+
+
+def sharded_environment(mongodb_uri: str, amqp_url: str, database: str) -> dict[str, str]:
+    """That of `environment_of`; a replica that returns gets its shards back after a second."""
+    shards = {"HASCHEDULER_SHARDS": str(SHARD_COUNT), "HASCHEDULER_REBALANCE_AFTER": "1s"}
+    return environment_of(mongodb_uri, amqp_url, database) | shards
 
 
 @dataclass

@@ -34,9 +34,10 @@ export default function Now() {
       <${Tile} label="Submitted / s" name="submitted" query=${{}} numbers=${numbers} />
     </section>
     <div class="columns">
-      <section><h2>Leader</h2><${Leader} cluster=${cluster} /><${PauseAll} cluster=${cluster} /></section>
-      <section><h2>Changes of leadership</h2><${Failovers} /></section>
+      <section><h2>${cluster.shards.length ? "Leader of the home" : "Leader"}</h2><${Leader} cluster=${cluster} /><${PauseAll} cluster=${cluster} /></section>
+      <section><h2>Changes of leadership</h2><${Failovers} sharded=${cluster.shards.length > 0} /></section>
     </div>
+    ${cluster.shards.length > 0 && html`<section><h2>Shards</h2><${Shards} cluster=${cluster} /></section>`}
     <section><h2>Replicas</h2><${Replicas} cluster=${cluster} /></section>
     <section><h2>Processors</h2>${processors ? html`<${Processors} shown=${processors} waiting=${numbers.pending} />` : html`<${Empty}>Processors run the jobs of all tenants; a token for all tenants sees them.<//>`}</section>`;
 }
@@ -91,7 +92,8 @@ function PauseAll({ cluster }) {
   <//>`;
 }
 
-function Failovers() {
+/** @param {{sharded: boolean}} props */
+function Failovers({ sharded }) {
   /** @type {import("../query.js").Asked<import("../wire.js").FailoversResponse>} */
   const asked = useData("/v1/cluster/failovers", { limit: 5 });
   const items = asked.data?.items || [];
@@ -99,21 +101,42 @@ function Failovers() {
     ${asked.data && !items.length && html`<${Empty}>None yet. Changes of leadership appear here, with what they cost.<//>`}
     <ol class="plain">${items.map(
       (each) => html`<li>
-        <p><strong>Term ${number(each.term)}</strong> <${When} at=${each.won_at} />: ${/** @type {any} */ (CAUSES)[each.cause] || each.cause}</p>
+        <p><strong>${sharded ? `${plain(each.shard, 60)}, term` : "Term"} ${number(each.term)}</strong> <${When} at=${each.won_at} />: ${/** @type {any} */ (CAUSES)[each.cause] || each.cause}</p>
         <p class="dim">${each.gap_ms === null ? "" : `${span(each.gap_ms)} without a decision; `}${each.takeover_ms === null ? "" : `took over in ${span(each.takeover_ms)}; `}${each.fires_late ? `${counted(each.fires_late, "fire")} late by at most ${span(each.worst_lag_ms)}` : "no fire late"}${each.missed ? `, ${counted(each.missed, "time")} missed` : ", none missed"}${each.requeued ? `, ${counted(each.requeued, "attempt")} taken back` : ""}</p>
       </li>`,
     )}</ol>`;
 }
 
 /** @param {{cluster: import("../wire.js").ClusterResponse}} props */
+function Shards({ cluster }) {
+  const names = new Map(cluster.replicas.map((each) => [each.id, each.name]));
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Shards"><table>
+    <thead><tr><th scope="col">Shard</th><th scope="col">Leader</th><th scope="col">Term</th><th scope="col">Since</th><th scope="col">Processors</th><th scope="col">Schedules</th><th scope="col">Waiting</th><th scope="col">Running</th><th scope="col">Mirror here</th></tr></thead>
+    <tbody>${cluster.shards.map(
+      (each) => html`<tr>
+        <th scope="row">${plain(each.name, 60)}</th>
+        <td>${each.leader ? html`<${State} state="leads" word=${plain(names.get(each.leader.holder) || each.leader.holder, 60)} />` : html`<${State} state="silent" word="none leads" />`}</td>
+        <td class="number">${each.leader ? number(each.leader.term) : "–"}</td>
+        <td>${each.leader ? html`<${When} at=${each.leader.since} />` : "–"}</td>
+        <td class="number">${number(each.processors)}</td>
+        <td class="number">${number(each.counts.schedules || 0)}</td>
+        <td class="number">${number(each.counts.pending || 0)}</td>
+        <td class="number">${number(each.counts.running || 0)}</td>
+        <td>${each.ready ? html`<${State} state="ready" word=${span(each.stream_lag_ms)} />` : html`<${State} state="unready" word=${plain(each.unready_reason, 120)} />`}</td>
+      </tr>`,
+    )}</tbody></table></div>`;
+}
+
+/** @param {{cluster: import("../wire.js").ClusterResponse}} props */
 function Replicas({ cluster }) {
-  const { replicas, leader, mirrors_differ } = cluster;
+  const { replicas, leader, mirrors_differ, shards } = cluster;
+  const led = (/** @type {string} */ id) => (shards.length ? shards.filter((each) => each.leader?.holder === id).length : leader?.holder === id ? 1 : 0);
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Replicas"><table>
     <thead><tr><th scope="col">Replica</th><th scope="col">State</th><th scope="col">Stream lag</th><th scope="col">Mirror</th><th scope="col">Set aside</th><th scope="col">Release</th><th scope="col">Started</th></tr></thead>
     <tbody>${replicas.map(
       (each) => html`<tr>
         <th scope="row">${plain(each.name, 60)} ${each.id === cluster.replica_id && html`<span class="dim">(answers)</span>`}</th>
-        <td>${!each.alive ? html`<${State} state="silent" />` : leader?.holder === each.id ? html`<${State} state="leads" />` : each.ready ? html`<${State} state="ready" />` : html`<${State} state="unready" word="not ready" />`}</td>
+        <td>${!each.alive ? html`<${State} state="silent" />` : led(each.id) ? html`<${State} state="leads" word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : "leads"} />` : each.ready ? html`<${State} state="ready" />` : html`<${State} state="unready" word="not ready" />`}</td>
         <td class="number">${span(each.stream_lag_ms)}</td>
         <td>${mirrors_differ.includes(each.id) ? html`<${State} state="failed" word="differs" title=${each.digest} />` : html`<${State} state="ready" word="agrees" title=${`${each.digest} at ${each.position}`} />`}</td>
         <td class="number">${number(each.quarantined)}</td>
