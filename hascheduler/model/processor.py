@@ -40,6 +40,11 @@ def supports(definitions: Set[str], definition: str) -> bool:
     return ANY_DEFINITION in definitions or definition in definitions
 
 
+def overlap(mine: Set[str], others: Set[str]) -> bool:
+    """Whether some job could run on a processor with either set of definitions."""
+    return any(supports(others, name) for name in mine) or any(supports(mine, name) for name in others)
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessorRef:
     """``id`` is unique per process start. ``beat`` grows with every heartbeat: only its *change* means alive.

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.processor import decode_processor
-from hascheduler.model.processor import ProcessorRef, supports
+from hascheduler.model.processor import ProcessorRef, overlap, supports
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def demand_of(
 
     A free slot is counted for each definition that could have it: what is dispatched in between shows at the next look.
     """
-    rivals = [server for server in servers if server.id not in own and _overlap(definitions, server.definitions)]
+    rivals = [server for server in servers if server.id not in own and overlap(definitions, server.definitions)]
     wanted = {name: count for name, count in waiting.items() if supports(definitions, name)}
     unserved = unmet = 0
     for name, count in wanted.items():
@@ -79,10 +79,6 @@ def readable_processors(documents: Iterable[Mapping[str, Any]]) -> list[Processo
         with suppress(InvalidInput):
             processors.append(decode_processor(document["_id"], document))
     return processors
-
-
-def _overlap(mine: frozenset[str], others: frozenset[str]) -> bool:
-    return any(supports(others, name) for name in mine) or any(supports(mine, name) for name in others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import schedule_of
 from hascheduler.model.lane import Lane
-from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef
+from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef, overlap
 from hascheduler.model.routing import slot_in
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
@@ -98,7 +98,7 @@ class ShardedView:
 
         def need(index: int) -> tuple[float, int]:
             shard = self._shards[index]
-            slots = sum(each.slots for each in shard.processors() if definitions & each.definitions or each.takes_any)
+            slots = sum(each.slots for each in shard.processors() if overlap(definitions, each.definitions))
             named = [None] if ANY_DEFINITION in definitions else sorted(definitions)
             waiting = sum(shard.live_jobs(definition=name).get("pending", 0) for name in named)
             return (waiting / (slots or 0.5), -slots)

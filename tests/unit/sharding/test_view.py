@@ -11,6 +11,7 @@ import pytest
 from hascheduler.daemon.outbound.waiters import Waiters
 from hascheduler.errors import Overloaded
 from hascheduler.model.job import fire_job_id
+from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.routing import Routing, with_slot
 from hascheduler.ports import LeaderLag
 from hascheduler.sharding.admission import ShardedAdmission
@@ -19,6 +20,7 @@ from hascheduler.sharding.view import ShardedView
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.routing import MemoryNameStore
+from tests.factories import make_processor
 
 NAMES = ("default", "0001", "0002")
 
@@ -30,11 +32,15 @@ class Shard:
         self.unready_reason, self.leading, self.stopping, self.alive = "", False, False, True
         self.waiters, self.known, self.explained = Waiters(), set[str](), dict[str, str]()
         self.live: dict[str, int] = {}
+        self.serving: list[ProcessorRef] = []
         self.tenants_asked: list[str | None] = []
         self.leader_lag = LeaderLag()
 
     def schedules(self) -> dict[str, Any]:
         return {name: SimpleNamespace(name=name) for name in self.known}
+
+    def processors(self) -> list[ProcessorRef]:
+        return self.serving
 
     def job_end_waiter(self, job_id: str) -> Any:
         return self.waiters.waiting(job_id)
@@ -178,3 +184,14 @@ async def test_an_overloaded_shard_refuses_its_own_tenants_and_no_others(room: R
     for part in parts:
         part.refusal = Overloaded("too much", 1)
     assert admission.turned_away(None, 10) is not None
+
+
+@pytest.mark.parametrize("definitions", [{"*"}, {"mail"}, {"mail", "report"}])
+@pytest.mark.parametrize("other", [{"*"}, {"mail"}])
+def test_a_worker_goes_where_the_fewest_slots_are_for_what_it_takes(
+    room: Room, definitions: set[str], other: set[str]
+) -> None:
+    for shard, slots in zip(room.shards, (3, 1, 2), strict=True):
+        shard.serving = [make_processor(f"p{slots}", definitions=sorted(other), slots=slots)]
+    assert room.view.shard_for(frozenset(definitions)) == NAMES[1]
+    assert room.view.shard_for(frozenset({"elsewhere"})) == (NAMES[1] if other == {"*"} else NAMES[0])
