@@ -2,7 +2,8 @@
 
     check     after each edit: every test function runs, but random tests take fewer examples, the simulation fewer
               seeds, and the longest tables some of their rows, spread over them
-    test      before a change is handed in: all rows; also what plain ``pytest`` does
+    test      before a change is handed in: all rows, random tests with half of their examples; also what plain
+              ``pytest`` does
     verify    before a change lands: everything in full
 
 Nothing else is left out of a tier but by its folder: each test that runs in one runs in all above.
@@ -27,8 +28,13 @@ def in_tier(*, check: int, test: int, verify: int | None = None) -> int:
 
 
 def examples(full: int) -> int:
-    """How many examples a random test takes: ``full`` of them; a sixteenth after each edit, but no fewer than six."""
-    return in_tier(check=min(full, max(_EXAMPLES_MIN, full // 16)), test=full)
+    """How many examples a random test takes: ``full`` of them in full, half before a change is handed in, and after
+    each edit a sixteenth, but no fewer than six."""
+
+    def part(divisor: int) -> int:
+        return min(full, max(_EXAMPLES_MIN, full // divisor))
+
+    return in_tier(check=part(16), test=part(2), verify=full)
 
 
 def spread(rows: Iterable[_Row], *, check: int) -> list[_Row]:
