@@ -37,6 +37,7 @@ log = structlog.get_logger(__name__)
 
 _TRIM_EVERY_S = 60.0
 _HANDOVER_S = 2.0
+_HANDED_OVER = "handed over"
 _CANNOT_LEAD_PAUSE_MS = 100
 """The completion of the mirror wakes nothing here, and a leaderless system should not wait long for it."""
 
@@ -189,7 +190,7 @@ class Leader:
         if self._term is not None:
             reason = (
                 self._must_end
-                or ("handed over" if handing_over else "")
+                or (_HANDED_OVER if handing_over else "")
                 or ("" if self._can_lead() else "mirror stale")
                 or ("" if self._trusted() else "lease lost")
             )
@@ -359,7 +360,8 @@ class Leader:
 
     async def _end_term(self, term: asyncio.Task[None], reason: str) -> None:
         if not term.done():
-            log.warning("term_ended", term=self._elector.term, reason=reason)
+            say = log.info if reason == _HANDED_OVER else log.warning
+            say("term_ended", term=self._elector.term, reason=reason)
             term.cancel()
             await asyncio.wait({term}, timeout=_HANDOVER_S)
         self._term = None

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from structlog.testing import capture_logs
+
 from tests.unit.daemon.leaders import RETRY_MS, Room, running
 
 
@@ -18,6 +20,14 @@ async def test_a_renewal_under_way_does_not_keep_a_lease_that_is_handed_over() -
         assert room.leases.stored is not None
         assert room.leases.stored.holder == ""
         assert not room.leader.in_term
+
+
+async def test_it_is_no_cause_for_a_warning() -> None:
+    with capture_logs() as logged:
+        async with running(Room()) as room:
+            await room.leader.hand_over()
+    [ended] = [line for line in logged if line["event"] == "term_ended"]
+    assert (ended["reason"], ended["log_level"]) == ("handed over", "info")
 
 
 async def test_who_handed_over_may_lead_again_when_no_other_does() -> None:
