@@ -7,36 +7,59 @@ owns children runs in the foreground (`run_in_foreground`): whatever ends it, it
 
 import asyncio
 import ctypes
+import os
 import random
 import signal
 import socket
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
-_PORTS = range(20_000, 32_768)
+_PORTS = range(20_000, 32_700)
 """Below the range for outgoing connections of Linux (``ip_local_port_range``) and of all others."""
-_TRIES = 100
+_PORTS_EACH = 100
 
 
 def free_port() -> int:
-    """A TCP port on loopback that is free right now, by chance, and that no outgoing connection is given.
+    """A TCP port on loopback that is free right now, and that no other process here chooses or connects from.
 
     One that the kernel chooses is of its range for outgoing connections, so that any client's next connection may have
     it before the server that it is for.
     """
-    for port in random.SystemRandom().sample(_PORTS, _TRIES):
+    ports, _ = _own_ports(os.getpid())
+    for port in islice(ports, _PORTS_EACH):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
             return port
-    raise OSError(f"none of {_TRIES} ports between {_PORTS[0]} and {_PORTS[-1]} is free")
+    raise OSError(f"none of the {_PORTS_EACH} ports of this process is free")
+
+
+@cache
+def _own_ports(_pid: int) -> tuple[Iterator[int], socket.socket | None]:
+    """A part of `_PORTS` that this process alone chooses from, in a circle; and what claims it while the process lives:
+    a name that one socket can have (Linux; elsewhere two processes may have the same part, by chance)."""
+    starts = _PORTS[::_PORTS_EACH]
+    for start in random.SystemRandom().sample(starts, len(starts)):
+        ports = cycle(range(start, start + _PORTS_EACH))
+        if sys.platform != "linux":
+            return ports, None
+        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            claim.bind(f"\0hascheduler-ports-{start}")
+        except OSError:
+            claim.close()
+        else:
+            return ports, claim
+    raise OSError(f"all ports between {_PORTS[0]} and {_PORTS[-1]} are claimed by other processes")
 
 
 def die_with_parent() -> None:

@@ -4,6 +4,8 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 from hascheduler.embedded.children import free_port, start_child
@@ -34,8 +36,25 @@ async def test_a_child_has_a_session_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_free_port_is_none_that_linux_gives_to_an_outgoing_connection() -> None:
-    for _ in range(100):
+    for _ in range(250):
         port = free_port()
         assert port < 32_768
         with socket.create_server(("127.0.0.1", port)):
             assert free_port() != port
+
+
+def test_no_two_processes_choose_the_same_port() -> None:
+    choose = (
+        "from hascheduler.embedded.children import free_port; print(*(free_port() for _ in range(50)), flush=True)"
+    )
+    living = [
+        subprocess.Popen([sys.executable, "-c", f"{choose}; input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(5)
+    ]
+    chosen = [free_port() for _ in range(50)]
+    for process in living:
+        assert process.stdout is not None
+        chosen += map(int, process.stdout.readline().split())
+    for process in living:
+        process.communicate(b"\n")
+    assert len(set(chosen)) == len(chosen) == 300
