@@ -44,9 +44,7 @@ def test_a_free_port_is_none_that_linux_gives_to_an_outgoing_connection() -> Non
 
 
 def test_no_two_processes_choose_the_same_port() -> None:
-    choose = (
-        "from hascheduler.embedded.children import free_port; print(*(free_port() for _ in range(50)), flush=True)"
-    )
+    choose = "from hascheduler.embedded.children import free_port; print(*(free_port() for _ in range(50)), flush=True)"
     living = [
         subprocess.Popen([sys.executable, "-c", f"{choose}; input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for _ in range(5)
