@@ -238,19 +238,18 @@ class Processes:
         self.replicas[name] = process
         return process
 
-    async def _start(
-        self,
-        name: str,
-        arguments: Sequence[str],
-        settings: Mapping[str, str],
-        url: str = "",
-        folder: Path | None = None,
-    ) -> Daemon:
-        log, output = self.folder / f"{name}.err", self.folder / f"{name}.out"
-        environment = {**os.environ, **self.environment, **settings, "HASCHEDULER_LOG_FORMAT": "json"}
-        if folder is None and "PYTHONPATH" not in settings:  # else it is to import something else
+    @property
+    def code(self) -> Path | None:
+        """The folder of the code that is started; None: this code, with everything imported."""
+        return None
+
+    async def _start(self, name: str, arguments: Sequence[str], settings: Mapping[str, str], url: str = "") -> Daemon:
+        log, output, code = self.folder / f"{name}.err", self.folder / f"{name}.out", self.code
+        of_code = {} if code is None else {"PYTHONPATH": str(code)}
+        environment = {**os.environ, **self.environment, **of_code, **settings, "HASCHEDULER_LOG_FORMAT": "json"}
+        if code is None and "PYTHONPATH" not in settings:  # else it is to import something else
             return await start_warm_daemon(name, arguments, log, environment=environment, url=url, output=output)
-        return await start_daemon(name, arguments, log, environment=environment, url=url, output=output, folder=folder)
+        return await start_daemon(name, arguments, log, environment=environment, url=url, output=output, folder=code)
 
     async def _is_registered(self, name: str) -> bool:
         return await self.database.processors.find_one({"name": name}) is not None

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -168,13 +168,6 @@ class Fleet(Processes):
             await asyncio.sleep(0.05)
         raise AssertionError
 
-    async def _start(
-        self,
-        name: str,
-        arguments: Sequence[str],
-        settings: Mapping[str, str],
-        url: str = "",
-        folder: Path | None = None,
-    ) -> Daemon:
-        settings = {**self.release.environment, **settings}
-        return await super()._start(name, arguments, settings, url, folder or self.release.folder)
+    @property
+    def code(self) -> Path:
+        return self.release.folder

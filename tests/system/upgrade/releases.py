@@ -21,10 +21,6 @@ class Release:
     version: str
     folder: Path
 
-    @property
-    def environment(self) -> dict[str, str]:
-        return {"PYTHONPATH": str(self.folder)}
-
 
 def this_release() -> Release:
     return Release(__version__, ROOT)
