@@ -46,6 +46,7 @@ from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import prepare, require_readable
+from hascheduler.mongo.shares import MongoCapStore, MongoShareStore
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.traces import MongoJobTraces
 from hascheduler.mongo.transport import MongoTransport
@@ -61,6 +62,7 @@ from hascheduler.settings import Settings
 from hascheduler.sharding.copies import CopyKeeper
 from hascheduler.sharding.home import agreed_routing
 from hascheduler.sharding.placement import LeaderPlacement
+from hascheduler.sharding.shares import ShareKeeper
 from hascheduler.telemetry.health import ReplicaHealth, Vitals
 from hascheduler.telemetry.log_lines import name_process
 from hascheduler.telemetry.metrics_http import HttpMetrics
@@ -177,6 +179,14 @@ async def serve(settings: Settings) -> None:
                 if len(replicas) > 1:
                     placement = LeaderPlacement(replicas, settings.replica_id, clock, settings.rebalance_after_ms)
                     beside.append(tasks.create_task(placement.run(), name="placement"))
+                    shares = ShareKeeper(
+                        MongoCapStore(databases[0]),
+                        [MongoShareStore(database) for database in databases],
+                        replicas,
+                        settings.max_concurrency,
+                        clock,
+                    )
+                    beside.append(tasks.create_task(shares.run(), name="shares"))
                 if certificates is not None:
                     beside.append(tasks.create_task(certificates.keep_fresh(), name="certificates"))
                 async with asyncio.TaskGroup() as serving_shards:

@@ -15,6 +15,7 @@ from hascheduler.model.documents.pause import decode_pause
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.replica import decode_replica
 from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.documents.share import decode_share
 from hascheduler.model.documents.tenant import decode_tenant
 from hascheduler.model.documents.token import decode_token
 from hascheduler.model.documents.verdict import decode_verdict
@@ -29,6 +30,7 @@ DECODERS: Mapping[Collection, Decode] = {
     Collection.TENANTS: decode_tenant,
     Collection.TOKENS: decode_token,
     Collection.PAUSES: decode_pause,
+    Collection.SHARES: decode_share,
     Collection.PROCESSORS: decode_processor,
     Collection.LEASES: decode_lease,
     Collection.REPLICAS: decode_replica,
@@ -47,6 +49,7 @@ _HINTS: Mapping[Collection, str] = {
     Collection.JOURNAL: "no leader can take over past it: keep the replicas as they are, and ask for help",
     Collection.VERDICTS: "its times count as undecided here: look at it in MongoDB",
     Collection.PAUSES: "it pauses nothing: delete it in MongoDB, then pause (hascheduler pause) or drain again",
+    Collection.SHARES: "an even share holds in its place until the leader of the home has written it again",
     Collection.TOKENS: "it grants no access: revoke it (hascheduler token revoke) and create another",
 }
 _HINT = "the defaults hold in its place: write it again through the API (hascheduler apply)"

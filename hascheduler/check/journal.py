@@ -6,7 +6,15 @@ from typing import Any
 
 from hascheduler.check.config import MINUTE_MS, CheckConfig
 from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
-from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, RecordVerdict, Settlement, TimeOutcome
+from hascheduler.dispatch.decisions import (
+    CountFailures,
+    Decision,
+    Fire,
+    RecordVerdict,
+    ReleaseShare,
+    Settlement,
+    TimeOutcome,
+)
 from hascheduler.dispatch.schedules.cursor_steps import is_current
 from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.model.journal import EntryKind, JournalHead
@@ -101,8 +109,8 @@ def _is_undone(
     match decision:
         case Fire() | RecordVerdict():
             return _is_open(decision, schedules.get(decision.schedule))
-        case CountFailures():
-            return False  # a later count replaces it
+        case CountFailures() | ReleaseShare():
+            return False  # a later one replaces it
         case _:
             return classify_outcome(decision, jobs.get(decision.job_id)) is Settlement.UNKNOWN
 
@@ -122,6 +130,8 @@ def _shown(decision: Decision) -> str:
             return f"{run.verdict} {run.schedule} through {instant_or_ms(run.last_ms)}"
         case CountFailures(schedule):
             return f"count the failures of {schedule}"
+        case ReleaseShare(key):
+            return f"release the share of {key}"
         case _:
             return f"{type(decision).__name__.lower()} {decision.job_id}, attempt {decision.attempt}"
 

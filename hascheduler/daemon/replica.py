@@ -107,7 +107,7 @@ class Replica:
         self._ended, self._dispatched = Waiters(), Waiters()
 
         # The core, the loop that turns it, and what is kept of it.
-        core = Dispatcher(config.dispatch)
+        core = self._core = Dispatcher(config.dispatch)
         recorder = Recorder(core, clock, term=self._leader.deciding_term)
         self._checkpoint = CostCheckpoint(
             core, ports.accounts, clock, shard=config.shard, term=self._leader.deciding_term
@@ -225,6 +225,14 @@ class Replica:
     def nouns(self, collection: Collection) -> Mapping[str, Any]:
         """What the mirror has of that collection, by name; to be read before the next await."""
         return self._feeder.mirror.nouns(collection)
+
+    def live_jobs(self) -> Mapping[str, Mapping[str, int]]:
+        """How many live jobs the mirror has, by definition, then by state; to be read before the next await."""
+        return self._feeder.mirror.live_counts.of_definition
+
+    def short_of(self) -> frozenset[str]:
+        """`Dispatcher.short_of`, whether or not this replica leads."""
+        return self._core.short_of(self._clock.wall_ms())
 
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         """The replicas whose beats still come, this one among them."""

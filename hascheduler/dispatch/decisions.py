@@ -141,6 +141,15 @@ class CountFailures:
     created_at_ms: WallMs | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class ReleaseShare:
+    """This shard keeps to revision ``rev`` of its share of the cap ``key``: no more of those jobs run than that allows,
+    and whatever is decided from here on keeps to it, by whom ever. So what it had more may go to another shard."""
+
+    key: str
+    rev: int
+
+
 TimeOutcome = Fire | RecordVerdict
 """What becomes of nominal times; each moves the cursor of its schedule."""
 
@@ -163,7 +172,7 @@ def missed(outcomes: Iterable[TimeOutcome]) -> MissedTimes | None:
 
 JobMove = Dispatch | Requeue | Fail | Cancel
 """What becomes of an existing job; each names the attempt it holds for."""
-Decision = TimeOutcome | JobMove | CountFailures
+Decision = TimeOutcome | JobMove | CountFailures | ReleaseShare
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +229,8 @@ def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
                 rows.append(["cancel", job_id, attempt, reason])
             case CountFailures(schedule, rev, failures, pause_at_ms):
                 rows.append(["count_failures", schedule, rev, failures, pause_at_ms])
+            case ReleaseShare(key, rev):
+                rows.append(["release_share", key, rev])
     return rows
 
 
@@ -334,5 +345,7 @@ def _decode(row: list[Any]) -> Decision:
             return Cancel(job_id, attempt, reason)
         case ["count_failures", schedule, rev, failures, pause_at_ms]:
             return CountFailures(schedule, rev, failures, pause_at_ms)
+        case ["release_share", key, rev]:
+            return ReleaseShare(key, rev)
         case _:
             raise InvalidInput(("decisions",), f"{str(row)[:64]!r} is unknown")

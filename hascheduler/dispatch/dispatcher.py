@@ -2,8 +2,9 @@
 
 Theory of operation. `step` first folds its inputs; every replica does this alike. Then, while leading, it decides in
 this order: promises that did not come back, jobs whose processor is gone, jobs that did not start, jobs whose time is
-over or whose dependencies failed, due nominal times, jobs that a later fire replaces, counts of failures, and last
-dispatches, which see the effects of all the others. Each decision becomes a promise at once.
+over or whose dependencies failed, due nominal times, jobs that a later fire replaces, counts of failures, shares of
+caps that are kept to, and last dispatches, which see the effects of all the others. Each decision becomes a promise at
+once.
 
 What must hold: at most one move is promised per job; a nominal time is decided once; a slot is held by one job; nothing
 is decided before `TermBegan` or after `TrustLost`.
@@ -14,6 +15,7 @@ schedules only, nothing is dispatched. All else goes on: what runs ends, is lost
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig
@@ -29,6 +31,7 @@ from hascheduler.dispatch.decisions import (
     Fire,
     JobMove,
     RecordVerdict,
+    ReleaseShare,
     Requeue,
     Send,
     Settlement,
@@ -63,6 +66,8 @@ from hascheduler.mirror.changes import (
     ProcessorSeen,
     ScheduleGone,
     ScheduleSeen,
+    ShareGone,
+    ShareSeen,
     TenantGone,
     TenantSeen,
 )
@@ -153,6 +158,13 @@ class Dispatcher:
         """The ids of waiting jobs that no registered processor could ever run, in order; at most 10,000."""
         return self._state.explainer.unschedulable()
 
+    def short_of(self, now: WallMs) -> frozenset[str]:
+        """The keys of the caps over all shards for which alone some job waits here."""
+        if self._state.rules.dispatch_pause is not None:
+            return frozenset()
+        classes = self._state.queue.waiting_classes()
+        return frozenset(chain.from_iterable(self._state.limits.short_of(each, now) for each in classes))
+
     def accumulated_cost_ms(self, tenant: str, fairness_key: str | None = None) -> int:
         """What the tenant, or that fairness key of it, has consumed."""
         accounts = self._state.accounts
@@ -188,6 +200,7 @@ class Dispatcher:
                 decisions += self._times.take_due(now, self._config.fires_max)
             decisions += self._replaced(now)
             decisions += self._times.take_counts(now)
+            decisions += self._released(now)
             if self._dispatching:
                 decisions += self._dispatches(now)
             for job_id in self._ledger.take_new_fires():
@@ -243,6 +256,12 @@ class Dispatcher:
                 self._state.set_pause(pause.id, pause)
             case PauseGone(id):
                 self._state.set_pause(id, None)
+            case ShareSeen(share):
+                self._ledger.share_seen(share)
+                self._state.set_share(share.key, share, now)
+            case ShareGone(key):
+                self._ledger.share_gone(key)
+                self._state.set_share(key, None, now)
             case AccountsRestored(accounts):
                 self._state.accounts.restore(accounts)
             case ProcessorSeen(processor):
@@ -279,7 +298,7 @@ class Dispatcher:
                 # Those that follow it can't be carried out either, even if the edit is taken back.
                 for later in self._ledger.outcomes_after(decision):
                     self._end_promise(later, Settlement.LOST, now)
-        if isinstance(decision, RecordVerdict | CountFailures):
+        if isinstance(decision, RecordVerdict | CountFailures | ReleaseShare):
             return
         if not is_over:
             if settlement is Settlement.DONE and self._ledger.is_retried(decision):
@@ -313,6 +332,8 @@ class Dispatcher:
                     fired[decision.job_id] = decision
                 case RecordVerdict() | CountFailures():
                     pass
+                case ReleaseShare():
+                    self._ledger.promise(decision, now)
                 case _:
                     latest[decision.job_id] = decision
         for job_id, move in latest.items():
@@ -416,6 +437,16 @@ class Dispatcher:
         return [
             self._move(Cancel(job.id, job.attempt, reason), now) for job, reason in replaced[: self._config.repairs_max]
         ]
+
+    def _released(self, now: WallMs) -> list[Decision]:
+        """The shares of which this shard uses no more than they allow by now, what is promised included."""
+        released: list[Decision] = []
+        for share in self._state.rules.awaited_shares():
+            if not self._ledger.has_release(share.key) and self._state.limits.in_use(share.key) <= share.limit:
+                decision = ReleaseShare(share.key, share.rev)
+                self._ledger.promise(decision, now)
+                released.append(decision)
+        return released
 
     @property
     def _dispatching(self) -> bool:

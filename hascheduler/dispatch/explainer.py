@@ -29,6 +29,7 @@ from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.pause import StandingPause, drain_id
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.share import tier_key
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 
 LOOKED_AT_MAX = 5_000
@@ -204,7 +205,8 @@ class Explainer:
                 running, cap, what = limits.running, limits.max_concurrency or 0, "jobs run in all"
             case BlockReason.TIER:
                 tier = definition.tier or 0
-                running, cap, what = limits.of_tier[tier], self._rules.share_of(tier), "jobs of its tier run"
+                running, cap = limits.of_tier[tier], self._rules.share_of(tier_key(tier), tier)
+                what = "jobs of its tier run"
             case BlockReason.TENANT:
                 tenant = job_class.tenant or ""
                 running, cap = limits.of_tenant[tenant], self._rules.quota(tenant) or 0

@@ -19,6 +19,8 @@ from hascheduler.mirror.changes import (
     ProcessorSeen,
     ScheduleGone,
     ScheduleSeen,
+    ShareGone,
+    ShareSeen,
     TenantGone,
     TenantSeen,
 )
@@ -84,7 +86,7 @@ class TransportSeen:
 Input = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
     | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | ProcessorLost | TransportSeen | TermBegan
-    | TrustLost | CalendarSeen | CalendarGone | Resynced | AccountsRestored | Settled
+    | TrustLost | CalendarSeen | CalendarGone | ShareSeen | ShareGone | Resynced | AccountsRestored | Settled
 )  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
 A *fire* is fulfilled when the stream has shown its job and a cursor that reached it; a *verdict* on times that do not
 fire, when its record is written and the stream has shown such a cursor; a *move* when the stream shows the job at or
-past what was promised; a *count* of failures when the stream shows it on its schedule. Then the decision is reported as
+past what was promised; a *count* of failures when the stream shows it on its schedule, a *release* when it shows it on
+its share. Then the decision is reported as
 settled, which lets the journal's ``applied_through`` advance: a successor would apply again what is not settled.
 
 A promise that is overdue is handed out again, to be decided again with writes that wait for a majority. If that ends
@@ -26,12 +27,14 @@ from hascheduler.dispatch.decisions import (
     Fire,
     JobMove,
     RecordVerdict,
+    ReleaseShare,
     Requeue,
     Settlement,
     TimeOutcome,
 )
 from hascheduler.model.job import TERMINAL, JobRef, JobState
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.share import Share
 from hascheduler.model.values.instants import WallMs
 
 
@@ -53,6 +56,7 @@ class Ledger:
         self._fires: dict[str, Fire] = {}
         self._outcomes_of: dict[str, dict[WallMs, TimeOutcome]] = {}
         self._counts: dict[str, CountFailures] = {}
+        self._releases: dict[str, ReleaseShare] = {}
         self._new_fires: dict[str, None] = {}
         self._settled: list[Decision] = []
         self._under_way: dict[Decision, int] = {}
@@ -102,6 +106,10 @@ class Ledger:
         """The count that is promised for that schedule and not seen yet."""
         return self._counts.get(schedule)
 
+    def has_release(self, key: str) -> bool:
+        """Whether a release of the share of that cap is promised and not seen yet."""
+        return key in self._releases
+
     def promises(self) -> list[Decision]:
         """All decisions that have not come back, oldest first."""
         return list(self._promises)
@@ -116,6 +124,8 @@ class Ledger:
                 self._outcomes_of.setdefault(decision.schedule, {})[decision.nominal_ms] = decision
             case CountFailures():
                 self._counts[decision.schedule] = decision
+            case ReleaseShare():
+                self._releases[decision.key] = decision
             case _:
                 self._moves[decision.job_id] = decision
 
@@ -158,6 +168,16 @@ class Ledger:
         if count is not None:
             self._fulfil(count)
 
+    def share_seen(self, share: Share) -> None:
+        release = self._releases.get(share.key)
+        if release is not None and (share.rev > release.rev or share.released >= release.rev):
+            self._fulfil(release)
+
+    def share_gone(self, key: str) -> None:
+        release = self._releases.get(key)
+        if release is not None:
+            self._fulfil(release)
+
     def settle(self, decision: Decision, settlement: Settlement) -> bool:
         """Applying ``decision`` ended so; True when that ended its promise, or what it promised of a job."""
         promise = self._promises.get(decision)
@@ -176,7 +196,7 @@ class Ledger:
         durable = settlement is Settlement.DONE and promise.retried
         if settlement is Settlement.LOST and isinstance(decision, JobMove) and self.is_unseen_fire(decision.job_id):
             return False
-        if settlement is Settlement.LOST or (durable and isinstance(decision, Fire | RecordVerdict | CountFailures)):
+        if settlement is Settlement.LOST or (durable and not isinstance(decision, JobMove)):
             self._fulfil(decision)
             return True
         if settlement is Settlement.DONE and isinstance(decision, RecordVerdict):
@@ -232,7 +252,8 @@ class Ledger:
     def clear(self) -> None:
         """Forget all promises, without settling them."""
         for table in (
-            self._promises, self._moves, self._fires, self._outcomes_of, self._counts, self._new_fires, self._under_way
+            self._promises, self._moves, self._fires, self._outcomes_of, self._counts, self._releases, self._new_fires,
+            self._under_way,
         ):  # fmt: skip
             table.clear()
         self._settled.clear()
@@ -266,6 +287,8 @@ class Ledger:
                     del self._outcomes_of[decision.schedule]
             case CountFailures():
                 del self._counts[decision.schedule]
+            case ReleaseShare():
+                del self._releases[decision.key]
             case _:
                 del self._moves[decision.job_id]
 

@@ -54,6 +54,7 @@ _NOUNS: dict[type[Any], tuple[Collection, str]] = {
     seen.CalendarSeen: (Collection.CALENDARS, "calendar"),
     seen.TenantSeen: (Collection.TENANTS, "tenant"),
     seen.PauseSeen: (Collection.PAUSES, "pause"),
+    seen.ShareSeen: (Collection.SHARES, "share"),
     seen.ProcessorSeen: (Collection.PROCESSORS, "processor"),
 }
 _SEEN = {collection.value: kind for kind, (collection, _) in _NOUNS.items()}
@@ -65,6 +66,7 @@ _GONE: dict[str, type[Any]] = {
     "tenant_gone": seen.TenantGone,
     "processor_gone": seen.ProcessorGone,
     "pause_gone": seen.PauseGone,
+    "share_gone": seen.ShareGone,
 }
 _GONE_NAMES = {kind: name for name, kind in _GONE.items()}
 
@@ -136,7 +138,7 @@ def _encode(each: Input) -> list[Any]:
         case Settled(decision, settlement):
             one = (decision,)
             return ["settled", encode_decisions(one), settlement.value, *_beside(one)]
-        case seen.ProcessorGone(id) | seen.PauseGone(id):
+        case seen.ProcessorGone(id) | seen.PauseGone(id) | seen.ShareGone(id):
             return [_GONE_NAMES[type(each)], id]
         case _:
             return [_GONE_NAMES[type(each)], each.name]  # type: ignore[union-attr]  # the others have a name

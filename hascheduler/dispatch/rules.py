@@ -1,8 +1,9 @@
-"""What people set: definitions, lanes, tenants, pauses and calendars as last seen.
+"""What people set: definitions, lanes, tenants, pauses and calendars as last seen; and shares of caps over all shards.
 
 An unknown name has the defaults, except among calendars: what depends on one that is not there waits for it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
+from hascheduler.model.share import Share, definition_key, even_share
 from hascheduler.model.tenant import Tenant
 
 
@@ -21,28 +23,52 @@ class Rules:
         self._shard_index = shard_index
         self._shard_count = shard_count
         self.definitions: dict[str, Definition] = {}
+        self.whole_definitions: dict[str, Definition] = {}
         self.lanes: dict[str, Lane] = {}
         self.tenants: dict[str, Tenant] = {}
         self.pauses: dict[str, StandingPause] = {}
         self.calendars: dict[str, Calendar] = {}
+        self.shares: dict[str, Share] = {}
+        self._awaited: dict[str, Share] = {}
 
     def define(self, name: str, definition: Definition | None) -> None:
         """Put the definition of that name, with this shard's shares; None: there is none any more."""
         if definition is None:
             self.definitions.pop(name, None)
+            self.whole_definitions.pop(name, None)
             return
+        self.whole_definitions[name] = definition
         if self._shard_count > 1:
             limit, rate = definition.max_concurrency, definition.rate_limit
             definition = replace(
                 definition,
-                max_concurrency=None if limit is None else self.share_of(limit),
-                rate_limit=None if rate is None else replace(rate, count=max(self.share_of(rate.count), 1)),
+                max_concurrency=None if limit is None else self.share_of(definition_key(name), limit),
+                rate_limit=None if rate is None else replace(rate, count=max(self._even(rate.count), 1)),
             )
         self.definitions[name] = definition
 
-    def share_of(self, cap: int) -> int:
-        """What of a cap over all shards this one may use: the shares are whole, and add up to the cap."""
-        return cap // self._shard_count + (self._shard_index < cap % self._shard_count)
+    def put_share(self, key: str, share: Share | None) -> None:
+        """None: an even share holds again."""
+        self._awaited.pop(key, None)
+        if share is None:
+            self.shares.pop(key, None)
+            return
+        self.shares[key] = share
+        if share.is_awaited:
+            self._awaited[key] = share
+
+    def awaited_shares(self) -> Sequence[Share]:
+        """Those that were lowered, and have yet to be released."""
+        return list(self._awaited.values()) if self._awaited else ()
+
+    def share_of(self, key: str, cap: int) -> int:
+        """What this shard may use of the cap of that key, which is ``cap`` over all shards: the shares are whole, and
+        add up to at most the cap. One that was not moved yet is even."""
+        share = self.shares.get(key) if self._shard_count > 1 else None
+        return self._even(cap) if share is None else min(share.limit, cap)
+
+    def _even(self, cap: int) -> int:
+        return even_share(cap, self._shard_index, self._shard_count)
 
     @property
     def share_note(self) -> str:

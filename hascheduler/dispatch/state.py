@@ -33,6 +33,7 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import StandingPause, drained_name
+from hascheduler.model.share import Share, definition_of_key
 from hascheduler.model.tenant import Tenant
 
 _Noun = TypeVar("_Noun", Lane, Tenant, StandingPause, Calendar)
@@ -49,8 +50,7 @@ class CoreState:
         self.accounts = FairAccounts(policy, self.rules)
         self.shares = LaneShares(self.rules, self.pool)
         self.classes = SchedulingClasses(self.rules)
-        in_all = None if policy.max_concurrency is None else self.rules.share_of(policy.max_concurrency)
-        self.limits = AdmissionLimits(self.rules, self.classes, self.pool, in_all)
+        self.limits = AdmissionLimits(self.rules, self.classes, self.pool, policy.max_concurrency)
         self.key_rates = KeyRates(self.rules)
         self.locks = LockTable(self.rules, self.key_rates)
         weights = measures(self.rules, self.pool, self.accounts, self.shares, policy.on_demand_bonus_max)
@@ -125,6 +125,14 @@ class CoreState:
     def set_calendar(self, name: str, calendar: Calendar | None) -> None:
         _put(self.rules.calendars, name, calendar)
         self.times.calendar_changed(name)
+
+    def set_share(self, key: str, share: Share | None, now: int) -> None:
+        self.rules.put_share(key, share)
+        name = definition_of_key(key)
+        if name is None:
+            self.limits.rules_changed(now)
+        elif name in self.rules.whole_definitions:
+            self.define(name, self.rules.whole_definitions[name], now)
 
     # Jobs
 

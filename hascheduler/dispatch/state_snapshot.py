@@ -22,6 +22,7 @@ from hascheduler.mirror.changes import (
     PauseSeen,
     ProcessorSeen,
     ScheduleSeen,
+    ShareSeen,
     TenantSeen,
 )
 from hascheduler.model.job import JobRef, JobState
@@ -35,11 +36,12 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
     others = tuple(decision for decision in promises if not isinstance(decision, Dispatch))
     first: list[Input] = [
         AccountsRestored(core.accounts.snapshot(now, rows_max=maxsize)),
-        *map(DefinitionSeen, core.rules.definitions.values()),
+        *map(DefinitionSeen, core.rules.whole_definitions.values()),
         *map(LaneSeen, core.rules.lanes.values()),
         *map(CalendarSeen, core.rules.calendars.values()),
         *map(TenantSeen, core.rules.tenants.values()),
         *map(PauseSeen, core.rules.pauses.values()),
+        *map(ShareSeen, core.rules.shares.values()),
         *map(ScheduleSeen, core.times.schedules()),
     ]
     for processor, lost_at_beat in core.pool.known():

@@ -20,6 +20,7 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import SchemaVersion
+from hascheduler.model.share import Share
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.model.values.frozen import fast_frozen
@@ -139,6 +140,20 @@ class PauseGone:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareSeen:
+    """What this shard may use of a cap over all."""
+
+    share: Share
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGone:
+    """It was deleted, or can no longer be read: an even share holds in its place."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class TokenSeen:
     token: Token
 
@@ -212,5 +227,5 @@ Seen = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
     | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | TokenSeen | TokenGone
     | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen | SchemaGone
-    | CalendarSeen | CalendarGone | Quarantined
+    | CalendarSeen | CalendarGone | ShareSeen | ShareGone | Quarantined
 )  # fmt: skip

@@ -29,7 +29,9 @@ _JOBS, _SCHEDULES, _JOURNAL, _REPLICAS = (
     Collection.JOBS, Collection.SCHEDULES, Collection.JOURNAL, Collection.REPLICAS
 )  # fmt: skip
 _PUT, _DELETE = Operation.PUT, Operation.DELETE
-_UNDIGESTED = frozenset({Collection.PROCESSORS, Collection.LEASES, Collection.REPLICAS, Collection.META})
+_UNDIGESTED = frozenset(
+    {Collection.PROCESSORS, Collection.LEASES, Collection.REPLICAS, Collection.META, Collection.SHARES}
+)
 """They change with every heartbeat, and people compare them by eye. And replicas of neighbouring releases have equal
 digests only as long as all of them mirror what is digested."""
 _DIGESTED = {collection: f"{collection}/" for collection in TABLES if collection not in _UNDIGESTED}

@@ -23,6 +23,7 @@ from hascheduler.model.documents.schedule import (
     encode_schedule_ref,
     with_leader_fields,
 )
+from hascheduler.model.documents.share import decode_share, encode_share
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.job import TERMINAL, JobState
@@ -125,6 +126,14 @@ TABLES: dict[Collection, Table] = {
     Collection.CALENDARS: _edited(decode_calendar, encode_calendar, seen.CalendarSeen, seen.CalendarGone),
     Collection.TENANTS: _edited(decode_tenant, encode_tenant, seen.TenantSeen, seen.TenantGone),
     Collection.PAUSES: _edited(decode_pause, encode_pause, seen.PauseSeen, seen.PauseGone),
+    Collection.SHARES: Table(
+        decode=decode_share,
+        encode=encode_share,
+        arrived=seen.ShareSeen,
+        left=_left(seen.ShareGone),
+        # The home replaces it, with a later revision; the leader says what it has released.
+        revision=lambda share: (share.rev, share.released),
+    ),
     Collection.TOKENS: _edited(decode_token, encode_token, seen.TokenSeen, seen.TokenGone),
     Collection.PROCESSORS: Table(
         decode=decode_processor,

@@ -34,5 +34,10 @@ class Collection(StrEnum):
     """Of the home of several shards: which has which slot. Read at a start and when it changes."""
     NAMES = "names"
     """Of the home of several shards: whose each schedule's name is. Read on demand; no mirror has them."""
+    CAPS = "caps"
+    """Of the home of several shards: what each shard has of a cap over all. Read by who moves units; no mirror has
+    them."""
+    SHARES = "shares"
+    """What one of several shards may use of each cap over all."""
     META = "meta"
     """The schema version of the database."""

@@ -1,17 +1,21 @@
-"""What a deployment of several shards keeps in its home: which shard has which slot, and whose each schedule's name is.
+"""What a deployment of several shards keeps in its home: which shard has which slot, whose each schedule's name is,
+and what each shard has of the caps over all of them.
 
 A name of a schedule is unique in the deployment. So it is reserved in the home before its schedule is inserted in a
 shard, and released after that was deleted; what breaks off in between leaves a reservation without a schedule, never a
 schedule without its reservation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.share import decode_shared_cap
 from hascheduler.model.routing import Routing
-from hascheduler.model.values.fields import identifier, integer, positive, text
+from hascheduler.model.share import Share, SharedCap
+from hascheduler.model.values.fields import ID_CHARACTERS_MAX, identifier, integer, positive, text
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.resources import StoredDocument
 
@@ -79,6 +83,50 @@ class NameStore(Protocol):
 
     async def release(self, reserved: ReservedName) -> bool:
         """Delete it, unless it was reserved again since."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCaps:
+    """``unreadable`` says by key why a document can't be read: nothing is moved of those."""
+
+    caps: Sequence[SharedCap]
+    unreadable: Mapping[str, str]
+
+
+def read_caps(documents: Iterable[Mapping[str, Any]]) -> StoredCaps:
+    caps, unreadable = [], {}
+    for document in documents:
+        try:
+            caps.append(decode_shared_cap(document))
+        except InvalidInput as error:
+            unreadable[str(document.get("_id"))[:ID_CHARACTERS_MAX]] = str(error)
+    return StoredCaps(caps, unreadable)
+
+
+class CapStore(Protocol):
+    """What all shards have of each cap over them, in the home. Every write is one compare-and-set on ``rev``,
+    acknowledged by a majority."""
+
+    async def all(self) -> StoredCaps:
+        """The newest majority-committed ones, in no order; those of caps of which nothing was moved are not there."""
+        ...
+
+    async def create(self, cap: SharedCap) -> bool:
+        """Insert the first one of its key; False when there is one."""
+        ...
+
+    async def replace(self, rev: int, cap: SharedCap) -> bool:
+        """Put ``cap``, of a later revision, in the place of that of ``rev``; False when it is no longer that."""
+        ...
+
+
+class ShareStore(Protocol):
+    """What one shard may use of each cap, in its own database."""
+
+    async def put(self, share: Share) -> bool:
+        """Insert it, or put it in the place of one of an earlier revision, or of one without any; acknowledged by a
+        majority. False when there is one of this revision, or a later one."""
         ...
 
 

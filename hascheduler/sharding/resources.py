@@ -64,20 +64,17 @@ class ShardedResourceStore(Generic[Resource]):
 
 
 def keepable_definition(shards: int) -> Callable[[Definition], None]:
-    """Refuses the limits of a definition that ``shards`` shards can't keep: each shard has a whole share of each cap,
-    and a shared conflict group would need one order of all that runs."""
+    """Refuses the limits of a definition that ``shards`` shards can't keep: each has a whole share of a rate, and a
+    shared conflict group would need one order of all that runs."""
 
     def require(definition: Definition) -> None:
         rate = definition.rate_limit
-        for path, cap in (
-            (("max_concurrency",), definition.max_concurrency),
-            (("tier",), definition.tier),
-            (("rate_limit", "count"), None if rate is None else rate.count),
-        ):
-            if cap is not None and cap < shards:
-                raise InvalidInput(
-                    path, f"{cap} can't be divided between {shards} shards", f"{shards} or more: each has a share"
-                )
+        if rate is not None and rate.count < shards:
+            raise InvalidInput(
+                ("rate_limit", "count"),
+                f"{rate.count} can't be divided between {shards} shards",
+                f"{shards} or more: each has a share",
+            )
         if definition.conflict_group is not None and definition.conflict_scope is ConflictScope.SHARED:
             raise InvalidInput(
                 ("conflict_scope",),

@@ -19,6 +19,7 @@ from hascheduler.dispatch.decisions import (
     Fail,
     Fire,
     RecordVerdict,
+    ReleaseShare,
     Requeue,
     Settlement,
 )
@@ -44,6 +45,7 @@ _KINDS = {
     Fail: "fail",
     Cancel: "cancel",
     CountFailures: "count_failures",
+    ReleaseShare: "release_share",
 }
 SUSPICIONS = ("suspected", "right", "wrong")
 """A leader was suspected; one that had been followed early was back soon, and the suspicion was right, or wrong."""

@@ -5,12 +5,15 @@ import multiprocessing
 import os
 import sys
 import time
+from collections.abc import Sequence
 
 from hascheduler.gc_tuning import collect_seldom
 from tests.cluster_simulation.faults import FAULTS
 from tests.cluster_simulation.mutants import PLANTED
 from tests.cluster_simulation.run import Result, run_seed
+from tests.cluster_simulation.shards import PLANTED_IN_SHARDS, TROUBLES, run_shards
 
+_PLANTED = {**PLANTED, **PLANTED_IN_SHARDS}
 _SEEDS_PER_PROCESS = 10
 """A run leaves its dead processes' tasks behind, on purpose; they go with the worker."""
 
@@ -26,31 +29,30 @@ def main() -> int:
         )
     collect_seldom()
     faults = tuple(options.faults.split(",")) if options.faults else ()
-    unknown = sorted(set(faults) - set(FAULTS))
+    known = TROUBLES if options.shards else FAULTS
+    unknown = sorted(set(faults) - set(known))
     if unknown:
-        sys.stderr.write(f"unknown faults {', '.join(unknown)}; there are {', '.join(sorted(FAULTS))}\n")
+        sys.stderr.write(f"unknown faults {', '.join(unknown)}; there are {', '.join(sorted(known))}\n")
         return 2
     if options.planted:
-        return _run_planted(options.planted.split(",") if options.planted != "all" else list(PLANTED), options.jobs)
+        return _run_planted(options.planted.split(",") if options.planted != "all" else list(_PLANTED), options.jobs)
     if options.seed is not None:
-        result = run_seed(options.seed, faults)
+        result = _Run(faults, of_shards=options.shards, is_whole=True)(options.seed)
         sys.stdout.write("\n".join(result.transcript) + "\n")
         _tell(result)
-        _tell_figures(result.obligations, result.effects, result.terms, result.needless)
+        _tell_figures([result])
         return 1 if result.violations else 0
-    return _run_many(range(options.first, options.first + options.seeds), faults, options.jobs)
+    run = _Run(faults, of_shards=options.shards)
+    return _run_many(range(options.first, options.first + options.seeds), run, options.jobs)
 
 
-def _run_many(seeds: range, faults: tuple[str, ...], jobs: int) -> int:
+def _run_many(seeds: range, run: "_Run", jobs: int) -> int:
     began = time.monotonic()
     failed: list[int] = []
-    obligations = terms = effects = needless = 0
+    results: list[Result] = []
     with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=_SEEDS_PER_PROCESS) as pool:
-        for done, result in enumerate(pool.imap_unordered(_Run(faults), seeds), 1):
-            obligations += result.obligations
-            terms += result.terms
-            effects += result.effects
-            needless += result.needless
+        for done, result in enumerate(pool.imap_unordered(run, seeds), 1):
+            results.append(result)
             if result.violations:
                 failed.append(result.seed)
                 _tell(result)
@@ -59,7 +61,7 @@ def _run_many(seeds: range, faults: tuple[str, ...], jobs: int) -> int:
                     f"{done} of {len(seeds)} seeds, {len(failed)} failed, {time.monotonic() - began:.0f} s\n"
                 )
                 sys.stdout.flush()
-    _tell_figures(obligations, effects, terms, needless)
+    _tell_figures(results)
     if failed:
         sys.stdout.write(
             f"failed: {' '.join(map(str, sorted(failed)))}; "
@@ -72,12 +74,13 @@ def _run_planted(names: list[str], jobs: int) -> int:
     """Each of them, until a checker goes red; one that stays green is a hole in the suite."""
     unnoticed = []
     for name in names:
-        if name not in PLANTED:
-            sys.stderr.write(f"unknown bug {name}; there are {', '.join(PLANTED)}\n")
+        if name not in _PLANTED:
+            sys.stderr.write(f"unknown bug {name}; there are {', '.join(_PLANTED)}\n")
             return 2
-        planted = PLANTED[name]
+        planted = _PLANTED[name]
         with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=_SEEDS_PER_PROCESS) as pool:
-            runs = pool.imap(_Run(planted.faults, name), range(planted.first, planted.first + planted.seeds))
+            run = _Run(planted.faults, name, of_shards=name in PLANTED_IN_SHARDS)
+            runs = pool.imap(run, range(planted.first, planted.first + planted.seeds))
             red = next((result for result in runs if result.violations), None)
         if red is None:
             unnoticed.append(name)
@@ -88,13 +91,23 @@ def _run_planted(names: list[str], jobs: int) -> int:
 
 
 class _Run:
-    def __init__(self, faults: tuple[str, ...], planted: str = "") -> None:
+    """One seed; its transcript goes unless the run ``is_whole``, as many of them are long."""
+
+    def __init__(
+        self, faults: tuple[str, ...], planted: str = "", *, of_shards: bool = False, is_whole: bool = False
+    ) -> None:
         self._faults = faults
         self._planted = planted
+        self._of_shards = of_shards
+        self._is_whole = is_whole
 
     def __call__(self, seed: int) -> Result:
-        result = run_seed(seed, self._faults, PLANTED[self._planted].bugs if self._planted else None)
-        result.transcript = [result.digest]
+        if self._of_shards:
+            result = run_shards(seed, self._faults, PLANTED_IN_SHARDS[self._planted].bugs if self._planted else None)
+        else:
+            result = run_seed(seed, self._faults, PLANTED[self._planted].bugs if self._planted else None)
+        if not self._is_whole:
+            result.transcript = [result.digest]
         return result
 
 
@@ -106,9 +119,14 @@ def _tell(result: Result) -> None:
             sys.stdout.write(f"seed {result.seed}: {checker}: … and {len(found) - 5} more\n")
 
 
-def _tell_figures(obligations: int, effects: int, terms: int, needless: int) -> None:
+def _tell_figures(results: Sequence[Result]) -> None:
+    obligations, effects, terms, needless, moves = (
+        sum(getattr(result, name) for result in results)
+        for name in ("obligations", "effects", "terms", "needless", "moves")
+    )
     sys.stdout.write(
-        f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly\n"
+        f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly"
+        + (f", {moves} times shares moved\n" if moves else "\n")
     )
 
 
@@ -119,6 +137,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=100, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="replay this one, with its transcript")
+    parser.add_argument("--shards", action="store_true", help="several shards, and caps over all of them")
     parser.add_argument("--faults", default="", help="only these, with commas")
     parser.add_argument("--planted", default="", help="run these planted bugs instead, with commas, or all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")

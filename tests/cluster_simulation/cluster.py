@@ -94,6 +94,8 @@ class Cluster:
         self._say = say
         self._bugs = bugs
         self._starts = 0
+        self._shard = "default"
+        self._dispatch = DispatchConfig(start_timeout_ms=START_TIMEOUT_MS, policy=PolicyConfig())
         self.lives: list[Life] = []
 
     def up(self, kind: str) -> list[Life]:
@@ -163,7 +165,7 @@ class Cluster:
         )
         clock = SimClock(self._loop, process)
         config = ReplicaConfig(
-            shard="default",
+            shard=self._shard,
             replica_id=id,
             name=host,
             started_at_ms=clock.wall_ms(),
@@ -174,7 +176,7 @@ class Cluster:
             heartbeat_timeout_ms=HEARTBEAT_TIMEOUT_MS,
             journal_retention_ms=RETENTION_MS,
             standstill_after_ms=STANDSTILL_MS,
-            dispatch=DispatchConfig(start_timeout_ms=START_TIMEOUT_MS, policy=PolicyConfig()),
+            dispatch=self._dispatch,
         )
         replica = Replica(
             config,
@@ -201,7 +203,7 @@ class Cluster:
         config = ProcessorConfig(
             id=id,
             name=host,
-            shard="default",
+            shard=self._shard,
             slots=SLOTS,
             heartbeat_interval_ms=HEARTBEAT_MS,
             heartbeat_deadline_ms=HEARTBEAT_TIMEOUT_MS - HEARTBEAT_MS,

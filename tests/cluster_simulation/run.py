@@ -51,6 +51,8 @@ class Result:
     terms: int = 0
     needless: int = 0
     effects: int = 0
+    moves: int = 0
+    """How often a cap over several shards was divided otherwise."""
 
     @property
     def digest(self) -> str:
@@ -67,7 +69,7 @@ def run_seed(seed: int, only: Sequence[str] = (), bugs: Bugs | None = None) -> R
     def say(what: str) -> None:
         result.transcript.append(f"{loop.now_s:9.4f}  {what}")
 
-    _capture_logs(say)
+    capture_logs(say)
     asyncio.set_event_loop(loop)
     loop.set_exception_handler(
         lambda _, context: say(f"EXCEPTION {context.get('message')} {context.get('exception')!r}")
@@ -282,7 +284,7 @@ def _plain(document: Document) -> Any:
     return id if isinstance(id, str) else tuple(sorted(id.items()))
 
 
-def _capture_logs(say: Callable[[str], None]) -> None:
+def capture_logs(say: Callable[[str], None]) -> None:
     def capture(_: Any, level: str, event: structlog.typing.EventDict) -> str:
         process = current_process()
         if process is not THE_WORLD and level != "debug":

@@ -34,6 +34,7 @@ from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.routing import MongoNameStore, MongoRoutingStore
 from hascheduler.mongo.schedules import MongoScheduleStore
+from hascheduler.mongo.shares import MongoCapStore, MongoShareStore
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.traces import MongoJobTraces
@@ -59,7 +60,7 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
-from hascheduler.ports.sharding import CopyStore, NameStore, RoutingStore
+from hascheduler.ports.sharding import CapStore, CopyStore, NameStore, RoutingStore, ShareStore
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.connection import MemoryConnection
@@ -75,7 +76,13 @@ from hascheduler.testing.memory.leadership import (
 from hascheduler.testing.memory.messages import MemoryJobTraces
 from hascheduler.testing.memory.operations import MemoryMatchStore, MemoryOperationStore
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
-from hascheduler.testing.memory.routing import MemoryCopyStore, MemoryNameStore, MemoryRoutingStore
+from hascheduler.testing.memory.routing import (
+    MemoryCapStore,
+    MemoryCopyStore,
+    MemoryNameStore,
+    MemoryRoutingStore,
+    MemoryShareStore,
+)
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from hascheduler.testing.memory.work import MemoryWorkStore
 from tests.doubles.kubernetes.api_server import ApiServerDouble
@@ -127,6 +134,8 @@ class Backend:
     routing: RoutingStore
     names: NameStore
     copies: CopyStore
+    caps: CapStore
+    shares: ShareStore
     behind: Behind
 
 
@@ -169,6 +178,8 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         routing=MemoryRoutingStore(connection),
         names=MemoryNameStore(connection),
         copies=MemoryCopyStore(connection),
+        caps=MemoryCapStore(connection),
+        shares=MemoryShareStore(connection),
         behind=_BehindMemory(connection.database),
     )
 
@@ -200,6 +211,8 @@ def mongo_backend(database: Database) -> Backend:
         routing=MongoRoutingStore(database),
         names=MongoNameStore(database),
         copies=MongoCopyStore(database),
+        caps=MongoCapStore(database),
+        shares=MongoShareStore(database),
         behind=_BehindMongo(database),
     )
 

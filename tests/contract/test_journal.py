@@ -1,6 +1,6 @@
 """`Journal`: one entry per (shard, seq), written once, never changed."""
 
-from hascheduler.dispatch.decisions import Cancel, CountFailures, Dispatch, Fail, RecordVerdict, Requeue
+from hascheduler.dispatch.decisions import Cancel, CountFailures, Dispatch, Fail, RecordVerdict, ReleaseShare, Requeue
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import LATEST_MS, WallMs
@@ -27,7 +27,7 @@ async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
         make_fire(1, tally=FireCounts(fired=5)), RecordVerdict(run, paused, FireCounts(1, 2, 3, 4, 5, 6)),
         Dispatch("a", 1, "p1"),
         Requeue("b", 2, "lost: $p"), Fail("c", 3, "used up"), Cancel("d", 0, "replaced"), CountFailures("tick", 3, 2),
-        CountFailures("tick", 3, 2, pause_at_ms=NOW),
+        CountFailures("tick", 3, 2, pause_at_ms=NOW), ReleaseShare("definition/$log", 7),
     )  # fmt: skip
     entry = make_entry(1, *decisions, term=7, holder="r2")
     assert await backend.journal.insert(entry) is True

@@ -11,19 +11,23 @@ from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, Sc
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.rules import Rules
+from hascheduler.model.share import ALL_JOBS, definition_key, definition_of_key, tier_key, tier_of_key
 
 _PROFILES_KEPT_MAX = 1_024
 
 
 class AdmissionLimits:
-    """Owner of the counts of running jobs: in total, by definition, by tenant. Those of tiers follow from them."""
+    """Owner of the counts of running jobs: in total, by definition, by tenant. Those of tiers follow from them.
 
-    def __init__(self, rules: Rules, classes: SchedulingClasses, pool: SlotPool, max_concurrency: int | None) -> None:
+    ``cap`` is that on all jobs together, over all shards; None: there is none."""
+
+    def __init__(self, rules: Rules, classes: SchedulingClasses, pool: SlotPool, cap: int | None) -> None:
         self._rules = rules
         self._classes = classes
         self._pool = pool
         self._rates = DispatchRates(rules)
-        self.max_concurrency = max_concurrency
+        self._cap = cap
+        self.max_concurrency: int | None = None
         self.running = 0
         self.of_definition: Counter[str] = Counter()
         self.of_tenant: Counter[str] = Counter()
@@ -37,6 +41,7 @@ class AdmissionLimits:
         self._profiles: dict[ProcessorProfile, int] = {}
         self._slots = 0
         self._pool_seen = -1
+        self._share_of_all()
 
     # What runs
 
@@ -53,7 +58,8 @@ class AdmissionLimits:
             self._look_at_rate(definition, now)
 
     def rules_changed(self, now: int) -> None:
-        """A definition or a tenant has changed."""
+        """A definition, a tenant or a share of a cap has changed."""
+        self._share_of_all()
         self.of_tier.clear()
         for name, count in self.of_definition.items():
             tier = self._rules.definition(name).tier
@@ -65,6 +71,16 @@ class AdmissionLimits:
             if definition.rate_limit is not None:
                 self._look_at_rate(name, now)
         self._classes_seen = -1
+
+    def in_use(self, key: str) -> int:
+        """How many of the jobs that the cap of that key is on are dispatched or running here."""
+        if key == ALL_JOBS:
+            return self.running
+        tier = tier_of_key(key)
+        return self.of_definition[definition_of_key(key) or ""] if tier is None else self.of_tier[tier]
+
+    def _share_of_all(self) -> None:
+        self.max_concurrency = None if self._cap is None else self._rules.share_of(ALL_JOBS, self._cap)
 
     def _count(self, definition: str, tenant: str, more: int) -> None:
         self.running += more
@@ -125,6 +141,17 @@ class AdmissionLimits:
         )
         return [rule for rule, is_closed in asked if is_closed]
 
+    def short_of(self, job_class: SchedulingClass, now: int) -> list[str]:
+        """The keys of the caps over all shards that hold jobs of that class back; none where anything else does too."""
+        definition = job_class.definition
+        key_of = {
+            BlockReason.TOTAL: ALL_JOBS,
+            BlockReason.TIER: tier_key(definition.tier or 0),
+            BlockReason.DEFINITION: definition_key(definition.name),
+        }
+        closing = self.closing(job_class, now)
+        return [key_of[rule] for rule in closing] if key_of.keys() >= set(closing) and self.fits(job_class) else []
+
     def _is_full(self, rule: BlockReason, cause: str | int) -> bool:
         match rule, cause:
             case BlockReason.DEFINITION, str():
@@ -132,7 +159,8 @@ class AdmissionLimits:
             case BlockReason.TENANT, str():
                 limit, count = self._rules.quota(cause), self.of_tenant[cause]
             case _:
-                limit, count = self._rules.share_of(int(cause)), self.of_tier[int(cause)]
+                tier = int(cause)
+                limit, count = self._rules.share_of(tier_key(tier), tier), self.of_tier[tier]
         return limit is not None and count >= limit
 
     def _refill(self, now: int) -> None:
@@ -186,8 +214,9 @@ class AdmissionLimits:
             if tier is not None:
                 self._of_tier[tier] = self._of_tier.get(tier, 0) | 1 << job_class.bit
         causes: list[tuple[BlockReason, str | int]] = [
-            *((BlockReason.DEFINITION, name) for name in self.of_definition),
-            *((BlockReason.TIER, tier) for tier in self.of_tier),
+            # Also those of which nothing runs: a share of a cap may be nothing.
+            *((BlockReason.DEFINITION, name) for name in {*self.of_definition, *self._classes.of_definition}),
+            *((BlockReason.TIER, tier) for tier in {*self.of_tier, *self._of_tier}),
             *((BlockReason.TENANT, tenant) for tenant in {*self.of_tenant, *self._classes.of_tenant}),
         ]
         self._full = {cause: self._bits(*cause) for cause in causes if self._is_full(*cause)}

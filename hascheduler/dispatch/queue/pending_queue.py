@@ -116,6 +116,14 @@ class PendingQueue:
                     if self._is_waiting_in(class_queue, job):
                         yield job
 
+    def waiting_classes(self) -> set[SchedulingClass]:
+        """The scheduling classes of which some job waits, and not for a lock."""
+        return {
+            class_queue.job_class
+            for class_queue in self._class_queues.values()
+            if any(self._is_waiting_in(class_queue, job) for bucket in class_queue.buckets() for job in bucket.jobs())
+        }
+
     # Adding and removing
 
     def add(self, job: JobRef) -> None:

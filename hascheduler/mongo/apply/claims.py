@@ -7,6 +7,7 @@ these writes wait for none unless the caller demands it: the leader applies agai
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pymongo
@@ -17,6 +18,7 @@ from hascheduler.dispatch.decisions import (
     Fire,
     JobMove,
     RecordVerdict,
+    ReleaseShare,
     Settlement,
     TimeOutcome,
 )
@@ -39,12 +41,14 @@ class MongoClaimStore:
     def __init__(self, database: Database, job_retention_ms: int, tracer: Tracer = NO_TRACING) -> None:
         self._time_outcomes = TimeOutcomeWriter(database, job_retention_ms, tracer)
         self._failures = FailureCounts(database)
+        self._shares = ShareReleases(database)
         self._job_updates = JobUpdates(database, job_retention_ms)
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
         settled: dict[Decision, Settlement] = dict.fromkeys(decisions, Settlement.UNKNOWN)
         outcomes = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
         counts = [decision for decision in decisions if isinstance(decision, CountFailures)]
+        releases = [decision for decision in decisions if isinstance(decision, ReleaseShare)]
         moves = [decision for decision in decisions if isinstance(decision, JobMove)]
         sequences: Sequence[CursorSteps] = []
         written: Mapping[TimeOutcome, Settlement] = {}
@@ -64,6 +68,8 @@ class MongoClaimStore:
                 moves = [move for move in moves if move != riders.get(move.job_id) and move.job_id not in unanswered]
             if counts:
                 settled.update((await self._failures.count(counts, majority=majority)).items())
+            if releases:
+                settled.update((await self._shares.release(releases, majority=majority)).items())
             # The cursors and the jobs are different documents, so neither waits for the other.
             async with asyncio.TaskGroup() as tasks:
                 advancing = tasks.create_task(self._time_outcomes.advance(sequences, written, majority=majority))
@@ -110,3 +116,21 @@ class FailureCounts:
         except (StoreUnavailable, HistoryLost):
             return Settlement.UNKNOWN
         return Settlement.DONE if again else Settlement.LOST
+
+
+class ShareReleases:
+    """The part of the claims that concerns `ReleaseShare`: what this shard keeps to of a cap over all shards."""
+
+    def __init__(self, database: Database) -> None:
+        self._shares = database[Collection.SHARES.value]
+
+    async def release(self, decisions: Sequence[ReleaseShare], *, majority: bool) -> dict[ReleaseShare, Settlement]:
+        """LOST where the share has another revision by now."""
+        shares = self._shares.with_options(write_concern=MAJORITY if majority else ONE)
+        settled = dict.fromkeys(decisions, Settlement.UNKNOWN)
+        with suppress(StoreUnavailable, HistoryLost), faults("release shares"):
+            for decision in decisions:
+                which = {"_id": decision.key, "rev": decision.rev}
+                answer = await shares.update_one(which, {"$set": {"released": decision.rev}})
+                settled[decision] = Settlement.DONE if answer.matched_count else Settlement.LOST
+        return settled

@@ -11,7 +11,16 @@ from hascheduler.check.config import CheckConfig
 from hascheduler.check.documents import unreadable
 from hascheduler.check.finding import Finding
 from hascheduler.check.journal import DatedHead, ShardJournal, check_decisions
-from hascheduler.dispatch.decisions import BESIDE, CountFailures, Decision, Fire, RecordVerdict, decode_decisions
+from hascheduler.dispatch.decisions import (
+    BESIDE,
+    CountFailures,
+    Decision,
+    Fire,
+    JobMove,
+    RecordVerdict,
+    ReleaseShare,
+    decode_decisions,
+)
 from hascheduler.dispatch.settlements import CLASSIFIED_FIELDS
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
@@ -114,13 +123,7 @@ class JournalScan:
     async def _concerned(
         self, decisions: list[Decision]
     ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-        moved = sorted(
-            {
-                decision.job_id
-                for decision in decisions
-                if not isinstance(decision, Fire | RecordVerdict | CountFailures)
-            }
-        )
+        moved = sorted({decision.job_id for decision in decisions if isinstance(decision, JobMove)})
         named = sorted({decision.schedule for decision in decisions if isinstance(decision, Fire | RecordVerdict)})
         with faults("read what was decided about"):
             jobs = (
@@ -160,6 +163,8 @@ def _is_sound(decision: Decision) -> bool:
             named: tuple[object, object] = (decision.schedule, decision.nominal_ms)
         case CountFailures():
             return True
+        case ReleaseShare():
+            named = (decision.key, decision.rev)
         case _:
             named = (decision.job_id, decision.attempt)
     return isinstance(named[0], str) and is_integer(named[1])

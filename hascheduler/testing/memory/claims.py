@@ -15,6 +15,7 @@ from hascheduler.dispatch.decisions import (
     Fire,
     JobMove,
     RecordVerdict,
+    ReleaseShare,
     Requeue,
     Settlement,
     attempt_end,
@@ -50,6 +51,9 @@ class MemoryClaimStore:
                     if isinstance(decision, CountFailures):
                         settled[decision] = count_failures(database, decision)
                 for decision in decisions:
+                    if isinstance(decision, ReleaseShare):
+                        settled[decision] = _release(database, decision)
+                for decision in decisions:
                     if isinstance(decision, JobMove):
                         settled[decision] = self._move(database, decision, at_ms, is_late=decision in late)
         except StoreUnavailable:
@@ -78,6 +82,14 @@ class MemoryClaimStore:
                 return Settlement.DONE if is_carried_out(decision, job) else Settlement.LOST
         database.update(Collection.JOBS, job, fields)
         return Settlement.DONE
+
+
+def _release(database: MemoryDatabase, decision: ReleaseShare) -> Settlement:
+    share = database.find(Collection.SHARES, decision.key)
+    if share is None or share.get("rev") != decision.rev:
+        return Settlement.LOST
+    database.update(Collection.SHARES, share, {"released": decision.rev})
+    return Settlement.DONE
 
 
 def _is_asked_to_stop(job: Document) -> bool:

@@ -1,14 +1,24 @@
-"""What the home of several shards keeps: the routing, and the names of schedules."""
+"""What the home of several shards keeps: the routing, the names of schedules, and caps; and each shard's shares."""
 
 from contextlib import suppress
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
+from hascheduler.model.documents.share import encode_share, encode_shared_cap
 from hascheduler.model.routing import Routing
+from hascheduler.model.share import Share, SharedCap
+from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import StoredDocument
-from hascheduler.ports.sharding import ReservedName, decode_reserved_name, encode_reserved_name, next_use
+from hascheduler.ports.sharding import (
+    ReservedName,
+    StoredCaps,
+    decode_reserved_name,
+    encode_reserved_name,
+    next_use,
+    read_caps,
+)
 from hascheduler.testing.memory.connection import MemoryConnection
 
 
@@ -67,6 +77,45 @@ class MemoryNameStore:
             if database.find(Collection.NAMES, reserved.name) != encode_reserved_name(reserved):
                 return False
             return database.delete(Collection.NAMES, reserved.name)
+
+
+class MemoryCapStore:
+    """`hascheduler.ports.sharding.CapStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def all(self) -> StoredCaps:
+        async with self._connection.exchange("caps.all") as database:
+            return read_caps(database.documents(Collection.CAPS))
+
+    async def create(self, cap: SharedCap) -> bool:
+        async with self._connection.exchange("caps.create") as database:
+            return database.insert(Collection.CAPS, encode_shared_cap(cap))
+
+    async def replace(self, rev: int, cap: SharedCap) -> bool:
+        async with self._connection.exchange("caps.replace") as database:
+            found = database.find(Collection.CAPS, cap.key)
+            if found is None or found.get("rev") != rev:
+                return False
+            database.replace(Collection.CAPS, encode_shared_cap(cap))
+            return True
+
+
+class MemoryShareStore:
+    """`hascheduler.ports.sharding.ShareStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def put(self, share: Share) -> bool:
+        async with self._connection.exchange("shares.put") as database:
+            found = database.find(Collection.SHARES, share.key) or {}
+            rev = found.get("rev")
+            if is_integer(rev) and rev >= share.rev:
+                return False
+            database.replace(Collection.SHARES, encode_share(share))
+            return True
 
 
 class MemoryCopyStore:

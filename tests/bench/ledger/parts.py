@@ -103,6 +103,7 @@ PARTS = {
     "hascheduler.mongo.check": _WAKE_CHECKS,
     "hascheduler.mongo.connection": CALLER,
     "hascheduler.mongo.copies": _HANDLERS,
+    "hascheduler.mongo.shares": _WAKE_CHECKS,
     "hascheduler.mongo.demand": _WAKE_CHECKS,
     "hascheduler.mongo.failovers": _WAKE_LEASE,
     "hascheduler.mongo.fallback": _PUBLISH,
@@ -171,6 +172,7 @@ PARTS = {
     "hascheduler.mirror": _FOLD,
     "hascheduler.sharding": CALLER,
     "hascheduler.sharding.copies": _WAKE_CHECKS,
+    "hascheduler.sharding.shares": _WAKE_CHECKS,
     "hascheduler.sharding.placement": _WAKE_LEASE,
     "hascheduler.triggers": _DECIDE,
     # The broker.

@@ -59,9 +59,10 @@ async def test_what_would_cross_shards_is_refused_with_a_clear_word(processes: S
         f"{url}/v1/jobs", json={"definition": "log", "tenant": TENANTS[1], "depends_on": [first["id"]]}
     )
     assert refused.status_code == 422, refused.text
-    small = await processes.http.put(f"{url}/v1/definitions/log", json={"max_concurrency": SHARD_COUNT - 1})
+    rare = {"rate_limit": {"count": SHARD_COUNT - 1, "per": "1m"}}
+    small = await processes.http.put(f"{url}/v1/definitions/log", json=rare)
     assert small.status_code == 422
-    assert small.json()["errors"][0]["path"] == "max_concurrency"
+    assert small.json()["errors"][0]["path"] == "rate_limit.count"
     # Each shard has its copy when the write is answered.
     await processes.http.put(f"{url}/v1/definitions/log", json={"max_concurrency": SHARD_COUNT})
     for database in processes.databases:

@@ -4,7 +4,6 @@ Each run is a process of its own, as a simulation takes logging, chance and the 
 cluster-sim`` runs more of them.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 
 from tests.cluster_simulation.mutants import PLANTED
 from tests.tiers import TIER, in_tier, spread
-from tests.warm import Ended, warm
+from tests.unit.cluster_simulation.simulating import ENVIRONMENT, simulate
 
 QUICKLY_NOTICED = ("lease-without-compare-and-set",)
 """After each edit; to look for the others takes a few seconds to half a minute each."""
@@ -28,22 +27,12 @@ SAME = str(in_tier(check=12, test=7))
 OTHER_SEEDS = spread(["8"], check=0)
 """What each tells is another story than the first."""
 _ROOT = Path(__file__).parents[3]
-_ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0"}
-
-
-_MAIN = "from tests.cluster_simulation.__main__ import main; raise SystemExit(main())"
-_PATIENCE_S = 300
-
-
-def simulate(*options: str) -> Ended:
-    prepared = warm("tests.cluster_simulation.__main__", hash_seed=_ENVIRONMENT["PYTHONHASHSEED"])
-    return prepared.run(_MAIN, *options, environment=_ENVIRONMENT, patience_s=_PATIENCE_S)
 
 
 def tell(seed: str) -> subprocess.CompletedProcess[str]:
     """In an interpreter of its own: in two that begin as one does, too much would be the same."""
     command = [sys.executable, "-m", "tests.cluster_simulation", "--seed", seed]
-    return subprocess.run(command, cwd=_ROOT, env=_ENVIRONMENT, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=_ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")

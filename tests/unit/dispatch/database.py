@@ -15,6 +15,7 @@ from hascheduler.dispatch.decisions import (
     Fire,
     JobMove,
     RecordVerdict,
+    ReleaseShare,
     Requeue,
     Settlement,
     TimeOutcome,
@@ -179,6 +180,8 @@ class Database:
                 return self._conclude(decision)
             case CountFailures():
                 return self._count_failures(decision)
+            case ReleaseShare():
+                return Settlement.DONE  # no share is in these stories
             case _:
                 return self._move_job(decision, at_ms)
 

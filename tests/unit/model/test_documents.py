@@ -34,6 +34,7 @@ from hascheduler.model.documents.schedule import (
     new_schedule_document,
     with_leader_fields,
 )
+from hascheduler.model.documents.share import decode_share, encode_share
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
@@ -55,6 +56,7 @@ from hascheduler.model.schema_version import (
     decode_schema_version,
     encode_schema_version,
 )
+from hascheduler.model.share import Share
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token
 from hascheduler.model.trigger import CalendarUse, Cron, Interval, Once, Times, Trigger, Window
@@ -153,6 +155,7 @@ REPLICAS = st.builds(
     ReplicaStatus, NAME, NAME, INTEGER, WALL, TEXT, TEXT, st.booleans(), st.none() | INTEGER, TEXT, TEXT, INTEGER,
     st.none() | NAME, INTEGER, decision_lag_ms=st.none() | INTEGER,
 )  # fmt: skip
+SHARES = st.builds(Share, NAME, POSITIVE, COUNT, st.booleans(), COUNT)
 SCHEMAS = st.builds(SchemaVersion, INTEGER, INTEGER)
 
 Decoder = Callable[[object, Any], Any]
@@ -169,6 +172,7 @@ DECODERS: dict[Collection, Decoder] = {
     Collection.TENANTS: decode_tenant,
     Collection.TOKENS: decode_token,
     Collection.PAUSES: decode_pause,
+    Collection.SHARES: decode_share,
     Collection.META: decode_schema_version,
 }
 NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, Any]], Callable[[Any], object]]] = {
@@ -183,6 +187,7 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.LANES: (LANES, encode_lane, lambda lane: lane.name),
     Collection.TENANTS: (TENANTS, encode_tenant, lambda tenant: tenant.name),
     Collection.PAUSES: (PAUSES, encode_pause, lambda pause: pause.id),
+    Collection.SHARES: (SHARES, encode_share, lambda share: share.key),
     Collection.TOKENS: (TOKENS, encode_token, lambda token: token.digest),
     Collection.META: (SCHEMAS, encode_schema_version, lambda _: SCHEMA_ID),
 }

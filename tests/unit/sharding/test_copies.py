@@ -194,8 +194,6 @@ class Held(MemoryCopyStore):
 @pytest.mark.parametrize(
     ("definition", "path"),
     [
-        (Definition("log", max_concurrency=3), ("max_concurrency",)),
-        (Definition("log", tier=3), ("tier",)),
         (Definition("log", rate_limit=RateLimit(3, 1_000)), ("rate_limit", "count")),
         (Definition("log", conflict_group="db"), ("conflict_scope",)),
     ],
@@ -211,8 +209,8 @@ async def test_a_limit_that_shards_can_not_keep_is_refused_before_anything_is_wr
     assert shards.found(0) is None
 
 
-async def test_limits_that_can_be_divided_or_are_of_one_tenant_are_taken(shards: Shards) -> None:
-    fits = Definition("log", max_concurrency=4, tier=4, rate_limit=RateLimit(4, 1_000))
+async def test_limits_that_move_that_can_be_divided_or_are_of_one_tenant_are_taken(shards: Shards) -> None:
+    fits = Definition("log", max_concurrency=1, tier=1, rate_limit=RateLimit(4, 1_000))
     of_tenant = Definition("mail", conflict_group="db", conflict_scope=ConflictScope.TENANT)
     for definition in (fits, of_tenant):
         await shards.definitions(4).put(definition)

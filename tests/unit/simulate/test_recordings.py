@@ -48,6 +48,8 @@ from hascheduler.mirror.changes import (
     ProcessorSeen,
     ScheduleGone,
     ScheduleSeen,
+    ShareGone,
+    ShareSeen,
     TenantGone,
     TenantSeen,
 )
@@ -59,6 +61,7 @@ from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.policy import PRESETS, criteria
 from hascheduler.model.retry import RetryPolicy
+from hascheduler.model.share import Share
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
@@ -88,6 +91,8 @@ INPUTS: list[Input] = [
     TenantGone("t"),
     PauseSeen(StandingPause(EVERYTHING, 1, wall(0), "deployer", "it burns", True)),
     PauseGone(EVERYTHING),
+    ShareSeen(Share("all", 2, 1, lowered=True)),
+    ShareGone("all"),
     ProcessorSeen(make_processor("p", resources=(("cpu", 8),))),
     ProcessorGone("p"),
     ProcessorLost("p", 4),

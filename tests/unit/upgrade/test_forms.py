@@ -21,6 +21,7 @@ from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.replica import decode_replica, encode_replica
 from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.documents.share import decode_share, decode_shared_cap, encode_share, encode_shared_cap
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.verdict import decode_verdict, verdict_document
@@ -28,6 +29,7 @@ from hascheduler.model.job_graph import graph_order
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.schedule import GraphJob, JobGraph
 from hascheduler.model.schema_version import NEWEST_VERSION, SchemaVersion, encode_schema_version, why_unreadable
+from hascheduler.model.share import Share, SharedCap
 from hascheduler.model.trigger import AnyOf, Cron, Interval, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
@@ -74,6 +76,8 @@ DOCUMENTS: Documents = {
         encode_pause(make_pause()),
         lambda stored: decode_pause(stored["_id"], stored),
     ),
+    Collection.SHARES: (encode_share(Share("all", 1, 2)), lambda stored: decode_share(stored["_id"], stored)),
+    Collection.CAPS: (encode_shared_cap(SharedCap.even("all", 3, 2)), decode_shared_cap),
     Collection.PROCESSORS: (
         encode_processor(make_processor()),
         lambda stored: decode_processor(stored["_id"], stored),

@@ -1,0 +1,550 @@
+"""Several shards in trouble: each replica serves three of them, and moves the units of their caps.
+
+One seed, one story, as in `tests.cluster_simulation.run`: jobs of capped definitions come in bursts, now in one shard
+and then in another, while replicas die, stand still and are cut off, and the primaries of the shards' databases are
+lost. Each shard is judged by the checkers of a single one, and all of them together by the caps: at no commit do more
+jobs occupy slots than a cap allows over all shards.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import merge
+from random import Random
+from typing import Any
+
+from hascheduler.daemon.replica import Replica
+from hascheduler.dispatch.config import PolicyConfig
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.collection import Collection
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.job import OCCUPYING, TERMINAL, NewJob
+from hascheduler.model.share import Share, SharedCap
+from hascheduler.model.values.instants import WallMs
+from hascheduler.processor import Handlers
+from hascheduler.sharding.placement import LeaderPlacement
+from hascheduler.sharding.shares import ShareKeeper
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import Document
+from hascheduler.testing.memory.jobs import MemoryJobStore
+from hascheduler.testing.memory.routing import MemoryCapStore, MemoryShareStore
+from tests.checkers.caps_kept import caps_kept
+from tests.checkers.decided_once import decided_once
+from tests.checkers.evidence import Commit, Effect, Evidence, Submitted
+from tests.checkers.journal_fenced import journal_fenced
+from tests.checkers.lease_moves import lease_moves
+from tests.checkers.legal_moves import legal_moves
+from tests.checkers.nothing_lost import nothing_lost
+from tests.checkers.one_effect import one_effect
+from tests.cluster_simulation.broker import SimBroker
+from tests.cluster_simulation.cluster import RETENTION_MS, Bugs, Cluster, Life
+from tests.cluster_simulation.database import Server, SimDatabase
+from tests.cluster_simulation.faults import Faults
+from tests.cluster_simulation.loop import EPOCH_MS, Process, SimClock, SimLoop
+from tests.cluster_simulation.mutants import Planted
+from tests.cluster_simulation.network import Link, Network, Remote
+from tests.cluster_simulation.run import PEACE_S, TROUBLE_S, Result, capture_logs
+
+SHARDS = ("default", "0001", "0002")
+CAP = 7
+"""On all jobs together."""
+DEFINITIONS = (Definition("few", max_concurrency=4), Definition("single", max_concurrency=1), Definition("any"))
+TROUBLES = (
+    "kill", "kill_leader", "terminate_leader", "kill_processor", "pause", "pause_leader", "starve", "cut_from_database",
+    "lossy_network", "fail_over", "slow_majority", "history_lost", "clock_rate",
+)  # fmt: skip
+"""The faults of a single cluster that mean something here."""
+CHECKERS = {
+    each.__name__: each
+    for each in (caps_kept, decided_once, journal_fenced, lease_moves, legal_moves, nothing_lost, one_effect)
+}
+_REBALANCED_MS = 3_000
+
+
+@dataclass
+class ShardBugs(Bugs):
+    """What a run has planted where units move."""
+
+    caps: Callable[[Any], Any] = lambda store: store
+    shares: Callable[[Any], Any] = lambda store: store
+    keeper: Callable[[ShareKeeper], None] = lambda keeper: None
+
+
+def run_shards(seed: int, only: Sequence[str] = (), bugs: ShardBugs | None = None) -> Result:
+    """As `tests.cluster_simulation.run.run_seed`."""
+    random.seed(seed)
+    loop = SimLoop(Random(seed))
+    result = Result(seed)
+
+    def say(what: str) -> None:
+        result.transcript.append(f"{loop.now_s:9.4f}  {what}")
+
+    capture_logs(say)
+    asyncio.set_event_loop(loop)
+    loop.set_exception_handler(
+        lambda _, context: say(f"EXCEPTION {context.get('message')} {context.get('exception')!r}")
+    )
+    try:
+        story = _Story(loop, Random(f"{seed} shards"), result, say, bugs or ShardBugs())
+        loop.run_until_complete(story.tell(tuple(only) or TROUBLES))
+    except Exception as error:  # whatever ends a run is a finding
+        result.violations["run"] = [f"{type(error).__name__}: {error}"]
+    return result
+
+
+@dataclass
+class Shard:
+    """The database of a shard, and what really happened there."""
+
+    name: str
+    server: Server
+    evidence: Evidence
+
+    @property
+    def documents(self) -> Callable[[Collection], Iterator[Document]]:
+        return self.server.database.documents
+
+
+class _Shards:
+    """One process of several replicas, each of one shard, and what runs beside them."""
+
+    def __init__(self, replicas: Sequence[Replica], keeper: ShareKeeper, placement: LeaderPlacement) -> None:
+        self.replicas = replicas
+        self._beside = (keeper, placement)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            beside = [tasks.create_task(each.run()) for each in self._beside]
+            async with asyncio.TaskGroup() as serving:
+                for replica in self.replicas:
+                    serving.create_task(replica.run())
+            for task in beside:
+                task.cancel()
+
+    def stop(self) -> None:
+        for replica in self.replicas:
+            replica.stop()
+
+    def is_out_of_touch(self) -> bool:
+        return any(replica.is_out_of_touch() for replica in self.replicas)
+
+    def leads(self) -> int:
+        return sum(replica._leader.leads() for replica in self.replicas)
+
+    @property
+    def _leader(self) -> "_Shards":
+        """As a life asks who leads."""
+        return self
+
+
+class ShardedCluster(Cluster):
+    """Replicas of all shards, and a processor for each."""
+
+    def __init__(  # noqa: PLR0917  # each is of its own type
+        self,
+        loop: SimLoop,
+        network: Network,
+        shards: Sequence[Shard],
+        broker: SimBroker,
+        handlers: Callable[[str], Handlers],
+        say: Callable[[str], None],
+        bugs: ShardBugs,
+    ) -> None:
+        super().__init__(loop, network, shards[0].server, broker, handlers, say, bugs)
+        self._shards = shards
+        self._planted = bugs
+
+    def leader(self) -> Life | None:
+        """One of those that believe that they lead some shard."""
+        leading = [life for life in self.up("r") if life.actor.leads()]
+        return self._network.chance.choice(leading) if leading else None
+
+    def _replica(self, host: str, id: str, process: Process) -> Life:
+        replicas, source = [], None
+        policy = PolicyConfig(max_concurrency=CAP)
+        for index, shard in enumerate(self._shards):
+            self._server = shard.server
+            self._dispatch = replace(self._dispatch, shard_index=index, shard_count=len(SHARDS), policy=policy)
+            self._shard = shard.name
+            life = super()._replica(host, id, process)
+            replicas.append(life.actor)
+            source = life.source
+        clock = SimClock(self._loop, process)
+        links = [Link(self._network, shard.server, host) for shard in self._shards]
+        connections = [MemoryConnection(shard.server.database) for shard in self._shards]
+        keeper = ShareKeeper(
+            self._planted.caps(Remote(MemoryCapStore(connections[0]), links[0])),
+            [
+                self._planted.shares(Remote(MemoryShareStore(connection), link))
+                for connection, link in zip(connections, links, strict=True)
+            ],
+            replicas,
+            CAP,
+            clock,
+        )
+        self._planted.keeper(keeper)
+        actor = _Shards(replicas, keeper, LeaderPlacement(replicas, host, clock, _REBALANCED_MS))
+        return Life(host, id, process, actor, source)
+
+    def _processor(self, host: str, id: str, process: Process) -> Life:
+        shard = self._shards[int(host[1:]) - 1]
+        self._server, self._shard = shard.server, shard.name
+        return super()._processor(host, id, process)
+
+
+@dataclass
+class _AnyServer:
+    """Of the servers of all shards the one that chance hits, as the faults know a single one."""
+
+    shards: Sequence[Shard]
+    chance: Random
+    _hit: Server | None = field(default=None, init=False)
+
+    @property
+    def hit(self) -> Server:
+        return self._hit or self.shards[0].server
+
+    @property
+    def database(self) -> SimDatabase:
+        return self.hit.database
+
+    @property
+    def lag_s(self) -> float:
+        return self.hit.lag_s
+
+    @lag_s.setter
+    def lag_s(self, lag_s: float) -> None:
+        self._hit = self.chance.choice(self.shards).server
+        self._hit.lag_s = lag_s
+
+    async def fail_over(self, for_s: float) -> int:
+        self._hit = self.chance.choice(self.shards).server
+        return await self._hit.fail_over(for_s)
+
+    @property
+    def is_up(self) -> bool:
+        return self.hit.is_up
+
+    @is_up.setter
+    def is_up(self, is_up: bool) -> None:
+        for shard in self.shards:
+            shard.server.is_up = is_up
+            shard.server.lag_s = 0.001
+
+
+class _Story:
+    def __init__(
+        self, loop: SimLoop, chance: Random, result: Result, say: Callable[[str], None], bugs: ShardBugs
+    ) -> None:
+        self._loop = loop
+        self._chance = chance
+        self._result = result
+        self._say = say
+        network = self._network = Network(loop, chance)
+        self._shards = [self._shard(name) for name in SHARDS]
+        self._broker = SimBroker(network)
+        self._cluster = ShardedCluster(loop, network, self._shards, self._broker, self._handlers, say, bugs)
+        server: Any = _AnyServer(self._shards, chance)
+        home = self._shards[0].evidence
+        self._faults = Faults(self._cluster, network, server, self._broker, home, chance, say)
+        self._links = [Link(network, shard.server, "client") for shard in self._shards]
+        self._submitted = 0
+
+    def _shard(self, name: str) -> Shard:
+        evidence = Evidence(epoch_ms=EPOCH_MS)
+
+        def committed(collection: Collection, before: Document | None, after: Document | None) -> None:
+            evidence.commits.append(Commit(self._loop.now_s, collection, before, after))
+            if collection is Collection.JOBS and after is not None:
+                self._say(f"{name} commit {after['_id']} {after['state']} attempt {after['attempt']}")
+            if collection in (Collection.CAPS, Collection.SHARES) and after is not None:
+                self._say(f"{name} commit {after}")
+
+        return Shard(name, Server(self._loop, SimDatabase(committed), self._chance), evidence)
+
+    def _handlers(self, processor: str) -> Handlers:
+        handlers = Handlers()
+        evidence = self._shards[int(processor[1]) - 1].evidence
+
+        async def work(job: Any) -> str:
+            effect = Effect(job.id, job.attempt, processor, self._loop.now_s)
+            evidence.effects.append(effect)
+            try:
+                took_s = self._chance.choice((0.02, 0.1, 0.3, 1.5))
+                await asyncio.sleep(min(took_s, 0.1) if evidence.until_ms else took_s)
+            finally:
+                effect.ended_s = self._loop.now_s
+            return "done"
+
+        for definition in DEFINITIONS:
+            handlers.handler(definition.name)(work)
+        return handlers
+
+    async def tell(self, only: tuple[str, ...]) -> None:
+        loop = self._loop
+        background = [loop.create_task(shard.server.run()) for shard in self._shards]
+        for shard in self._shards:
+            for definition in DEFINITIONS:
+                shard.server.database.insert(Collection.DEFINITIONS, encode_definition(replace(definition, rev=1)))
+        for host in ("r1", "r2", "r3", "p1", "p2", "p3"):
+            self._cluster.start(host)
+        await asyncio.sleep(3)
+        end_s = loop.now_s + TROUBLE_S
+        await asyncio.gather(self._bursts(end_s), self._faults.run(end_s, only))
+        self._faults.heal()
+        for shard in self._shards:
+            shard.evidence.until_ms = EPOCH_MS + int(loop.now_s * 1_000)
+        self._say("the end is set")
+        await self._peace()
+        for task in background:
+            task.cancel()
+        self._judge()
+
+    async def _bursts(self, until_s: float) -> None:
+        while self._loop.now_s < until_s:
+            index = self._chance.randrange(len(SHARDS))
+            for _ in range(self._chance.choice((1, 3, 12))):
+                await self._submit(index, self._chance.choice(DEFINITIONS).name)
+            await asyncio.sleep(self._chance.uniform(0.1, 1.5))
+
+    async def _submit(self, index: int, definition: str) -> None:
+        self._submitted += 1
+        shard, link = self._shards[index], self._links[index]
+        job = NewJob(
+            id=f"job:{self._submitted:06}",
+            definition=definition,
+            target="a",
+            payload={},
+            tenant="default",
+            lane="default",
+            fairness_key="",
+            priority=5,
+            mode="queued",
+            labels={},
+            submitted_at_ms=WallMs(EPOCH_MS + int(self._loop.now_s * 1_000)),
+        )
+        submit = Submitted(job.id, self._loop.now_s)
+        shard.evidence.submits.append(submit)
+        store = Remote(MemoryJobStore(MemoryConnection(shard.server.database), RETENTION_MS), link)
+        try:
+            await store.submit(job)
+        except StoreUnavailable as error:
+            self._say(f"submit of {job.id}: {error}")
+            return
+        submit.acknowledged = True
+
+    async def _peace(self) -> None:
+        limit_s = self._loop.now_s + PEACE_S
+        trouble = ""
+        while self._loop.now_s < limit_s:
+            self._faults.start_missing()
+            await asyncio.sleep(1.0)
+            trouble = self._what_is_not_well()
+            if not trouble:
+                return
+        self._result.violations["it_recovers"] = [f"{PEACE_S:.0f} s after everything was mended: {trouble}"]
+
+    def _what_is_not_well(self) -> str:
+        live = [
+            f"{job['_id']} of {shard.name}, {job['state']}"
+            for shard in self._shards
+            for job in shard.documents(Collection.JOBS)
+            if job["state"] not in TERMINAL
+        ]
+        if live:
+            return f"{len(live)} jobs have not ended: {live[:3]}"
+        led = [
+            shard.name
+            for index, shard in enumerate(self._shards)
+            if any(life.actor.replicas[index]._leader.leads() for life in self._cluster.up("r"))
+        ]
+        return "" if len(led) == len(SHARDS) else f"only {led} have a leader"
+
+    def _judge(self) -> None:
+        result = self._result
+        for shard in self._shards:
+            evidence = shard.evidence
+            for life in self._cluster.lives:
+                evidence.pauses[life.id] = life.pauses
+                if life.died_s is not None:
+                    evidence.deaths[life.id] = life.died_s
+            evidence.documents = {
+                collection: {_plain(document): document for document in shard.documents(collection)}
+                for collection in Collection
+            }
+            for name, checker in CHECKERS.items():
+                found = checker(evidence)
+                if found:
+                    result.violations.setdefault(name, []).extend(f"{shard.name}: {text}" for text in found)
+            result.obligations += len(evidence.submits)
+            result.effects += len(evidence.effects)
+            lease = shard.server.database.find(Collection.LEASES, shard.name)
+            result.terms += lease["term"] if lease else 0
+        wrong = caps_over_shards([shard.evidence for shard in self._shards])
+        if wrong:
+            result.violations["caps_over_shards"] = wrong
+        result.moves = sum(cap["rev"] - 1 for cap in self._shards[0].documents(Collection.CAPS))
+
+
+def caps_over_shards(shards: Sequence[Evidence]) -> list[str]:
+    """At no commit of any shard do more jobs occupy slots, in all shards together, than a cap over them allows."""
+    caps = {definition.name: definition.max_concurrency for definition in DEFINITIONS}
+    running: Counter[str] = Counter()
+    wrong = []
+    for commit in merge(*(evidence.of(Collection.JOBS) for evidence in shards), key=lambda commit: commit.at_s):
+        job = commit.after or commit.before or {}
+        change = _occupies(commit.after) - _occupies(commit.before)
+        for key, cap in ((job["definition"], caps[job["definition"]]), ("", CAP)):
+            running[key] += change
+            if change > 0 and cap is not None and running[key] > cap:
+                of = f" of {key}" if key else ""
+                wrong.append(f"{running[key]} jobs{of} at {commit.at_s:.3f} s, cap {cap}: {commit.id}")
+    return wrong
+
+
+def _occupies(job: Any) -> int:
+    return int(job is not None and job["state"] in OCCUPYING)
+
+
+def _plain(document: Document) -> Any:
+    id = document["_id"]
+    return id if isinstance(id, str) else tuple(sorted(id.items()))
+
+
+# Planted bugs
+
+
+class _Overwrites:
+    """A share is put over whatever is there, however late."""
+
+    def __init__(self, shares: Any) -> None:
+        self._shares = shares
+
+    async def put(self, share: Share) -> bool:
+        store, link = self._shares._store, self._shares._link
+
+        async def overwrite() -> bool:
+            async with store._connection.exchange("shares.put") as database:
+                database.delete(Collection.SHARES, share.key)
+            return bool(await store.put(share))
+
+        return bool(await link.call("shares.put", overwrite))
+
+
+class _ComparesNothing:
+    """A cap is replaced whatever revision it has by now, and whoever replaces it."""
+
+    def __init__(self, caps: Any) -> None:
+        self._caps = caps
+        self.all = caps.all
+        self.create = caps.create
+
+    async def replace(self, rev: int, cap: SharedCap) -> bool:
+        store, link = self._caps._store, self._caps._link
+
+        async def overwrite() -> bool:
+            async with store._connection.exchange("caps.replace") as database:
+                found = database.find(Collection.CAPS, cap.key)
+            return found is not None and bool(await store.replace(found["rev"], cap))
+
+        return bool(await link.call("caps.replace", overwrite))
+
+
+@dataclass
+class _ReleasedAtOnce:
+    """A shard of which each share counts as released when it is written."""
+
+    shard: Replica
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.shard, name)
+
+    def nouns(self, collection: Collection) -> Mapping[str, Any]:
+        nouns = self.shard.nouns(collection)
+        if collection is not Collection.SHARES:
+            return nouns
+        return {key: replace(share, released=share.rev) for key, share in nouns.items()}
+
+
+def _grants_before_the_shrink(keeper: ShareKeeper) -> None:
+    keeper._shards = [_ReleasedAtOnce(shard) for shard in keeper._shards]  # type: ignore[arg-type]  # all else is the shard's
+
+
+class _Leading:
+    """Of a shard's view, as if this replica led it."""
+
+    leading = True
+
+    def __init__(self, view: Any) -> None:
+        self._view = view
+
+    @property
+    def ready(self) -> bool:
+        return bool(self._view.ready)
+
+
+class _LedByAll:
+    """A shard that each replica leads, as far as it knows."""
+
+    def __init__(self, shard: Any) -> None:
+        self._shard = shard
+        self.view = _Leading(shard.view)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._shard, name)
+
+
+def moved_by_all(keeper: ShareKeeper) -> None:
+    """Every replica moves units, all the time. That is no bug: it is the compare-and-set that keeps a cap."""
+    home: Any = _LedByAll(keeper._shards[0])
+    keeper._shards = [home, *keeper._shards[1:]]
+
+
+def _releases_what_is_used(replica: Replica) -> None:
+    core: Any = replica.view._core
+    released = core._released
+
+    def at_once(now: WallMs) -> Any:
+        limits = core._state.limits
+        in_use, limits.in_use = limits.in_use, lambda key: 0
+        try:
+            return released(now)
+        finally:
+            limits.in_use = in_use
+
+    core._released = at_once
+
+
+def _keeps_to_no_share(replica: Replica) -> None:
+    """It runs what was its share before, whatever the home says."""
+    core: Any = replica.view._core
+    fold = core._fold
+
+    def deaf(seen: Any, now: WallMs) -> None:
+        share = getattr(seen, "share", None)
+        if share is not None and share.lowered:
+            seen = replace(seen, share=replace(share, limit=share.limit + 1))
+        fold(seen, now)
+
+    core._fold = deaf
+
+
+@dataclass(frozen=True)
+class PlantedInShards(Planted):
+    bugs: ShardBugs
+
+
+PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
+    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",)),
+    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=49),
+    "share-not-kept-to": PlantedInShards(ShardBugs(replica=_keeps_to_no_share), ("kill_leader",)),
+    "share-put-over-a-later-one": PlantedInShards(
+        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=20
+    ),
+    "cap-without-compare-and-set": PlantedInShards(
+        ShardBugs(caps=_ComparesNothing, keeper=moved_by_all), ("lossy_network",)
+    ),
+}

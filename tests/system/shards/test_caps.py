@@ -1,0 +1,72 @@
+"""Caps over several shards, with real processes: they go to where jobs wait, and hold while leaders are killed."""
+
+from collections import Counter
+
+import pytest
+
+from tests.system.processes import eventually
+from tests.system.shards.processes import SHARD_COUNT, TENANTS, ShardedProcesses
+
+pytestmark = [pytest.mark.alone]
+
+DEFINITION = "sleep"
+KEY = f"definition/{DEFINITION}"
+
+
+async def cap(processes: ShardedProcesses, at_once: int) -> None:
+    url = f"{processes.any_url()}/v1/definitions/{DEFINITION}"
+    answer = await processes.http.put(url, json={"max_concurrency": at_once})
+    assert answer.is_success, answer.text
+
+
+async def submit(processes: ShardedProcesses, tenant: str, count: int, seconds: float) -> None:
+    job = {"definition": DEFINITION, "tenant": tenant, "payload": {"seconds": seconds}}
+    await processes.post("/v1/jobs:batch", {"jobs": [job] * count})
+
+
+async def most_at_once(processes: ShardedProcesses) -> int:
+    """Of all jobs in all shards, by the instants at which they were dispatched and ended."""
+    edges: list[tuple[int, int]] = []
+    for database in processes.databases:
+        async for job in database.jobs.find({"definition": DEFINITION}):
+            assert job["state"] == "succeeded"
+            edges += [(job["dispatched_at_ms"], 1), (job["finished_at_ms"], -1)]
+    running = most = 0
+    for _, change in sorted(edges):
+        running += change
+        most = max(most, running)
+    return most
+
+
+async def test_what_other_shards_do_not_use_goes_to_where_jobs_wait(processes: ShardedProcesses) -> None:
+    await processes.replica("one")
+    await processes.processor("worker", slots=2 * SHARD_COUNT)
+    await cap(processes, SHARD_COUNT)
+    await submit(processes, TENANTS[1], 40, 0.3)
+    there = processes.databases[1]
+
+    async def all_of_it() -> bool:
+        return await there.jobs.count_documents({"state": "running"}) == SHARD_COUNT
+
+    await eventually(all_of_it, "one shard runs all that the cap allows")
+    await processes.none_live()
+    assert await most_at_once(processes) == SHARD_COUNT
+
+
+@pytest.mark.parametrize("at_once", [1, SHARD_COUNT + 1])
+async def test_a_cap_is_kept_and_used_by_all_shards_while_their_leaders_are_killed(
+    processes: ShardedProcesses, at_once: int
+) -> None:
+    await processes.together("one", "two", "three")
+    for index in range(SHARD_COUNT):
+        await processes.processor(f"worker-{index}", slots=at_once)
+    await cap(processes, at_once)
+    for tenant in TENANTS:
+        await submit(processes, tenant, 4 * at_once, 0.1)
+    for _ in range(2):
+        leaders = await processes.spread()
+        name, _count = Counter(process.name for process in leaders.values()).most_common(1)[0]
+        await processes.replicas[name].kill()
+        await processes.replica(name)
+    await processes.none_live()
+    assert await most_at_once(processes) <= at_once

@@ -1,0 +1,51 @@
+"""Several shards in trouble, by seed: each keeps its promises, and all of them together the caps over them."""
+
+import re
+
+import pytest
+
+from tests.cluster_simulation.shards import PLANTED_IN_SHARDS
+from tests.tiers import TIER, in_tier
+from tests.unit.cluster_simulation.simulating import ENVIRONMENT, simulate
+from tests.warm import warm
+
+QUICKLY_NOTICED = ("share-not-kept-to",)
+SEEDS = in_tier(check=3, test=20, verify=100)
+_MOVED_BY_ALL = f"""
+from tests.cluster_simulation.shards import ShardBugs, moved_by_all, run_shards
+found = [run_shards(seed, bugs=ShardBugs(keeper=moved_by_all)).violations for seed in range({in_tier(check=1, test=6)})]
+raise SystemExit(str(found) if any(found) else 0)
+"""
+
+
+@pytest.mark.timeout(1_200)
+def test_no_cap_over_all_shards_is_exceeded_whatever_goes_wrong() -> None:
+    run = simulate("--shards", "--seeds", str(SEEDS))
+    assert run.returncode == 0, run.stdout + run.stderr
+    figures = re.search(r"(\d+) obligations, (\d+) effects, (\d+) terms.*, (\d+) times shares moved", run.stdout)
+    assert figures is not None, run.stdout
+    obligations, effects, terms, moves = map(int, figures.groups())
+    # There was work, it ran, there was trouble, and units moved.
+    assert min(obligations, effects) > 80 * SEEDS
+    assert terms > 10 * SEEDS
+    assert moves > 5 * SEEDS
+
+
+def test_replicas_that_all_move_units_at_once_exceed_no_cap() -> None:
+    prepared = warm("tests.cluster_simulation.__main__", hash_seed=ENVIRONMENT["PYTHONHASHSEED"])
+    run = prepared.run(_MOVED_BY_ALL, environment=ENVIRONMENT, patience_s=300)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", PLANTED_IN_SHARDS if TIER != "check" else QUICKLY_NOTICED)
+def test_a_planted_bug_turns_a_checker_red(name: str) -> None:
+    run = simulate("--planted", name, "--jobs", "1")
+    assert run.returncode == 0, f"not noticed: {run.stdout}{run.stderr}"
+    assert re.search(rf"{name} +seed \d+: \w+", run.stdout), run.stdout
+
+
+def test_a_fault_of_single_clusters_is_none_of_shards() -> None:
+    run = simulate("--shards", "--faults", "drop_collection")
+    assert run.returncode == 2
+    assert "unknown faults drop_collection" in run.stderr
