@@ -28,7 +28,7 @@ from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
-from hascheduler.errors import InvalidInput, Unreachable
+from hascheduler.errors import InvalidInput, Unreachable, WorldError
 from hascheduler.lifecycle import database_ready, on_signal
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.routing import Routing
@@ -47,6 +47,7 @@ from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import prepare, require_readable
 from hascheduler.mongo.shares import MongoCapStore, MongoShareStore
+from hascheduler.mongo.slots import MongoSlotStore
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.traces import MongoJobTraces
 from hascheduler.mongo.transport import MongoTransport
@@ -61,6 +62,7 @@ from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.settings import Settings
 from hascheduler.sharding.copies import CopyKeeper
 from hascheduler.sharding.home import agreed_routing
+from hascheduler.sharding.moves import SlotMover
 from hascheduler.sharding.placement import LeaderPlacement
 from hascheduler.sharding.shares import ShareKeeper
 from hascheduler.telemetry.health import ReplicaHealth, Vitals
@@ -187,6 +189,14 @@ async def serve(settings: Settings) -> None:
                         clock,
                     )
                     beside.append(tasks.create_task(shares.run(), name="shares"))
+                    mover = SlotMover(
+                        MongoRoutingStore(databases[0]),
+                        [MongoShareStore(database) for database in databases],
+                        replicas,
+                        MongoSlotStore(databases, settings.job_retention_ms),
+                        clock,
+                    )
+                    beside.append(tasks.create_task(mover.run(), name="slots"))
                 if certificates is not None:
                     beside.append(tasks.create_task(certificates.keep_fresh(), name="certificates"))
                 async with asyncio.TaskGroup() as serving_shards:
@@ -272,6 +282,44 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migratio
         with on_signal(migrating.cancel):
             await asyncio.wait([migrating])
         return None if migrating.cancelled() else migrating.result()
+    finally:
+        await client.close()
+
+
+async def routing(settings: Settings) -> Routing | None:
+    """What the home has; None: it is the only shard, or was never used."""
+    return await follow_routing(settings, lambda _: True, 0)
+
+
+async def begin_moves(settings: Settings, known: Routing, moves: Mapping[int, int]) -> Routing:
+    """The routing in which they have begun. `WorldError` where it is no longer that of ``known``."""
+    client = _connected(settings)
+    try:
+        begun = known.beginning(moves)
+        if not await MongoRoutingStore(open_database(client, settings.database)).replace(known.epoch, begun):
+            raise WorldError("slots were moved by another command meanwhile: look at them, and try again")
+        return begun
+    finally:
+        await client.close()
+
+
+async def follow_routing(settings: Settings, is_enough: Callable[[Routing], bool], look_s: float) -> Routing | None:
+    """Read the routing again and again until it is enough; None: there is none."""
+    client = _connected(settings)
+    try:
+        store, found = MongoRoutingStore(open_database(client, settings.database)), None
+
+        async def read() -> None:
+            nonlocal found
+            found = await store.get()
+
+        await _explained(read, settings)
+        while found is not None and not is_enough(found):
+            await asyncio.sleep(look_s)
+            await _explained(read, settings)
+        return found
+    except Unreachable as error:
+        raise error.mistake from None
     finally:
         await client.close()
 

@@ -20,6 +20,7 @@ from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.pause import encode_pause
+from hascheduler.model.documents.routing import ROUTING_ID
 from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.job import JobRef
 from hascheduler.model.lane import Lane
@@ -128,6 +129,7 @@ def _over_all(
     databases = [shard.database for shard in shards]
     names = MongoNameStore(databases[0])
     places = ShardPlaces(routing, names)
+    places.follow(lambda: shards[0].replica.nouns(Collection.ROUTING).get(ROUTING_ID))
     view = ShardedView(places, [shard.replica.view for shard in shards])
     copies = CopiesAtOnce(MongoCopyStore(databases[0]), [MongoCopyStore(database) for database in databases[1:]])
     keepable = keepable_definition(len(shards))

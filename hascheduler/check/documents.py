@@ -14,6 +14,7 @@ from hascheduler.model.documents.lease import decode_lease
 from hascheduler.model.documents.pause import decode_pause
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.replica import decode_replica
+from hascheduler.model.documents.routing import decode_routing
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.share import decode_share
 from hascheduler.model.documents.tenant import decode_tenant
@@ -31,6 +32,7 @@ DECODERS: Mapping[Collection, Decode] = {
     Collection.TOKENS: decode_token,
     Collection.PAUSES: decode_pause,
     Collection.SHARES: decode_share,
+    Collection.ROUTING: lambda _, fields: decode_routing(fields),
     Collection.PROCESSORS: decode_processor,
     Collection.LEASES: decode_lease,
     Collection.REPLICAS: decode_replica,
@@ -49,6 +51,7 @@ _HINTS: Mapping[Collection, str] = {
     Collection.JOURNAL: "no leader can take over past it: keep the replicas as they are, and ask for help",
     Collection.VERDICTS: "its times count as undecided here: look at it in MongoDB",
     Collection.PAUSES: "it pauses nothing: delete it in MongoDB, then pause (hascheduler pause) or drain again",
+    Collection.ROUTING: "no replica of several shards starts: put it back from a backup",
     Collection.SHARES: "an even share holds in its place until the leader of the home has written it again",
     Collection.TOKENS: "it grants no access: revoke it (hascheduler token revoke) and create another",
 }

@@ -63,6 +63,16 @@ _JOB: CommandTable = {
     "retry": LazyCommand("hascheduler.cli.jobs.changes:retry", "Have failed jobs run again, and cancelled ones."),
 }
 
+_SHARDS: CommandTable = {
+    "plan": LazyCommand(
+        "hascheduler.cli.setup.shards:plan", "Show how many slots each shard has, and what would move."
+    ),
+    "apply": LazyCommand(
+        "hascheduler.cli.setup.shards:apply",
+        "Move slots to other shards while everything runs, and follow them until they are there.",
+    ),
+}
+
 _OPERATION: CommandTable = {
     "start": LazyCommand("hascheduler.cli.operations:start", "Do something with all jobs or schedules that match."),
     "list": LazyCommand(
@@ -182,6 +192,7 @@ COMMANDS: CommandTable = {
         "hascheduler.cli.setup.migrate:migrate",
         "Make collections and indexes, and raise the database's schema version to that of this release.",
     ),
+    "shards": LazyGroup("See which shard has what, and move slots of tenants between shards.", _SHARDS),
     "bootstrap": LazyGroup("Make the servers ready for a deployment.", _BOOTSTRAP),
     "version": LazyCommand("hascheduler.cli.app:version", "Show the version, and whether the core runs compiled."),
     "secrets": LazyCommand(

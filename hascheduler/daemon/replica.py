@@ -234,6 +234,10 @@ class Replica:
         """`Dispatcher.short_of`, whether or not this replica leads."""
         return self._core.short_of(self._clock.wall_ms())
 
+    def kept_aside(self, slot: int) -> int:
+        """`Dispatcher.kept_aside`."""
+        return self._core.kept_aside(slot)
+
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         """The replicas whose beats still come, this one among them."""
         replicas: Mapping[str, ReplicaStatus] = self._feeder.mirror.nouns(Collection.REPLICAS)

@@ -26,6 +26,8 @@ from hascheduler.mirror.changes import (
     Quarantined,
     ReplicaGone,
     ReplicaSeen,
+    RoutingGone,
+    RoutingSeen,
     ScheduleSeen,
     SchemaGone,
     SchemaSeen,
@@ -136,7 +138,7 @@ class FactRouter:
                     self._standstill.gone(replica_id)
                 case LeaseSeen() | LeaseGone() | Quarantined():
                     pass
-                case TokenSeen() | TokenGone():
+                case TokenSeen() | TokenGone() | RoutingSeen() | RoutingGone():
                     pass  # the API looks into the mirror
                 case SchemaSeen() | SchemaGone():
                     self._warn_if_outgrown()

@@ -72,9 +72,11 @@ from hascheduler.mirror.changes import (
     TenantSeen,
 )
 from hascheduler.model.documents.fired_job import fired_job
-from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.job import OCCUPYING, JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.retry import lost_text, tries_text
+from hascheduler.model.routing import slot_of
+from hascheduler.model.share import slot_of_key
 from hascheduler.model.values.instants import WallMs
 
 
@@ -93,6 +95,7 @@ class Dispatcher:
         self._pool = self._state.pool
         self._jobs = self._state.jobs
         self._times = self._state.times
+        self._closed = self._state.closed_slots
         self._refetch: dict[str, None] = {}
         self._sends: list[Send] = []
 
@@ -165,6 +168,10 @@ class Dispatcher:
         classes = self._state.queue.waiting_classes()
         return frozenset(chain.from_iterable(self._state.limits.short_of(each, now) for each in classes))
 
+    def kept_aside(self, slot: int) -> int:
+        """How many live jobs and schedules of a slot are here that this shard does not decide for."""
+        return self._closed.count(slot)
+
     def accumulated_cost_ms(self, tenant: str, fairness_key: str | None = None) -> int:
         """What the tenant, or that fairness key of it, has consumed."""
         accounts = self._state.accounts
@@ -189,6 +196,8 @@ class Dispatcher:
         decisions: list[Decision] = []
         retried = False
         self._more = False
+        if self._closed:
+            self._clear_closed()
         if self._leading:
             decisions += self._overdue(now)
             retried = bool(decisions)
@@ -227,14 +236,27 @@ class Dispatcher:
         match seen:
             case JobSeen(job):
                 self._ledger.job_seen(job)
-                self._jobs.put(job)
+                slot = self._closed.closed(job.tenant)
+                if slot is None:
+                    self._jobs.put(job)
+                else:
+                    self._seen_in_closed(seen, slot)
             case JobGone(job_id, None) if self._ledger.has_yet_to_insert(job_id):
                 pass  # what was read is older than the insert of the job; its slot and locks stay held
-            case JobGone():
+            case JobGone(job_id):
+                self._closed.forget_job(job_id)
                 self._state.job_gone(seen, now)
             case ScheduleSeen(schedule):
-                self._times.seen(schedule)
+                slot = self._closed.closed(schedule.template.tenant)
+                if slot is None:
+                    self._times.seen(schedule)
+                elif self._ledger.has_outcomes(schedule.name):
+                    self._closed.schedule_leaves(schedule, slot)
+                    self._times.seen(schedule)
+                else:
+                    self._keep_schedule(seen, slot)
             case ScheduleGone(name):
+                self._closed.forget_schedule(name)
                 self._times.gone(name)
             case DefinitionSeen(definition):
                 self._state.define(definition.name, definition, now)
@@ -259,9 +281,11 @@ class Dispatcher:
             case ShareSeen(share):
                 self._ledger.share_seen(share)
                 self._state.set_share(share.key, share, now)
+                self._open_or_close(slot_of_key(share.key), now, is_open=share.limit > 0)
             case ShareGone(key):
                 self._ledger.share_gone(key)
                 self._state.set_share(key, None, now)
+                self._open_or_close(slot_of_key(key), now, is_open=True)
             case AccountsRestored(accounts):
                 self._state.accounts.restore(accounts)
             case ProcessorSeen(processor):
@@ -285,6 +309,65 @@ class Dispatcher:
             case Resynced():
                 self._leading = False
                 self._forget()
+
+    # Slots of tenants that this shard does not decide for
+
+    def _open_or_close(self, slot: int | None, now: WallMs, *, is_open: bool) -> None:
+        if slot is None:
+            return
+        if not is_open:
+            self._closed.close(slot, self._jobs.all(), self._times.schedules())
+        for seen in self._closed.open(slot) if is_open else ():
+            self._fold(seen, now)
+
+    def _seen_in_closed(self, seen: JobSeen, slot: int) -> None:
+        """What a processor has goes on; all else is kept aside, once nothing is promised of it any more."""
+        job = seen.job
+        if job.state in OCCUPYING or self._ledger.move(job.id) is not None:
+            self._closed.leaves(job, slot)
+            self._jobs.put(job)
+        else:
+            self._jobs.remove(job.id)
+            self._closed.keep_job(seen, slot)
+
+    def _keep_schedule(self, seen: ScheduleSeen, slot: int) -> None:
+        if self._times.schedule(seen.schedule.name) is not None:
+            self._times.gone(seen.schedule.name)
+        self._closed.keep_schedule(seen, slot)
+
+    def _clear_closed(self) -> None:
+        """Keep aside what nothing is promised of by now; what is, is decided no further."""
+        for job_id in self._closed.leaving_jobs():
+            job = self._jobs.get(job_id)
+            slot = None if job is None else self._closed.closed(job.tenant)
+            if job is None or slot is None:
+                self._closed.forget_job(job_id)
+            elif job.state not in OCCUPYING and not (self._ledger.move(job_id) or self._ledger.is_unseen_fire(job_id)):
+                self._seen_in_closed(JobSeen(job), slot)
+        for name in self._closed.leaving_schedules():
+            schedule = self._times.schedule(name)
+            slot = None if schedule is None else self._closed.closed(schedule.template.tenant)
+            if schedule is None or slot is None:
+                self._closed.forget_schedule(name)
+            elif self._ledger.has_outcomes(name):
+                self._times.suspend(name)
+            else:
+                self._keep_schedule(ScheduleSeen(schedule), slot)
+
+    def _has_left(self, slot: int) -> bool:
+        """Whether nothing of that slot is decided, running or promised here, whatever a promise may be of."""
+        return not self._closed.left(slot) and all(self._is_elsewhere(each, slot) for each in self._ledger.promises())
+
+    def _is_elsewhere(self, promised: Decision, slot: int) -> bool:
+        match promised:
+            case ReleaseShare():
+                return True
+            case Fire() | RecordVerdict() | CountFailures():
+                schedule = self._times.schedule(promised.schedule)
+                return schedule is not None and slot_of(schedule.template.tenant) != slot
+            case _:
+                job = self._jobs.get(promised.job_id)
+                return job is not None and slot_of(job.tenant) != slot
 
     def _settle(self, decision: Decision, settlement: Settlement, now: WallMs) -> None:
         if self._ledger.came_back(decision):
@@ -337,6 +420,12 @@ class Dispatcher:
                 case _:
                     latest[decision.job_id] = decision
         for job_id, move in latest.items():
+            kept = self._closed.kept_job(job_id)
+            if kept is not None:
+                self._ledger.promise(move, now)
+                self._ledger.job_seen(kept.job)
+                self._seen_in_closed(kept, slot_of(kept.job.tenant))
+                continue
             job = self._jobs.get(job_id)
             if job is None and job_id not in fired:
                 continue
@@ -442,7 +531,9 @@ class Dispatcher:
         """The shares of which this shard uses no more than they allow by now, what is promised included."""
         released: list[Decision] = []
         for share in self._state.rules.awaited_shares():
-            if not self._ledger.has_release(share.key) and self._state.limits.in_use(share.key) <= share.limit:
+            slot = slot_of_key(share.key)
+            is_kept = self._state.limits.in_use(share.key) <= share.limit if slot is None else self._has_left(slot)
+            if is_kept and not self._ledger.has_release(share.key):
                 decision = ReleaseShare(share.key, share.rev)
                 self._ledger.promise(decision, now)
                 released.append(decision)

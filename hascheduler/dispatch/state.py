@@ -18,6 +18,7 @@ from hascheduler.dispatch.capacity.locks import LockTable
 from hascheduler.dispatch.capacity.occupancy import Occupancy
 from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClasses
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
+from hascheduler.dispatch.closed_slots import ClosedSlots
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.explainer import Explainer
 from hascheduler.dispatch.ledger import Ledger
@@ -47,6 +48,7 @@ class CoreState:
         self.ledger = Ledger()
         self.rules = Rules(config.shard_index, config.shard_count)
         self.pool = SlotPool()
+        self.closed_slots = ClosedSlots()
         self.accounts = FairAccounts(policy, self.rules)
         self.shares = LaneShares(self.rules, self.pool)
         self.classes = SchedulingClasses(self.rules)

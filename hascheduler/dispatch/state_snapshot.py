@@ -36,12 +36,12 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
     others = tuple(decision for decision in promises if not isinstance(decision, Dispatch))
     first: list[Input] = [
         AccountsRestored(core.accounts.snapshot(now, rows_max=maxsize)),
+        *map(ShareSeen, core.rules.shares.values()),
         *map(DefinitionSeen, core.rules.whole_definitions.values()),
         *map(LaneSeen, core.rules.lanes.values()),
         *map(CalendarSeen, core.rules.calendars.values()),
         *map(TenantSeen, core.rules.tenants.values()),
         *map(PauseSeen, core.rules.pauses.values()),
-        *map(ShareSeen, core.rules.shares.values()),
         *map(ScheduleSeen, core.times.schedules()),
     ]
     for processor, lost_at_beat in core.pool.known():
@@ -49,7 +49,8 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
         if lost_at_beat is not None:
             first.append(ProcessorLost(processor.id, lost_at_beat))
     jobs = [_as_held(job, core.jobs.dependencies.unmet(job.id)) for job in core.jobs.all()]
-    return chain(first, _seen(jobs, dispatches, now), [TransportSeen(accepting), TermBegan(0, others)])
+    kept = list(core.closed_slots.kept())
+    return chain(first, kept, _seen(jobs, dispatches, now), [TransportSeen(accepting), TermBegan(0, others)])
 
 
 def _seen(jobs: Sequence[JobRef], dispatches: Mapping[str, Dispatch], now: WallMs) -> Iterator[JobSeen]:

@@ -18,6 +18,7 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.routing import Routing
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import SchemaVersion
 from hascheduler.model.share import Share
@@ -154,6 +155,16 @@ class ShareGone:
 
 
 @dataclass(frozen=True, slots=True)
+class RoutingSeen:
+    routing: Routing
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingGone:
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class TokenSeen:
     token: Token
 
@@ -227,5 +238,6 @@ Seen = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
     | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | TokenSeen | TokenGone
     | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen | SchemaGone
-    | CalendarSeen | CalendarGone | ShareSeen | ShareGone | Quarantined
+    | CalendarSeen | CalendarGone | ShareSeen | ShareGone | RoutingSeen | RoutingGone
+    | Quarantined
 )  # fmt: skip

@@ -17,6 +17,7 @@ from hascheduler.model.documents.lease import decode_lease, encode_lease
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.replica import decode_replica, encode_replica
+from hascheduler.model.documents.routing import decode_routing, encode_routing
 from hascheduler.model.documents.schedule import (
     LEADER_FIELDS,
     decode_schedule,
@@ -133,6 +134,13 @@ TABLES: dict[Collection, Table] = {
         left=_left(seen.ShareGone),
         # The home replaces it, with a later revision; the leader says what it has released.
         revision=lambda share: (share.rev, share.released),
+    ),
+    Collection.ROUTING: Table(
+        decode=lambda _, fields: decode_routing(fields),
+        encode=encode_routing,
+        arrived=seen.RoutingSeen,
+        left=_left(seen.RoutingGone),
+        revision=lambda routing: (routing.epoch,),
     ),
     Collection.TOKENS: _edited(decode_token, encode_token, seen.TokenSeen, seen.TokenGone),
     Collection.PROCESSORS: Table(

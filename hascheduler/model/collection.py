@@ -31,7 +31,7 @@ class Collection(StrEnum):
     OPERATIONS = "operations"
     """Actions on all that matches, and how far they are: their runners and people read them, no mirror has them."""
     ROUTING = "routing"
-    """Of the home of several shards: which has which slot. Read at a start and when it changes."""
+    """Of the home of several shards: which has which slot."""
     NAMES = "names"
     """Of the home of several shards: whose each schedule's name is. Read on demand; no mirror has them."""
     CAPS = "caps"

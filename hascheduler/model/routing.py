@@ -5,8 +5,9 @@ submitted jobs end in ``~`` and the two hexadecimal digits of their slot, so tha
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import blake2b
 
 from hascheduler.errors import InvalidInput
@@ -21,6 +22,7 @@ SLOT_SUFFIX_LENGTH = 3
 _SLOT_AT_END = re.compile(r"~([0-9a-f]{2})\Z")
 
 
+@lru_cache(maxsize=65_536)
 def slot_of(tenant: str) -> int:
     """The same in every process, for ever: what is stored rests on it."""
     return blake2b(tenant.encode("utf-8", "surrogatepass"), digest_size=1).digest()[0]
@@ -50,11 +52,13 @@ def shard_database(home: str, index: int) -> str:
 @dataclass(frozen=True, slots=True)
 class Routing:
     """``shards`` are the names of the shards, the home first; ``shard_of_slot`` has an index into them for each slot.
-    ``epoch`` grows with every change."""
+    ``moving`` are the slots that are on their way to another shard, with the index of that: until they are there, they
+    are where they were. ``epoch`` grows with every change."""
 
     epoch: int
     shards: tuple[str, ...]
     shard_of_slot: tuple[int, ...]
+    moving: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.shards) <= SHARDS_MAX:
@@ -66,11 +70,42 @@ class Routing:
         for slot, index in enumerate(self.shard_of_slot):
             if not 0 <= index < len(self.shards):
                 raise InvalidInput(("slots", slot), f"shard {index}", f"0 to {len(self.shards) - 1}")
+        for slot, index in self.moving.items():
+            if not (0 <= slot < SLOT_COUNT and 0 <= index < len(self.shards)):
+                raise InvalidInput(("moving",), f"slot {slot} to shard {index}", f"one of {len(self.shards)} shards")
 
     @classmethod
     def even(cls, shards: Sequence[str]) -> "Routing":
         """The first one of a deployment: neighbouring slots go to different shards, and each has about as many."""
         return cls(1, tuple(shards), tuple(slot % len(shards) for slot in range(SLOT_COUNT)))
+
+    @classmethod
+    def all_at_home(cls, shards: Sequence[str]) -> "Routing":
+        """The first one of a deployment that had one shard until then."""
+        return cls(1, tuple(shards), (0,) * SLOT_COUNT)
+
+    @property
+    def rev(self) -> int:
+        return self.epoch
+
+    def beginning(self, moves: Mapping[int, int]) -> "Routing":
+        """The next one, in which those slots begin to move; `InvalidInput` for one that moves already."""
+        for slot in moves:
+            if slot in self.moving:
+                raise InvalidInput(("slots", slot), f"it moves to {self.shards[self.moving[slot]]}", "one that rests")
+        there = {slot: to for slot, to in moves.items() if self.shard_of_slot[slot] != to}
+        return replace(self, epoch=self.epoch + 1, moving={**self.moving, **there})
+
+    def arrived(self, slot: int) -> "Routing":
+        """The next one, in which that slot is where it was moving to."""
+        placed = list(self.shard_of_slot)
+        placed[slot] = self.moving[slot]
+        left = {each: to for each, to in self.moving.items() if each != slot}
+        return replace(self, epoch=self.epoch + 1, shard_of_slot=tuple(placed), moving=left)
+
+    def extended(self, shards: Sequence[str]) -> "Routing":
+        """The next one, with more shards, which have no slot yet."""
+        return replace(self, epoch=self.epoch + 1, shards=tuple(shards))
 
     def index_of(self, tenant: str) -> int:
         """The index of the shard that has what is of that tenant."""

@@ -10,7 +10,8 @@ order alone, whoever moves them, and however late:
 3. the home takes back what was granted, and
 4. grants it to another shard.
 
-No clock is involved, and a leader that takes over finds all of it in its database.
+No clock is involved, and a leader that takes over finds all of it in its database. In the same way a shard is told to
+decide no more for the tenants of one slot, and says that it keeps to that (`slot_key`).
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ ALL_JOBS = "all"
 """The key of the cap on all jobs together."""
 _OF_DEFINITION = "definition/"
 _OF_TIER = "tier/"
+_OF_SLOT = "slot/"
 
 
 def definition_key(name: str) -> str:
@@ -43,6 +45,18 @@ def tier_of_key(key: str) -> int | None:
     """The tier that the cap is on; None: it is on others."""
     rank = key.removeprefix(_OF_TIER)
     return int(rank) if key.startswith(_OF_TIER) and rank.isdecimal() and rank.isascii() else None
+
+
+def slot_key(slot: int) -> str:
+    """The key under which a shard is told whether it decides for the tenants of that slot: its limit is 1, or 0."""
+    return f"{_OF_SLOT}{slot:02x}"
+
+
+def slot_of_key(key: str) -> int | None:
+    """The slot that the key is of; None: it is of a cap."""
+    digits = key.removeprefix(_OF_SLOT)
+    is_slot = key.startswith(_OF_SLOT) and len(digits) == 2 and set(digits) <= set("0123456789abcdef")
+    return int(digits, 16) if is_slot else None
 
 
 def even_share(cap: int, index: int, shards: int) -> int:

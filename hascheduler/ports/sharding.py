@@ -13,10 +13,11 @@ from typing import Any, Protocol
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.share import decode_shared_cap
+from hascheduler.model.job import JobState
 from hascheduler.model.routing import Routing
 from hascheduler.model.share import Share, SharedCap
 from hascheduler.model.values.fields import ID_CHARACTERS_MAX, identifier, integer, positive, text
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports.resources import StoredDocument
 
 UNUSED_FOR_MS = 60_000
@@ -128,6 +129,35 @@ class ShareStore(Protocol):
         """Insert it, or put it in the place of one of an earlier revision, or of one without any; acknowledged by a
         majority. False when there is one of this revision, or a later one."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class MovedDocuments:
+    """How many ``documents`` were moved, and that about so many are ``left``; both 0: nothing is there any more."""
+
+    documents: int
+    left: int
+
+
+class SlotStore(Protocol):
+    """All that is of the tenants of one slot, in the databases of all shards."""
+
+    async def move_some(self, source: int, target: int, share: Share, limit: int, at_ms: WallMs) -> MovedDocuments:
+        """Move up to about ``limit`` jobs, verdicts and schedules from shard ``source`` to ``target``: each document is
+        in one of them at every instant. ``share``, which closes the slot in ``source``, is the one that has to be there
+        still. What a processor has is left; what others change meanwhile too.
+
+        A job that is there already goes from here. One whose idempotency or unique key another one has there arrives
+        cancelled, without its key: the other one was first.
+        """
+        ...
+
+
+def duplicate_of_another(job: StoredDocument, at_ms: WallMs, kept_ms: int) -> dict[str, Any]:
+    """A job as it is stored where another one has its key."""
+    left = {name: value for name, value in job.items() if name not in ("idempotency_key", "unique_key")}
+    ended = {"state": JobState.CANCELLED.value, "finished_at_ms": at_ms, "error": "another job has its key"}
+    return {**left, **ended, "rev": job.get("rev", 0) + 1, "expire_at": to_datetime(at_ms + kept_ms)}
 
 
 class CopyStore(Protocol):

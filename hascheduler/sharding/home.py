@@ -15,21 +15,24 @@ _SETTING = ("HASCHEDULER_SHARDS",)
 async def agreed_routing(store: RoutingStore, names: Sequence[str], database: str) -> Routing | None:
     """The routing of the shards ``names``, the home's first; None: there is one shard, and no routing.
 
-    `InvalidInput` where the home has another number of shards, or one that was used without any: what it has can't be
-    divided. Of several replicas that start at once, one makes the routing and the others find it.
+    Of several replicas that start at once, one makes the routing and the others find it. Where the home was used as the
+    only shard it has all slots, and shards that are new have none: `hascheduler shards apply` moves some there.
+    `InvalidInput` where the home has more shards than these, or others.
     """
     stored = await store.get()
     if stored is None and len(names) > 1:
-        if not await store.is_unused():
-            raise InvalidInput(
-                _SETTING,
-                f"{len(names)}, and the database {quoted(database)} has jobs or schedules of a deployment of one shard",
-                "1, or a database that was not used: what is there can't be divided",
-            )
-        await store.create(Routing.even(names))
+        unused = await store.is_unused()
+        await store.create(Routing.even(names) if unused else Routing.all_at_home(names))
+        stored = await store.get()
+    elif stored is not None and _is_longer(names, stored):
+        await store.replace(stored.epoch, stored.extended(names))
         stored = await store.get()
     require_same_shards(stored, names, database)
     return stored
+
+
+def _is_longer(names: Sequence[str], stored: Routing) -> bool:
+    return len(names) > len(stored.shards) and tuple(names[: len(stored.shards)]) == stored.shards
 
 
 def require_same_shards(stored: Routing | None, names: Sequence[str], database: str) -> None:

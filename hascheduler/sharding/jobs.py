@@ -69,7 +69,10 @@ class ShardedJobStore:
         return await self._shards[self._places.of_tenant(jobs[0].tenant) if jobs else 0].submit_all(jobs)
 
     async def _require_near(self, jobs: Sequence[NewJob]) -> None:
-        """`InvalidInput` where one of ``jobs`` waits for a job of another shard: no stream shows it that one's end."""
+        """`InvalidInput` where one of ``jobs`` waits for a job of another shard: no stream shows it that one's end.
+        `StoreUnavailable` while one of their tenants moves."""
+        for tenant in {job.tenant for job in jobs}:
+            self._places.require_at_rest(tenant)
         if not any(job.depends_on for job in jobs):  # nearly always
             return
         together = {job.id for job in jobs}

@@ -1,9 +1,9 @@
 """Which shard has what: by tenant, by the id of a job, by the name of a schedule."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.job import schedule_of
 from hascheduler.model.routing import Routing, slot_in, slot_of
 from hascheduler.model.values.error_texts import quoted
@@ -14,30 +14,53 @@ _Shard = TypeVar("_Shard")
 
 
 class ShardPlaces:
-    """Owner of the routing that this process goes by. Shards are meant by their index, the home is 0."""
+    """Which routing this process goes by: ``routing`` until `follow` gives a later one. Shards are meant by their
+    index, the home is 0."""
 
     def __init__(self, routing: Routing, names: NameStore) -> None:
-        self._routing = routing
+        self._first = routing
+        self._newest: Callable[[], Routing | None] = lambda: None
         self._names = names
+
+    def follow(self, newest: Callable[[], Routing | None]) -> None:
+        """Go by what this gives from now on, as far as it is of the same shards; None: it is not known yet."""
+        self._newest = newest
+
+    @property
+    def _routing(self) -> Routing:
+        newest, count = self._newest(), len(self._first.shards)
+        if newest is None or newest.shards[:count] != self._first.shards:
+            return self._first
+        return newest
 
     @property
     def count(self) -> int:
-        return len(self._routing.shards)
+        return len(self._first.shards)
 
     @property
     def shards(self) -> Sequence[str]:
         """Their names, the home's first."""
-        return self._routing.shards
+        return self._first.shards
+
+    def require_at_rest(self, tenant: str) -> None:
+        """`StoreUnavailable` for a moment, while what is of that tenant moves to another shard: nothing new is taken,
+        as a key of it may be held in either of the two."""
+        if slot_of(tenant) in self._routing.moving:
+            raise StoreUnavailable(f"tenant {quoted(tenant)} moves to another shard; come again in a second")
 
     def of_tenant(self, tenant: str) -> int:
-        return self._routing.index_of(tenant)
+        return self.of_slot(slot_of(tenant))
 
     def meant(self, shards: Sequence[_Shard], tenant: str | None) -> Sequence[_Shard]:
         """Of one thing a shard, the one of that tenant; all where none is given."""
         return shards if tenant is None else [shards[self.of_tenant(tenant)]]
 
     def of_slot(self, slot: int) -> int:
-        return self._routing.shard_of_slot[slot]
+        """`StoreUnavailable` where it is in a shard that this process was not started for."""
+        index = self._routing.shard_of_slot[slot]
+        if index >= self.count:
+            raise StoreUnavailable(f"shard {self._routing.shards[index]} was added since this replica started")
+        return index
 
     def index_of(self, shard: str) -> int | None:
         """Of the shard by that name; None: there is none."""
@@ -109,4 +132,4 @@ class ShardPlaces:
                 )
 
     def _name_of(self, tenant: str) -> str:
-        return self._routing.shards[self.of_tenant(tenant)]
+        return self.shards[self.of_tenant(tenant)]

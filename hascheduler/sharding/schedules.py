@@ -41,6 +41,7 @@ class ShardedScheduleStore:
 
     async def create(self, document: StoredDocument) -> StoredDocument | None:
         name, tenant = str(document["_id"]), tenant_of(document)
+        self._places.require_at_rest(tenant)
         reserved = await self._reservations.gain(name, tenant)
         if reserved is None:
             return None

@@ -120,13 +120,13 @@ def _tell(result: Result) -> None:
 
 
 def _tell_figures(results: Sequence[Result]) -> None:
-    obligations, effects, terms, needless, moves = (
+    obligations, effects, terms, needless, moves, slots = (
         sum(getattr(result, name) for result in results)
-        for name in ("obligations", "effects", "terms", "needless", "moves")
+        for name in ("obligations", "effects", "terms", "needless", "moves", "slots_moved")
     )
     sys.stdout.write(
         f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly"
-        + (f", {moves} times shares moved\n" if moves else "\n")
+        + (f", {moves} times shares moved, {slots} changes of the routing\n" if moves else "\n")
     )
 
 

@@ -53,6 +53,8 @@ class Result:
     effects: int = 0
     moves: int = 0
     """How often a cap over several shards was divided otherwise."""
+    slots_moved: int = 0
+    """How often a routing of several shards changed."""
 
     @property
     def digest(self) -> str:

@@ -3,13 +3,16 @@
 One seed, one story, as in `tests.cluster_simulation.run`: jobs of capped definitions come in bursts, now in one shard
 and then in another, while replicas die, stand still and are cut off, and the primaries of the shards' databases are
 lost. Each shard is judged by the checkers of a single one, and all of them together by the caps: at no commit do more
-jobs occupy slots than a cap allows over all shards.
+jobs occupy slots than a cap allows over all shards. Meanwhile slots of tenants move to other shards, with their
+schedules; requests go by a routing that may be an older one. A document that moves is the same document: the checkers
+of jobs and schedules judge all shards as one.
 """
 
 import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import merge
 from random import Random
@@ -17,20 +20,32 @@ from typing import Any
 
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import PolicyConfig
+from hascheduler.dispatch.decisions import Decision, Fire, Settlement
+from hascheduler.dispatch.settlements import riding
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
+from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.job import OCCUPYING, TERMINAL, NewJob
-from hascheduler.model.share import Share, SharedCap
+from hascheduler.model.routing import Routing, slot_of, with_slot
+from hascheduler.model.schedule import CatchUp, JobTemplate, SchedulePolicy
+from hascheduler.model.share import Share, SharedCap, slot_key
+from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.ports.sharding import MovedDocuments
 from hascheduler.processor import Handlers
+from hascheduler.sharding.moves import SlotMover
 from hascheduler.sharding.placement import LeaderPlacement
 from hascheduler.sharding.shares import ShareKeeper
 from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import Document
+from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
-from hascheduler.testing.memory.routing import MemoryCapStore, MemoryShareStore
+from hascheduler.testing.memory.resources import MemoryScheduleStore
+from hascheduler.testing.memory.routing import MemoryCapStore, MemoryRoutingStore, MemoryShareStore, MemorySlotStore
+from hascheduler.testing.memory.state_updates import dispatched
+from hascheduler.testing.memory.time_outcomes import apply_time_outcomes
 from tests.checkers.caps_kept import caps_kept
 from tests.checkers.decided_once import decided_once
 from tests.checkers.evidence import Commit, Effect, Evidence, Submitted
@@ -47,6 +62,7 @@ from tests.cluster_simulation.loop import EPOCH_MS, Process, SimClock, SimLoop
 from tests.cluster_simulation.mutants import Planted
 from tests.cluster_simulation.network import Link, Network, Remote
 from tests.cluster_simulation.run import PEACE_S, TROUBLE_S, Result, capture_logs
+from tests.mutants.everywhere import LeaseUpdateWithoutCompare
 
 SHARDS = ("default", "0001", "0002")
 CAP = 7
@@ -57,20 +73,64 @@ TROUBLES = (
     "lossy_network", "fail_over", "slow_majority", "history_lost", "clock_rate",
 )  # fmt: skip
 """The faults of a single cluster that mean something here."""
-CHECKERS = {
-    each.__name__: each
-    for each in (caps_kept, decided_once, journal_fenced, lease_moves, legal_moves, nothing_lost, one_effect)
-}
+CHECKERS = {each.__name__: each for each in (caps_kept, journal_fenced, lease_moves)}
 _REBALANCED_MS = 3_000
+ROUTING = Routing.even(SHARDS)
+TENANTS = tuple(f"t{number}" for number in range(6))
+"""Of all shards."""
+OF_ALL = (decided_once, legal_moves, nothing_lost, one_effect)
+"""These judge what may move."""
+
+
+class FiresInSteps:
+    """Claims whose fires are carried out as in MongoDB: the schedules are read, then the jobs inserted, as dispatched
+    where that was decided too, and last the cursors advance. In between a slot may move."""
+
+    def __init__(self, claims: Any) -> None:
+        self._claims = claims
+
+    async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        fires = [decision for decision in decisions if isinstance(decision, Fire)]
+        connection, link = self._claims._claims._connection, self._claims._link
+        riders = riding(decisions)
+
+        async def read() -> Mapping[str, Document | None]:
+            async with connection.exchange("fires.read") as database:
+                return {fire.schedule: database.find(Collection.SCHEDULES, fire.schedule) for fire in fires}
+
+        async def insert(schedules: Mapping[str, Document | None]) -> None:
+            aside = MemoryDatabase()
+            for schedule in schedules.values():
+                if schedule is not None:
+                    aside.insert(Collection.SCHEDULES, schedule)
+            apply_time_outcomes(aside, fires, at_ms, RETENTION_MS)
+            async with connection.exchange("fires.insert") as database:
+                for job in aside.documents(Collection.JOBS):
+                    rider = riders.get(job["_id"])
+                    claim = {} if rider is None else dispatched(job, rider.attempt, rider.processor, at_ms)
+                    database.insert(Collection.JOBS, {**job, **claim, "rev": 1})
+
+        try:
+            if fires:
+                schedules = await link.call("fires.read", read, majority=False)
+                await link.call("fires.insert", lambda: insert(schedules), majority=False)
+        except StoreUnavailable:
+            return [Settlement.UNKNOWN] * len(decisions)
+        settlements: list[Settlement] = await self._claims.apply(decisions, at_ms, majority=majority)
+        return settlements
 
 
 @dataclass
 class ShardBugs(Bugs):
-    """What a run has planted where units move."""
+    """What a run has planted where units and slots move."""
+
+    claims: Callable[[Any], Any] = FiresInSteps
 
     caps: Callable[[Any], Any] = lambda store: store
     shares: Callable[[Any], Any] = lambda store: store
     keeper: Callable[[ShareKeeper], None] = lambda keeper: None
+    slots: Callable[[Any], Any] = lambda store: store
+    mover: Callable[[SlotMover], None] = lambda mover: None
 
 
 def run_shards(seed: int, only: Sequence[str] = (), bugs: ShardBugs | None = None) -> Result:
@@ -102,18 +162,50 @@ class Shard:
     name: str
     server: Server
     evidence: Evidence
+    is_moving: bool = False
+    """What is committed now goes to another shard, or comes from one: nothing happens to it."""
 
     @property
     def documents(self) -> Callable[[Collection], Iterator[Document]]:
         return self.server.database.documents
 
 
+class SimSlots:
+    """`hascheduler.ports.sharding.SlotStore`: a transaction over two databases, which a majority has or nobody."""
+
+    def __init__(self, shards: Sequence[Shard], network: Network, host: str) -> None:
+        self._shards = shards
+        self._store = MemorySlotStore([MemoryConnection(shard.server.database) for shard in shards], RETENTION_MS)
+        self._links = [Link(network, shard.server, host) for shard in shards]
+
+    async def move_some(self, source: int, target: int, share: Share, limit: int, at_ms: WallMs) -> MovedDocuments:
+        both = [self._shards[source], self._shards[target]]
+
+        async def transaction() -> MovedDocuments:
+            if not all(shard.server.is_up for shard in both):
+                raise StoreUnavailable("there is no primary")
+            for shard in both:
+                shard.server.database.commit(shard.server.database.version)
+            moved = await self._store.move_some(source, target, share, self._limit(limit), at_ms)
+            for shard in both:
+                shard.is_moving = True
+                shard.server.database.commit(shard.server.database.version)
+                shard.is_moving = False
+            return moved
+
+        return await self._links[source].call("slots", transaction)
+
+    def _limit(self, limit: int) -> int:
+        """Some at a time, so that it breaks off in between."""
+        return min(limit, 3)
+
+
 class _Shards:
     """One process of several replicas, each of one shard, and what runs beside them."""
 
-    def __init__(self, replicas: Sequence[Replica], keeper: ShareKeeper, placement: LeaderPlacement) -> None:
+    def __init__(self, replicas: Sequence[Replica], *beside: ShareKeeper | SlotMover | LeaderPlacement) -> None:
         self.replicas = replicas
-        self._beside = (keeper, placement)
+        self._beside = beside
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -186,7 +278,15 @@ class ShardedCluster(Cluster):
             clock,
         )
         self._planted.keeper(keeper)
-        actor = _Shards(replicas, keeper, LeaderPlacement(replicas, host, clock, _REBALANCED_MS))
+        mover = SlotMover(
+            Remote(MemoryRoutingStore(connections[0]), links[0]),
+            [Remote(MemoryShareStore(connection), link) for connection, link in zip(connections, links, strict=True)],
+            replicas,
+            self._planted.slots(SimSlots(self._shards, self._network, host)),
+            clock,
+        )
+        self._planted.mover(mover)
+        actor = _Shards(replicas, keeper, mover, LeaderPlacement(replicas, host, clock, _REBALANCED_MS))
         return Life(host, id, process, actor, source)
 
     def _processor(self, host: str, id: str, process: Process) -> Life:
@@ -252,22 +352,30 @@ class _Story:
         self._faults = Faults(self._cluster, network, server, self._broker, home, chance, say)
         self._links = [Link(network, shard.server, "client") for shard in self._shards]
         self._submitted = 0
+        self._all = Evidence(epoch_ms=EPOCH_MS)
+        """What is of all shards together."""
+        self._old = ROUTING
 
     def _shard(self, name: str) -> Shard:
         evidence = Evidence(epoch_ms=EPOCH_MS)
 
         def committed(collection: Collection, before: Document | None, after: Document | None) -> None:
+            if shard.is_moving:
+                what = after or before or {}
+                self._say(f"{name} {'lets go' if after is None else 'gets'} {collection} {what['_id']}")
+                return
             evidence.commits.append(Commit(self._loop.now_s, collection, before, after))
             if collection is Collection.JOBS and after is not None:
                 self._say(f"{name} commit {after['_id']} {after['state']} attempt {after['attempt']}")
             if collection in (Collection.CAPS, Collection.SHARES) and after is not None:
                 self._say(f"{name} commit {after}")
 
-        return Shard(name, Server(self._loop, SimDatabase(committed), self._chance), evidence)
+        shard = Shard(name, Server(self._loop, SimDatabase(committed), self._chance), evidence)
+        return shard
 
     def _handlers(self, processor: str) -> Handlers:
         handlers = Handlers()
-        evidence = self._shards[int(processor[1]) - 1].evidence
+        evidence = self._all
 
         async def work(job: Any) -> str:
             effect = Effect(job.id, job.attempt, processor, self._loop.now_s)
@@ -289,12 +397,17 @@ class _Story:
         for shard in self._shards:
             for definition in DEFINITIONS:
                 shard.server.database.insert(Collection.DEFINITIONS, encode_definition(replace(definition, rev=1)))
+        home = self._shards[0].server.database
+        home.insert(Collection.ROUTING, encode_routing(ROUTING))
         for host in ("r1", "r2", "r3", "p1", "p2", "p3"):
             self._cluster.start(host)
+        for number, tenant in enumerate(TENANTS):
+            await self._schedule(f"every-{number}", tenant)
         await asyncio.sleep(3)
         end_s = loop.now_s + TROUBLE_S
-        await asyncio.gather(self._bursts(end_s), self._faults.run(end_s, only))
+        await asyncio.gather(self._bursts(end_s), self._moves(end_s), self._faults.run(end_s, only))
         self._faults.heal()
+        self._all.until_ms = EPOCH_MS + int(loop.now_s * 1_000)
         for shard in self._shards:
             shard.evidence.until_ms = EPOCH_MS + int(loop.now_s * 1_000)
         self._say("the end is set")
@@ -305,20 +418,54 @@ class _Story:
 
     async def _bursts(self, until_s: float) -> None:
         while self._loop.now_s < until_s:
-            index = self._chance.randrange(len(SHARDS))
             for _ in range(self._chance.choice((1, 3, 12))):
-                await self._submit(index, self._chance.choice(DEFINITIONS).name)
+                await self._submit(self._chance.choice(DEFINITIONS).name)
             await asyncio.sleep(self._chance.uniform(0.1, 1.5))
 
-    async def _submit(self, index: int, definition: str) -> None:
+    @property
+    def _routing(self) -> Routing:
+        """As the home has it now."""
+        stored = self._shards[0].server.database.find(Collection.ROUTING, ROUTING_ID)
+        assert stored is not None
+        return decode_routing(stored)
+
+    async def _moves(self, until_s: float) -> None:
+        """Now and then the slot of some tenant begins to move."""
+        store = Remote(MemoryRoutingStore(MemoryConnection(self._shards[0].server.database)), self._links[0])
+        while self._loop.now_s < until_s:
+            await asyncio.sleep(self._chance.uniform(0.5, 4))
+            self._old = self._routing
+            slot, to = slot_of(self._chance.choice(TENANTS)), self._chance.randrange(len(SHARDS))
+            if slot not in self._old.moving and self._old.shard_of_slot[slot] != to:
+                with suppress(StoreUnavailable):
+                    if await store.replace(self._old.epoch, self._old.beginning({slot: to})):
+                        self._say(f"slot {slot} is to move to {SHARDS[to]}")
+
+    async def _schedule(self, name: str, tenant: str) -> None:
+        now = WallMs(EPOCH_MS + int(self._loop.now_s * 1_000))
+        template = JobTemplate("any", "a", tenant, "default", "", 5, "queued")
+        policy = SchedulePolicy(grace_ms=3_600_000, catch_up=CatchUp.ALL)
+        schedule = NewSchedule(name, Trigger(Interval(2_000, now)), template, {}, {}, now, policy)
+        index = ROUTING.index_of(tenant)
+        store = MemoryScheduleStore(MemoryConnection(self._shards[index].server.database))
+        await store.create(new_schedule_document(schedule))
+        self._all.schedules[name] = schedule
+
+    async def _submit(self, definition: str) -> None:
+        """By the routing as it is, or as it was."""
         self._submitted += 1
+        tenant = self._chance.choice(TENANTS)
+        routing = self._old if self._chance.random() < 0.1 else self._routing
+        if slot_of(tenant) in routing.moving:
+            return
+        index = routing.index_of(tenant)
         shard, link = self._shards[index], self._links[index]
         job = NewJob(
-            id=f"job:{self._submitted:06}",
+            id=with_slot(f"job:{self._submitted:06}", tenant),
             definition=definition,
             target="a",
             payload={},
-            tenant="default",
+            tenant=tenant,
             lane="default",
             fairness_key="",
             priority=5,
@@ -327,7 +474,7 @@ class _Story:
             submitted_at_ms=WallMs(EPOCH_MS + int(self._loop.now_s * 1_000)),
         )
         submit = Submitted(job.id, self._loop.now_s)
-        shard.evidence.submits.append(submit)
+        self._all.submits.append(submit)
         store = Remote(MemoryJobStore(MemoryConnection(shard.server.database), RETENTION_MS), link)
         try:
             await store.submit(job)
@@ -348,12 +495,33 @@ class _Story:
         self._result.violations["it_recovers"] = [f"{PEACE_S:.0f} s after everything was mended: {trouble}"]
 
     def _what_is_not_well(self) -> str:
+        until_ms = self._all.until_ms
         live = [
             f"{job['_id']} of {shard.name}, {job['state']}"
             for shard in self._shards
             for job in shard.documents(Collection.JOBS)
-            if job["state"] not in TERMINAL
+            if job["state"] not in TERMINAL and (job["nominal_ms"] or 0) <= until_ms
         ]
+        routing = self._routing
+        if routing.moving:
+            return f"slots have not arrived: {routing.moving}"
+        late = [
+            schedule["_id"]
+            for shard in self._shards
+            for schedule in shard.documents(Collection.SCHEDULES)
+            if (schedule["cursor_ms"] or 0) < until_ms
+        ]
+        if late:
+            return f"undecided times of {late}"
+        astray = [
+            f"{document['_id']} in {shard.name}"
+            for index, shard in enumerate(self._shards)
+            for collection in (Collection.JOBS, Collection.SCHEDULES)
+            for document in shard.documents(collection)
+            if routing.index_of(document.get("tenant") or document["job"]["tenant"]) != index
+        ]
+        if astray:
+            return f"in another shard than their tenants: {astray[:3]}"
         if live:
             return f"{len(live)} jobs have not ended: {live[:3]}"
         led = [
@@ -379,14 +547,36 @@ class _Story:
                 found = checker(evidence)
                 if found:
                     result.violations.setdefault(name, []).extend(f"{shard.name}: {text}" for text in found)
-            result.obligations += len(evidence.submits)
-            result.effects += len(evidence.effects)
             lease = shard.server.database.find(Collection.LEASES, shard.name)
             result.terms += lease["term"] if lease else 0
+        self._judge_all()
         wrong = caps_over_shards([shard.evidence for shard in self._shards])
         if wrong:
             result.violations["caps_over_shards"] = wrong
         result.moves = sum(cap["rev"] - 1 for cap in self._shards[0].documents(Collection.CAPS))
+
+    def _judge_all(self) -> None:
+        """What may move, in all shards as in one."""
+        evidence = self._all
+        evidence.commits = list(
+            merge(*(shard.evidence.commits for shard in self._shards), key=lambda commit: commit.at_s)
+        )
+        evidence.pauses, evidence.deaths = self._shards[0].evidence.pauses, self._shards[0].evidence.deaths
+        evidence.skew_ms = 1_500
+        for collection in Collection:
+            evidence.documents[collection] = {
+                id: document for shard in self._shards for id, document in shard.evidence.documents[collection].items()
+            }
+        for checker in OF_ALL:
+            found = checker(evidence)
+            if found:
+                self._result.violations[checker.__name__] = found
+        self._result.obligations = len(evidence.submits) + sum(
+            commit.before is None and commit.after is not None and commit.after.get("nominal_ms") is not None
+            for commit in evidence.of(Collection.JOBS)
+        )
+        self._result.effects = len(evidence.effects)
+        self._result.slots_moved = self._routing.epoch
 
 
 def caps_over_shards(shards: Sequence[Evidence]) -> list[str]:
@@ -532,17 +722,84 @@ def _keeps_to_no_share(replica: Replica) -> None:
     core._fold = deaf
 
 
+def slots_moved_by_all(mover: SlotMover) -> None:
+    """Every replica moves slots, all the time. That is no bug either."""
+    home: Any = _LedByAll(mover._shards[0])
+    mover._shards = [home, *mover._shards[1:]]
+
+
+def _moves_without_release(mover: SlotMover) -> None:
+    """A slot is drained once it was asked to close."""
+    closed = mover._closed
+
+    async def at_once(routing: Routing, slot: int, index: int, *, lowered: bool) -> Share | None:
+        share = await closed(routing, slot, index, lowered=lowered)
+        return None if share is None else replace(share, released=share.rev)
+
+    mover._closed = at_once  # type: ignore[method-assign]
+
+
+class _MovesWhatRuns:
+    """What a processor has moves too, and under any share: it is there that it ends."""
+
+    def __init__(self, slots: SimSlots) -> None:
+        self._slots = slots
+        self.move_some = slots.move_some
+        store: Any = slots._store
+        slots._store = _WithoutShare(store)  # type: ignore[assignment]
+
+
+class _WithoutShare:
+    def __init__(self, store: MemorySlotStore) -> None:
+        self._store = store
+
+    async def move_some(self, source: int, target: int, share: Share, limit: int, at_ms: WallMs) -> MovedDocuments:
+        here = self._store._connections[source].database
+        there = self._store._connections[target].database
+        some = [job for job in here.documents(Collection.JOBS) if slot_key(slot_of(job["tenant"])) == share.key][:limit]
+        for job in some:
+            here.delete(Collection.JOBS, job["_id"])
+            there.replace(Collection.JOBS, job)
+        if some:
+            return MovedDocuments(len(some), 1)
+        return await self._store.move_some(source, target, share, limit, at_ms)
+
+
+class _RoutingWithoutEpoch:
+    """The routing is replaced whichever it is by now."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.get = store.get
+
+    async def replace(self, _epoch: int, routing: Routing) -> bool:
+        newest = await self._store.get()
+        later = replace(routing, epoch=newest.epoch + 1)
+        return bool(await self._store.replace(newest.epoch, later))
+
+
+def _epoch_not_checked(mover: SlotMover) -> None:
+    slots_moved_by_all(mover)
+    mover._routing = _RoutingWithoutEpoch(mover._routing)  # type: ignore[assignment]
+
+
 @dataclass(frozen=True)
 class PlantedInShards(Planted):
     bugs: ShardBugs
 
 
 PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
-    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",)),
-    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=49),
+    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=10),
+    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=57),
+    "slot-moved-without-drain": PlantedInShards(ShardBugs(mover=_moves_without_release), ("kill_leader",), first=6),
+    "slot-moved-with-what-runs": PlantedInShards(
+        ShardBugs(slots=_MovesWhatRuns, mover=_moves_without_release), ("kill_leader",)
+    ),
+    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",)),
+    "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
     "share-not-kept-to": PlantedInShards(ShardBugs(replica=_keeps_to_no_share), ("kill_leader",)),
     "share-put-over-a-later-one": PlantedInShards(
-        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=20
+        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=22
     ),
     "cap-without-compare-and-set": PlantedInShards(
         ShardBugs(caps=_ComparesNothing, keeper=moved_by_all), ("lossy_network",)

@@ -2,7 +2,9 @@
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
+from hascheduler.model.routing import Routing
 from hascheduler.model.schema_version import SchemaVersion, encode_schema_version
+from hascheduler.model.share import Share
 from tests.contract.backends import Backend
 from tests.contract.claim_checks import applied
 from tests.contract.job_states import bring_to
@@ -40,6 +42,8 @@ async def write_everything(backend: Backend) -> None:
     await backend.tenants.put(make_tenant())
     await backend.pauses.put(make_pause())
     await backend.tokens.create(make_token())
+    await backend.shares.put(Share("all", 2, 1))
+    await backend.routing.create(Routing.even(["default", "0001"]).beginning({0: 1}))
     await backend.schedules.create(make_schedule())
     await backend.schedules.edit("tick", 1, {"payload": "new"})
     await applied(backend.claims, make_fire(1))

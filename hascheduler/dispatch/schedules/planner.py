@@ -58,6 +58,11 @@ class SchedulePlanner:
         """The rules have another calendar of that name, or none any more."""
         self._due_times.calendar_changed(name)
 
+    def suspend(self, name: str) -> None:
+        """Decide nothing about its times until what is promised of them is over: what then becomes of it, the caller
+        says before the next times are taken."""
+        self._due_times.hold(name)
+
     def users_of(self, calendar: str) -> list[str]:
         return self._due_times.users_of(calendar)
 

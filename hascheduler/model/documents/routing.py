@@ -8,9 +8,11 @@ from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_vers
 from hascheduler.model.values.fields import Document, integer, is_integer, positive
 
 ROUTING_ID = "routing"
+ROUTING_FIELDS = ("v", "rev", "epoch", "shards", "slots", "moving")
 
 
 def encode_routing(routing: Routing) -> dict[str, Any]:
+    moving = [[slot, to] for slot, to in sorted(routing.moving.items())]
     return {
         "_id": ROUTING_ID,
         "v": WRITTEN_VERSION,
@@ -18,6 +20,7 @@ def encode_routing(routing: Routing) -> dict[str, Any]:
         "epoch": routing.epoch,
         "shards": list(routing.shards),
         "slots": list(routing.shard_of_slot),
+        **({"moving": moving} if moving else {}),
     }
 
 
@@ -29,5 +32,12 @@ def decode_routing(fields: Document) -> Routing:
         raise InvalidInput(("shards",), f"{str(shards)[:64]}", "a list of names")
     if not isinstance(slots, list) or not all(map(is_integer, slots)):
         raise InvalidInput(("slots",), f"{str(slots)[:64]}", "a list of indexes of shards")
+    moving = fields.get("moving", [])
+    if not isinstance(moving, list) or not all(_is_pair(row) for row in moving):
+        raise InvalidInput(("moving",), f"{str(moving)[:64]}", "a list of slots, each with the index of a shard")
     integer(fields, "rev")
-    return Routing(positive(fields, "epoch"), tuple(shards), tuple(slots))
+    return Routing(positive(fields, "epoch"), tuple(shards), tuple(slots), dict(moving))
+
+
+def _is_pair(row: object) -> bool:
+    return isinstance(row, list) and len(row) == 2 and all(map(is_integer, row))

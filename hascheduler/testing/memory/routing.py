@@ -1,25 +1,30 @@
 """What the home of several shards keeps: the routing, the names of schedules, and caps; and each shard's shares."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.documents.share import encode_share, encode_shared_cap
-from hascheduler.model.routing import Routing
-from hascheduler.model.share import Share, SharedCap
+from hascheduler.model.job import OCCUPYING
+from hascheduler.model.routing import Routing, slot_of
+from hascheduler.model.share import Share, SharedCap, slot_of_key
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import StoredDocument
 from hascheduler.ports.sharding import (
+    MovedDocuments,
     ReservedName,
     StoredCaps,
     decode_reserved_name,
+    duplicate_of_another,
     encode_reserved_name,
     next_use,
     read_caps,
 )
 from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
 
 
 class MemoryRoutingStore:
@@ -116,6 +121,48 @@ class MemoryShareStore:
                 return False
             database.replace(Collection.SHARES, encode_share(share))
             return True
+
+
+class MemorySlotStore:
+    """`hascheduler.ports.sharding.SlotStore`. ``connections`` are those of the shards."""
+
+    def __init__(self, connections: Sequence[MemoryConnection], job_retention_ms: int) -> None:
+        self._connections = connections
+        self._job_retention_ms = job_retention_ms
+
+    async def move_some(self, source: int, target: int, share: Share, limit: int, at_ms: WallMs) -> MovedDocuments:
+        async with self._connections[source].exchange("slots.move_some") as here:
+            there = self._connections[target].database
+            stored = here.find(Collection.SHARES, share.key) or {}
+            if (stored.get("rev"), stored.get("limit")) != (share.rev, 0):
+                return MovedDocuments(0, 1)
+            slot = slot_of_key(share.key)
+            jobs = [job for job in here.documents(Collection.JOBS) if slot_of(job["tenant"]) == slot]
+            waiting = [job for job in jobs if job["state"] not in OCCUPYING][:limit]
+            schedules = [one for one in here.documents(Collection.SCHEDULES) if slot_of(one["job"]["tenant"]) == slot]
+            names = {one["_id"] for one in schedules}
+            verdicts = [one for one in here.documents(Collection.VERDICTS) if one["schedule"] in names]
+            if waiting:
+                for job in waiting:
+                    self._move_job(here, there, job, at_ms)
+                return MovedDocuments(len(waiting), 1)
+            collection, some = (
+                (Collection.VERDICTS, verdicts[:limit]) if verdicts else (Collection.SCHEDULES, schedules[:limit])
+            )
+            for document in some:
+                here.delete(collection, document["_id"])
+                there.insert(collection, document)
+            return MovedDocuments(len(some), len(some) or len(jobs))
+
+    def _move_job(self, here: MemoryDatabase, there: MemoryDatabase, job: StoredDocument, at_ms: WallMs) -> None:
+        here.delete(Collection.JOBS, job["_id"])
+        is_taken = any(
+            job.get(key) and other.get(key) == job[key] and (key == "unique_key" or other["tenant"] == job["tenant"])
+            for other in there.documents(Collection.JOBS)
+            for key in ("idempotency_key", "unique_key")
+            if other["_id"] != job["_id"]
+        )
+        there.insert(Collection.JOBS, duplicate_of_another(job, at_ms, self._job_retention_ms) if is_taken else job)
 
 
 class MemoryCopyStore:

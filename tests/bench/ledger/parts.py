@@ -104,6 +104,7 @@ PARTS = {
     "hascheduler.mongo.connection": CALLER,
     "hascheduler.mongo.copies": _HANDLERS,
     "hascheduler.mongo.shares": _WAKE_CHECKS,
+    "hascheduler.mongo.slots": _WAKE_CHECKS,
     "hascheduler.mongo.demand": _WAKE_CHECKS,
     "hascheduler.mongo.failovers": _WAKE_LEASE,
     "hascheduler.mongo.fallback": _PUBLISH,
@@ -173,6 +174,7 @@ PARTS = {
     "hascheduler.sharding": CALLER,
     "hascheduler.sharding.copies": _WAKE_CHECKS,
     "hascheduler.sharding.shares": _WAKE_CHECKS,
+    "hascheduler.sharding.moves": _WAKE_CHECKS,
     "hascheduler.sharding.placement": _WAKE_LEASE,
     "hascheduler.triggers": _DECIDE,
     # The broker.

@@ -1,0 +1,152 @@
+"""``hascheduler shards``: which shard has how many slots of tenants, and moves of slots while everything runs."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import AsJson
+from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.logs import configure_logging
+from hascheduler.cli.setting_options import with_settings
+from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.model.routing import Routing
+from hascheduler.settings import Settings
+from hascheduler.sharding.plans import even_moves, moves_to, slot_counts
+
+_SETTINGS = (
+    "mongodb_uri", "database", "shard", "shards", "mongodb_tls_ca_file", "mongodb_tls_cert_file", "startup_patience_ms",
+    "log_format", "log_level",
+)  # fmt: skip
+_LOOK_S = 0.3
+
+Even = Annotated[bool, typer.Option("--even", help="Until all shards have as many slots; the fewest moves.")]
+Tenants = Annotated[list[str] | None, typer.Option("--tenant", help="The slot of this tenant; may be given again.")]
+Slots = Annotated[list[int] | None, typer.Option("--slot", help="This slot, 0 to 255; may be given again.")]
+To = Annotated[str, typer.Option("--to", help="The name of the shard that they go to.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Begin, and do not follow: it goes on by itself.")]
+
+
+@example("hascheduler shards plan --even", "hascheduler shards plan --tenant acme --to 0002")
+@partial(with_settings, names=_SETTINGS)
+def plan(
+    *,
+    even: Even = False,
+    tenant: Tenants = None,
+    slot: Slots = None,
+    to: To = "",
+    as_json: AsJson = False,
+    settings: Settings,
+) -> None:
+    """Show how many slots each shard has, and what would move. It changes nothing.
+
+    A tenant is in one of 256 slots, by a hash of its name, and a slot is in one shard. Without options it shows what is
+    there, and what moves now.
+    """
+    configure_logging(settings)
+    routing = _routing(settings)
+    _show(routing, _moves(routing, even=even, tenants=tenant or (), slots=slot or (), to=to), as_json=as_json)
+
+
+@example("hascheduler shards apply --even", "hascheduler shards apply --tenant acme --to 0002 --no-wait")
+@partial(with_settings, names=_SETTINGS)
+def apply(
+    *,
+    even: Even = False,
+    tenant: Tenants = None,
+    slot: Slots = None,
+    to: To = "",
+    no_wait: NoWait = False,
+    as_json: AsJson = False,
+    settings: Settings,
+) -> None:
+    """Move slots to other shards while everything runs, and follow them until they are there.
+
+    What of a slot waits is not started while it moves, and its tenants' submits are answered 503 with Retry-After; what
+    runs goes on, and the slot waits for its end. Ctrl-C leaves it going. Status 1: it was not there in the end.
+    """
+    from hascheduler import assembly  # every driver there is: only when it runs
+
+    if not (even or tenant or slot):
+        raise InvalidInput(("--even",), "nothing is to move", "--even, or --tenant or --slot with --to")
+    configure_logging(settings)
+    routing = _routing(settings)
+    moves = _moves(routing, even=even, tenants=tenant or (), slots=slot or (), to=to)
+    if moves:
+        routing = asyncio.run(assembly.begin_moves(settings, routing, moves))
+    if not no_wait and routing.moving:
+        routing = _followed(settings, routing)
+    _show(routing, {}, as_json=as_json)
+
+
+def _routing(settings: Settings) -> Routing:
+    from hascheduler import assembly
+
+    routing = asyncio.run(assembly.routing(settings))
+    if routing is None:
+        raise InvalidInput(("HASCHEDULER_SHARDS",), "the deployment has one shard", "several, set for its replicas")
+    return routing
+
+
+def _moves(routing: Routing, *, even: bool, tenants: Sequence[str], slots: Sequence[int], to: str) -> Mapping[int, int]:
+    if even:
+        if tenants or slots or to:
+            raise InvalidInput(("--even",), "stands beside --tenant, --slot or --to", "one or the other")
+        return even_moves(routing)
+    if (tenants or slots) and not to:
+        raise InvalidInput(("--to",), "is missing", f"one of {', '.join(routing.shards)}")
+    if to and not (tenants or slots):
+        raise InvalidInput(("--to",), "nothing is to go there", "--tenant or --slot beside it")
+    return moves_to(routing, to, tenants, slots) if to else {}
+
+
+def _followed(settings: Settings, routing: Routing) -> Routing:
+    from hascheduler import assembly
+
+    begun = set(routing.moving)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    shown = Console(stderr=True)
+    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
+        bar = progress.add_task("slots", total=len(begun))
+
+        def seen(now: Routing) -> bool:
+            left = begun & set(now.moving)
+            progress.update(bar, completed=len(begun) - len(left))
+            return not left
+
+        try:
+            return asyncio.run(assembly.follow_routing(settings, seen, _LOOK_S)) or routing
+        except KeyboardInterrupt:
+            raise WorldError("left: what moves goes on moving, see hascheduler shards plan") from None
+
+
+def _show(routing: Routing, moves: Mapping[int, int], *, as_json: bool) -> None:
+    now, then = slot_counts(Routing(1, routing.shards, routing.shard_of_slot)), slot_counts(routing, moves)
+    if as_json:
+        print_json(_document(routing, moves, now, then))
+        return
+    table = Table("shard", "slots", "then")
+    for name, before, after in zip(routing.shards, now, then, strict=True):
+        table.add_row(name, str(before), str(after))
+    console().print(table)
+    for what, some in (("move now", routing.moving), ("would move", moves)):
+        if some:
+            console().print(f"{len(some)} slot{'s' if len(some) > 1 else ''} {what}", markup=False)
+
+
+def _document(routing: Routing, moves: Mapping[int, int], now: Sequence[int], then: Sequence[int]) -> dict[str, Any]:
+    return {
+        "epoch": routing.epoch,
+        "shards": [
+            {"name": name, "slots": before, "then": after}
+            for name, before, after in zip(routing.shards, now, then, strict=True)
+        ],
+        "moving": [{"slot": slot, "to": routing.shards[to]} for slot, to in sorted(routing.moving.items())],
+        "would_move": [{"slot": slot, "to": routing.shards[to]} for slot, to in sorted(moves.items())],
+    }

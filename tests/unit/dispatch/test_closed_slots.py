@@ -1,0 +1,115 @@
+"""A slot of tenants that is closed: nothing of it is decided, what runs goes on, all of it is back when it opens."""
+
+from dataclasses import replace
+from typing import Any
+
+from hascheduler.dispatch.decisions import CountFailures, Dispatch, Fire, ReleaseShare, Settlement
+from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TrustLost
+from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen, ShareGone, ShareSeen
+from hascheduler.model.job import JobState
+from hascheduler.model.routing import slot_of
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.share import Share, slot_key
+from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, wall
+from tests.unit.dispatch.scene import Scene, jobs, processors
+
+TENANT, OTHER = "acme", "t1"
+SLOT = slot_of(TENANT)
+KEY = slot_key(SLOT)
+SHARD: dict[str, Any] = {"shard_index": 1, "shard_count": 2}
+CLOSED = ShareSeen(Share(KEY, 5, 0, lowered=True))
+OPEN = ShareSeen(Share(KEY, 6, 1))
+RELEASE = ReleaseShare(KEY, 5)
+
+
+def scene_of(*facts: Input, leading: bool = True) -> Scene:
+    return Scene(*processors("p", slots=10), *facts, leading=leading, **SHARD)
+
+
+def ours(id: str, **more: Any) -> Any:
+    return make_job(id, tenant=TENANT, **more)
+
+
+def theirs(name: str) -> ScheduleRef:
+    schedule = make_schedule(name, every_ms=60_000)
+    return replace(schedule, template=replace(schedule.template, tenant=TENANT))
+
+
+def started(scene: Scene, at: int, *inputs: Input) -> list[str]:
+    decisions = scene.at(at, *inputs).decisions
+    return [each.job_id for each in decisions if isinstance(each, Dispatch)]
+
+
+def test_jobs_of_a_closed_slot_wait_and_those_of_others_do_not() -> None:
+    scene = scene_of(CLOSED)
+    assert started(scene, 1, *jobs(ours("a"), make_job("b", tenant=OTHER))) == ["b"]
+    assert scene.core.kept_aside(SLOT) == 1
+    assert started(scene, 2, OPEN) == ["a"]
+    assert scene.core.kept_aside(SLOT) == 0
+
+
+def test_what_waited_when_the_slot_closed_waits_on_and_comes_back() -> None:
+    scene = Scene(*jobs(ours("a"), ours("b")), **SHARD)
+    assert started(scene, 1, CLOSED, *processors("p")) == []
+    assert scene.core.kept_aside(SLOT) == 2
+    assert started(scene, 2, JobGone("b", JobState.CANCELLED)) == []
+    assert started(scene, 3, ShareGone(KEY)) == ["a"]
+
+
+def test_a_slot_is_released_once_nothing_of_it_runs_or_is_promised() -> None:
+    scene = scene_of()
+    assert started(scene, 1, *jobs(ours("a"))) == ["a"]
+    assert RELEASE not in scene.at(2, CLOSED).decisions, "it is promised to a processor"
+    assert RELEASE not in scene.at(3, JobSeen(dispatched("a", "p", tenant=TENANT))).decisions, "who has it"
+    assert scene.at(4, JobGone("a", JobState.SUCCEEDED)).decisions == (RELEASE,)
+    assert RELEASE not in scene.at(5).decisions
+    assert RELEASE in scene.at(6, ShareSeen(Share(KEY, 5, 0, lowered=True, released=5))).settled
+
+
+def test_what_a_lost_processor_had_is_requeued_and_then_kept_aside() -> None:
+    scene = scene_of(*jobs(dispatched("a", "p", tenant=TENANT)), CLOSED)
+    requeued = scene.at(10, ProcessorLost("p", 1)).decisions
+    assert [type(each).__name__ for each in requeued] == ["Requeue"]
+    back = JobSeen(ours("a", attempt=1, rev=3))
+    assert scene.at(11, Settled(requeued[0], Settlement.DONE), back).decisions == (RELEASE,)
+    assert scene.core.kept_aside(SLOT) == 1
+
+
+def test_a_schedule_of_a_closed_slot_fires_when_it_opens_and_not_before() -> None:
+    scene = scene_of(ScheduleSeen(theirs("s")))
+    assert scene.at(1, CLOSED).decisions == (RELEASE,)
+    assert not [each for each in scene.at(120_000).decisions if isinstance(each, Fire)]
+    assert [each for each in scene.at(120_001, OPEN).decisions if isinstance(each, Fire)]
+
+
+def test_a_fire_that_is_promised_holds_the_release_and_nothing_more_is_decided_of_its_schedule() -> None:
+    scene = scene_of(ScheduleSeen(theirs("s")))
+    [fire, *_] = [each for each in scene.at(60_000).decisions if isinstance(each, Fire)]
+    closing = scene.at(60_001, CLOSED)
+    assert closing.decisions == ()
+    assert not [each for each in scene.at(180_000, CLOSED).decisions if isinstance(each, Fire) and each != fire]
+
+
+def test_a_schedule_that_is_gone_is_not_kept() -> None:
+    scene = scene_of(CLOSED, ScheduleSeen(theirs("s")))
+    assert scene.core.kept_aside(SLOT) == 1
+    scene.at(1, ScheduleGone("s"))
+    assert scene.core.kept_aside(SLOT) == 0
+
+
+def test_a_successor_that_applied_a_dispatch_again_waits_for_its_end() -> None:
+    kept = ours("a", attempt=1, rev=3)
+    scene = scene_of(CLOSED, *jobs(kept), leading=False)
+    shown = scene.at(1, TermBegan(2, (Dispatch("a", 1, "p"),)))
+    assert RELEASE in shown.decisions, "the attempt is over: it was given back"
+    scene.at(2, TrustLost())
+    later = scene.at(3, TermBegan(3, (Dispatch("a", 2, "p"),)))
+    assert RELEASE not in later.decisions
+    assert RELEASE in scene.at(4, JobSeen(ours("a", attempt=2, rev=5))).decisions
+
+
+def test_a_core_made_of_what_another_knows_keeps_the_same_aside() -> None:
+    scene = scene_of(CLOSED, *jobs(ours("a")), ScheduleSeen(theirs("s")))
+    other = Scene(*scene.core.state_snapshot(wall(2)), leading=False, **SHARD)
+    assert other.core.kept_aside(SLOT) == scene.core.kept_aside(SLOT) == 2
+    assert CountFailures not in {type(each) for each in other.at(3).decisions}
