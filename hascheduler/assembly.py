@@ -337,7 +337,8 @@ async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | Non
             return None
         reports = {}
         for shard, database in zip(settings.shard_names, databases, strict=True):
-            reports[shard] = await MongoInvariantScan(database, _deployment(settings, shard)).look(THOROUGH, progress)
+            scan = MongoInvariantScan(database, _deployment(settings, shard, client))
+            reports[shard] = await scan.look(THOROUGH, progress)
         return reports[settings.shard] if len(reports) == 1 else merged_report(reports)
     finally:
         await client.close()
@@ -370,14 +371,16 @@ async def _broker_accessible(settings: Settings, *, must_answer: bool = False) -
         await require_access(settings.amqp_url.get_secret_value(), broker_tls(settings), must_answer=must_answer)
 
 
-def _deployment(settings: Settings, shard: str) -> Deployment:
+def _deployment(settings: Settings, shard: str, client: Client) -> Deployment:
     config = CheckConfig(
         job_retention_ms=settings.job_retention_ms,
         journal_retention_ms=settings.journal_retention_ms,
         heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
         start_timeout_ms=settings.start_timeout_ms,
     )
-    return Deployment(config, shard, settings.lease_store == "mongodb", settings.max_concurrency)
+    shards = zip(settings.shard_names, _databases(client, settings), strict=True)
+    databases = dict(shards) if settings.shards > 1 else {}
+    return Deployment(config, shard, settings.lease_store == "mongodb", settings.max_concurrency, databases)
 
 
 def _log_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
@@ -473,7 +476,7 @@ def _replica(
             # Of the transports only the broker carries headers.
             traces=MongoJobTraces(database) if settings.transport == "rabbitmq" else None,
             failovers=MongoFailoverStore(database),
-            scan=MongoInvariantScan(database, _deployment(settings, shard)),
+            scan=MongoInvariantScan(database, _deployment(settings, shard, database.client)),
             metrics=metrics,
         ),
     )

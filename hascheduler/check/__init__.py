@@ -12,6 +12,7 @@ Each rule is a function of stored documents and the time (the log of who changed
                    ├─ waiting         nothing waits beside a free slot                  │ hardly any knows another
                    ├─ journal         no gap, terms only rise, nothing left undone      │
                    ├─ leadership      lease and journal agree, and a replica leads      │
+                   ├─ shards          all is in the shard of its tenant, by one name    │
                    └─ documents       all can be read                                   ┘
 
     finding    what a rule reports, the collector of findings, and their report

@@ -53,6 +53,8 @@ _HINTS: Mapping[Collection, str] = {
     Collection.PAUSES: "it pauses nothing: delete it in MongoDB, then pause (hascheduler pause) or drain again",
     Collection.ROUTING: "no replica of several shards starts: put it back from a backup",
     Collection.SHARES: "an even share holds in its place until the leader of the home has written it again",
+    Collection.ROUTING: "no process of the deployment starts: put it back from a backup of the home's database",
+    Collection.NAMES: "no schedule of that name can be made: delete it in the home's database (db.names.deleteOne)",
     Collection.TOKENS: "it grants no access: revoke it (hascheduler token revoke) and create another",
 }
 _HINT = "the defaults hold in its place: write it again through the API (hascheduler apply)"

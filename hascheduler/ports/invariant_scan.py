@@ -17,7 +17,8 @@ class ScanBounds:
     It pauses ``pause_s`` after each ``batch`` of documents, and after ``limit_s`` leaves the rest for the next look.
     Of each schedule the newest ``times_max`` times are compared with their verdicts, of at most ``compared_max``
     schedules; of the journal the newest ``entries_max`` entries of each shard are read, of pending jobs the first
-    ``pending_max``. What may be in motion is looked at again after ``look_again_s``.
+    ``pending_max``. Of several shards, ``placed_max`` schedules and as many reserved names are looked at, and as many
+    jobs of each of ``tenants_max`` tenants. What may be in motion is looked at again after ``look_again_s``.
     """
 
     batch: int
@@ -27,6 +28,8 @@ class ScanBounds:
     compared_max: int | None
     entries_max: int | None
     pending_max: int | None
+    placed_max: int | None
+    tenants_max: int | None
     look_again_s: float
 
 
@@ -38,6 +41,8 @@ THOROUGH = ScanBounds(
     compared_max=None,
     entries_max=None,
     pending_max=None,
+    placed_max=None,
+    tenants_max=None,
     look_again_s=6.0,
 )
 """For people who wait for it."""
@@ -49,9 +54,11 @@ LIGHT = ScanBounds(
     compared_max=200,
     entries_max=1_000,
     pending_max=2_000,
+    placed_max=2_000,
+    tenants_max=200,
     look_again_s=6.0,
 )
-"""For a leader, beside its work; schedules take turns."""
+"""For a leader, beside its work; schedules, names and tenants take turns."""
 
 
 class InvariantScan(Protocol):

@@ -2,7 +2,7 @@
 
 ::
 
-    indexes ─ small collections ─ journal, leases ─ jobs that hold slots ─ pending jobs ─ schedules and their times
+    indexes ─ small collections ─ journal, leases ─ jobs that hold slots ─ pending jobs ─ shards ─ schedules, times
                                         │
                              suspects ──┴─► a pause ─► the same reads of the suspects alone ─► findings
 
@@ -11,9 +11,9 @@ processors, the definitions, the leases and a bounded number of findings stay in
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hascheduler.check.config import CheckConfig
@@ -27,6 +27,7 @@ from hascheduler.mongo.check.jobs import JobScan
 from hascheduler.mongo.check.journal import JournalScan
 from hascheduler.mongo.check.pace import ScanPace, ScanTimeOver
 from hascheduler.mongo.check.schedules import ScheduleScan, certain_since_ms, kept_for_ms
+from hascheduler.mongo.check.shards import ShardScan, ShardTurns
 from hascheduler.mongo.connection import Database
 from hascheduler.ports.invariant_scan import ScanBounds, ScanProgress
 
@@ -37,26 +38,29 @@ Suspects = Mapping[FindingKind, Mapping[str, Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The deployment to check. ``leases_here``: the lease is in this database; ``max_concurrency``: the setting."""
+    """The deployment to check. ``leases_here``: the lease is in this database; ``max_concurrency``: the setting;
+    ``databases``: by shard, the home's first, where there are several."""
 
     config: CheckConfig
     shard: str
     leases_here: bool = True
     max_concurrency: int | None = None
+    databases: Mapping[str, Database] = field(default_factory=dict)
 
 
 class MongoInvariantScan:
-    """`hascheduler.ports.InvariantScan`. Owner of the schedule after which the next bounded scan continues."""
+    """`hascheduler.ports.InvariantScan`. Owner of what the next bounded scan continues after."""
 
     def __init__(self, database: Database, deployment: Deployment) -> None:
         self._database = database
         self._deployment = deployment
         self._after_schedule = ""
+        self._shard_turns = ShardTurns()
 
     async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
         findings = FindingCollector()
         first = await self._new_pass(bounds, progress)
-        complete = await first.gather(first.all(self._after_schedule), findings)
+        complete = await first.gather(first.all(self._after_schedule, self._shard_turns), findings)
         self._after_schedule = first.after_schedule
         if any(findings.suspects.values()):
             await asyncio.sleep(bounds.look_again_s)
@@ -93,6 +97,11 @@ class _Pass:
         self._context = ScanContext(now, deployment.config, ConcurrencyCaps(deployment.max_concurrency))
         self._journal = JournalScan(database, pace, now, deployment.config)
         self._jobs = JobScan(database, pace, self._context)
+        self._shards = (
+            ShardScan(deployment.databases, deployment.shard, self._context, bounds, pace)
+            if deployment.databases
+            else None
+        )
 
     @property
     def after_schedule(self) -> str:
@@ -109,7 +118,7 @@ class _Pass:
             return False
         return True
 
-    async def all(self, after_schedule: str) -> AsyncIterator[Finding]:
+    async def all(self, after_schedule: str, shard_turns: ShardTurns) -> AsyncIterator[Finding]:
         indexes = await PresentIndexes.of(self._database)
         for finding in indexes.check():
             yield finding
@@ -128,6 +137,9 @@ class _Pass:
             yield finding
         async for finding in self._jobs.pending(None, self._bounds.pending_max):
             yield finding
+        if self._shards is not None:
+            async for finding in self._shards.all(shard_turns):
+                yield finding
         async for finding in self._all_schedules(indexes, after_schedule):
             yield finding
 
@@ -143,13 +155,19 @@ class _Pass:
         if entries:
             async for finding in self._journal.unapplied(entries):
                 yield finding
-        jobs = _ids(suspects, "jobs/")
+        jobs = _ids(suspects.values(), "jobs/")
         if jobs:
             async for finding in self._jobs.occupying():
                 yield finding
             async for finding in self._jobs.pending(jobs, None):
                 yield finding
-        schedules = _ids(suspects, "schedules/")
+        unreserved = suspects.get(FindingKind.NAME_UNRESERVED, {})
+        unused = suspects.get(FindingKind.NAME_UNUSED, {})
+        if self._shards is not None and (unreserved or unused):
+            async for finding in self._shards.again(_ids([unreserved], "schedules/"), _ids([unused], "names/")):
+                yield finding
+        others = [of_kind for kind, of_kind in suspects.items() if kind is not FindingKind.NAME_UNRESERVED]
+        schedules = _ids(others, "schedules/")
         if schedules:
             schedule_scan = await self._schedule_scan(indexes)
             async for finding in schedule_scan.check({"_id": {"$in": sorted(schedules)}}, led=self._decides):
@@ -204,7 +222,7 @@ class _Pass:
         )
 
 
-def _ids(suspects: Suspects, prefix: str) -> set[str]:
+def _ids(suspects: Iterable[Mapping[str, Finding]], prefix: str) -> set[str]:
     """The ids of the suspects in one collection."""
-    documents = {document for of_kind in suspects.values() for document in of_kind}
+    documents = {document for of_kind in suspects for document in of_kind}
     return {document.removeprefix(prefix) for document in documents if document.startswith(prefix)}

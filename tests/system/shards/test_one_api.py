@@ -1,5 +1,6 @@
 """One API before all shards: what is written at one replica is found at any, in the shard where it belongs."""
 
+from tests.system.check.test_live import checked, log_lines
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
 
@@ -94,3 +95,34 @@ async def test_work_over_http_is_of_the_shard_that_lacks_it_most(processes: Shar
         await processes.post("/v1/work/finish", {**named, "outcome": "succeeded"})
         done.add(attempt["job"])
     assert done == jobs
+
+
+async def test_what_is_put_into_the_wrong_shard_is_found_by_its_leader_and_the_check(
+    processes: ShardedProcesses,
+) -> None:
+    await processes.replica("one", HASCHEDULER_AUDIT_INTERVAL="10s")
+    for index, tenant in enumerate(TENANTS):
+        await processes.post("/v1/jobs", {"definition": "later", "tenant": tenant})
+        await processes.schedule(f"s-{index}", "1h", tenant=tenant)
+    status, said = await checked(processes)
+    assert (status, said["findings"], said["complete"]) == (0, [], True)
+    job = await processes.databases[1].jobs.find_one({})
+    assert job is not None
+    await processes.databases[2].jobs.insert_one(job)
+    await processes.database.names.delete_one({"_id": "s-3"})
+    status, said = await checked(processes)
+    assert status == 1
+    found = {(finding["kind"], finding["document"]) for finding in said["findings"]}
+    assert found == {
+        ("misplaced", f"{SHARDS[2]}: jobs/{job['_id']}"),
+        ("name_unreserved", f"{SHARDS[3]}: schedules/s-3"),
+    }
+
+    async def logged() -> bool:
+        lines = {(line["shard"], line["kind"], line["document"]) for line in log_lines(processes, "audit_finding")}
+        return lines == {
+            (SHARDS[2], "misplaced", f"jobs/{job['_id']}"),
+            (SHARDS[3], "name_unreserved", "schedules/s-3"),
+        }
+
+    await eventually(logged, "the leaders of those shards find it", 60)
