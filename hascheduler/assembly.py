@@ -102,7 +102,9 @@ async def serve(settings: Settings) -> None:
         databases = _databases(client, settings)
         if not await _all_ready(databases, settings):
             return
-        routing = await agreed_routing(MongoRoutingStore(databases[0]), settings.shard_names, settings.database)
+        routing = await agreed_routing(
+            MongoRoutingStore(databases[0]), settings.shard_names, settings.database, clock.wall_ms()
+        )
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()

@@ -120,12 +120,14 @@ def unused_name(name: str, tenant: str, use: int, reserved_at_ms: int) -> Findin
 
 
 def _check_place(document: str, tenant: str, here: CheckedShard, harm: str, again: str) -> Iterator[Finding]:
+    """Of a slot that moves, each document is in one of two shards; right after it, some may be on their way."""
     right = here.shard_of(tenant)
-    if right != here.name:
+    if right != here.name and slot_of(tenant) not in here.routing.moving:
         yield Finding(
             FindingKind.MISPLACED,
             document,
             f"it is in shard {here.name}, and what is tenant {quoted(tenant)}'s in shard {right}",
             f"the lists of its tenant leave it out, {harm}: delete it in MongoDB from the database {here.database};"
             f" then, if shard {right} does not have it, {again}",
+            witness=f"{tenant} {here.routing.epoch}",
         )

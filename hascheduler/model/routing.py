@@ -58,7 +58,7 @@ class Routing:
     epoch: int
     shards: tuple[str, ...]
     shard_of_slot: tuple[int, ...]
-    moving: Mapping[int, int] = field(default_factory=dict)
+    moving: Mapping[int, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.shards) <= SHARDS_MAX:

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
@@ -13,12 +13,16 @@ from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports.sharding import ReservedName, decode_reserved_name, encode_reserved_name, next_use
 
+_NAMES_AT_ONCE = 1_000
+
 
 class MongoRoutingStore:
     """`hascheduler.ports.sharding.RoutingStore`."""
 
     def __init__(self, database: Database) -> None:
         self._used = [database[collection.value] for collection in (Collection.JOBS, Collection.SCHEDULES)]
+        self._schedules = database[Collection.SCHEDULES.value]
+        self._names = database[Collection.NAMES.value].with_options(write_concern=MAJORITY)
         self._routing = database[Collection.ROUTING.value].with_options(write_concern=MAJORITY)
 
     async def get(self) -> Routing | None:
@@ -29,6 +33,23 @@ class MongoRoutingStore:
     async def is_unused(self) -> bool:
         with faults("look for jobs and schedules"):
             return all([await documents.find_one({}, {"_id": True}) is None for documents in self._used])
+
+    async def reserve_names(self, at_ms: WallMs) -> None:
+        found = self._schedules.find({}, {"job.tenant": True}, batch_size=_NAMES_AT_ONCE)
+        while True:
+            with faults("read the names of schedules"):
+                schedules = await found.to_list(_NAMES_AT_ONCE)
+            reserved = [
+                encode_reserved_name(next_use(schedule["_id"], schedule["job"]["tenant"], None, at_ms))
+                for schedule in schedules
+                if isinstance(schedule.get("job"), dict) and isinstance(schedule["job"].get("tenant"), str)
+            ]
+            # Those that are reserved already stay so.
+            with faults("reserve the names of schedules"), suppress(BulkWriteError):
+                if reserved:
+                    await self._names.insert_many(reserved, ordered=False)
+            if len(schedules) < _NAMES_AT_ONCE:
+                return
 
     async def create(self, routing: Routing) -> bool:
         with faults("create the routing"):

@@ -33,6 +33,11 @@ class RoutingStore(Protocol):
         """Whether there are neither jobs nor schedules in the home."""
         ...
 
+    async def reserve_names(self, at_ms: WallMs) -> None:
+        """Reserve the name of each schedule of the home for its tenant, where it is not reserved: before the first
+        routing of a deployment that had one shard."""
+        ...
+
     async def create(self, routing: Routing) -> bool:
         """Insert the first one; False when there is one."""
         ...

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.routing import Routing
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.sharding import RoutingStore
 
 _SETTING = ("HASCHEDULER_SHARDS",)
 
 
-async def agreed_routing(store: RoutingStore, names: Sequence[str], database: str) -> Routing | None:
+async def agreed_routing(store: RoutingStore, names: Sequence[str], database: str, at_ms: WallMs) -> Routing | None:
     """The routing of the shards ``names``, the home's first; None: there is one shard, and no routing.
 
     Of several replicas that start at once, one makes the routing and the others find it. Where the home was used as the
@@ -22,6 +23,8 @@ async def agreed_routing(store: RoutingStore, names: Sequence[str], database: st
     stored = await store.get()
     if stored is None and len(names) > 1:
         unused = await store.is_unused()
+        if not unused:
+            await store.reserve_names(at_ms)
         await store.create(Routing.even(names) if unused else Routing.all_at_home(names))
         stored = await store.get()
     elif stored is not None and _is_longer(names, stored):

@@ -146,9 +146,10 @@ async def test_a_job_that_is_there_already_goes_from_here(shards: Shards) -> Non
 
 @pytest.mark.parametrize("key", ["idempotency_key", "unique_key"])
 async def test_of_two_jobs_of_one_key_the_later_one_arrives_cancelled(shards: Shards, key: str) -> None:
-    first = job("first", **{key: "k"})
+    held: dict[str, Any] = {key: "k"}
+    first = job("first", **held)
     await shards.insert(1, Collection.JOBS, first)
-    await shards.insert(0, Collection.JOBS, job("second", **{key: "k"}))
+    await shards.insert(0, Collection.JOBS, job("second", **held))
     assert await shards.all_moved() == MovedDocuments(0, 0)
     stored = {document["_id"]: document for document in await shards.documents(1, Collection.JOBS)}
     assert stored["first"] == first

@@ -31,6 +31,8 @@ from hascheduler.mongo.check.shards import ShardScan, ShardTurns
 from hascheduler.mongo.connection import Database
 from hascheduler.ports.invariant_scan import ScanBounds, ScanProgress
 
+_OF_SHARDS = (FindingKind.MISPLACED, FindingKind.NAME_UNRESERVED)
+"""Of these the second look is the shards' own."""
 _AGAIN_LIMIT_S = 60.0
 
 Suspects = Mapping[FindingKind, Mapping[str, Finding]]
@@ -155,7 +157,7 @@ class _Pass:
         if entries:
             async for finding in self._journal.unapplied(entries):
                 yield finding
-        jobs = _ids(suspects.values(), "jobs/")
+        jobs = _ids([of_kind for kind, of_kind in suspects.items() if kind not in _OF_SHARDS], "jobs/")
         if jobs:
             async for finding in self._jobs.occupying():
                 yield finding
@@ -163,10 +165,13 @@ class _Pass:
                 yield finding
         unreserved = suspects.get(FindingKind.NAME_UNRESERVED, {})
         unused = suspects.get(FindingKind.NAME_UNUSED, {})
-        if self._shards is not None and (unreserved or unused):
-            async for finding in self._shards.again(_ids([unreserved], "schedules/"), _ids([unused], "names/")):
+        misplaced = suspects.get(FindingKind.MISPLACED, {})
+        if self._shards is not None and (unreserved or unused or misplaced):
+            async for finding in self._shards.again(
+                _ids([misplaced], "jobs/"), _ids([unreserved, misplaced], "schedules/"), _ids([unused], "names/")
+            ):
                 yield finding
-        others = [of_kind for kind, of_kind in suspects.items() if kind is not FindingKind.NAME_UNRESERVED]
+        others = [of_kind for kind, of_kind in suspects.items() if kind not in _OF_SHARDS]
         schedules = _ids(others, "schedules/")
         if schedules:
             schedule_scan = await self._schedule_scan(indexes)

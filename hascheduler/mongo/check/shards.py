@@ -86,12 +86,16 @@ class ShardScan:
             async for finding in self._names(None, turns.names):
                 yield finding
 
-    async def again(self, schedules: SomeOf[str], names: SomeOf[str]) -> AsyncIterator[Finding]:
-        """The same reads for those schedules and names alone."""
+    async def again(self, jobs: SomeOf[str], schedules: SomeOf[str], names: SomeOf[str]) -> AsyncIterator[Finding]:
+        """The same reads for those jobs, schedules and names alone."""
         async for finding in self._read_routing():
             yield finding
         if self._here is None:
             return
+        async for documents in self._by_id(self._database, Collection.JOBS, ["tenant"], jobs, ScanTurn()):
+            for document in documents:
+                for finding in check_place_of_job(document["_id"], document["tenant"], self._here):
+                    yield finding
         async for finding in self._schedules(self._here, schedules, ScanTurn()):
             yield finding
         async for finding in self._names(names, ScanTurn()):

@@ -42,6 +42,12 @@ class MemoryRoutingStore:
         async with self._connection.exchange("routing.is_unused") as database:
             return not any(any(database.documents(used)) for used in (Collection.JOBS, Collection.SCHEDULES))
 
+    async def reserve_names(self, at_ms: WallMs) -> None:
+        async with self._connection.exchange("routing.reserve_names") as database:
+            for schedule in list(database.documents(Collection.SCHEDULES)):
+                reserved = next_use(schedule["_id"], schedule["job"]["tenant"], None, at_ms)
+                database.insert(Collection.NAMES, encode_reserved_name(reserved))
+
     async def create(self, routing: Routing) -> bool:
         async with self._connection.exchange("routing.create") as database:
             return database.insert(Collection.ROUTING, encode_routing(routing))

@@ -71,7 +71,7 @@ async def test_a_deployment_of_one_shard_grows_and_is_divided(processes: Sharded
     assert status == 0
     assert [(shard["slots"], shard["then"]) for shard in planned["shards"]] == [(256, 64), *[(0, 64)] * 3]
     applied = await apply(processes, "--even")
-    assert [shard["slots"] for shard in applied["shards"]] == [64] * SHARD_COUNT  # type: ignore[index,attr-defined]
+    assert [shard["slots"] for shard in applied["shards"]] == [64] * SHARD_COUNT  # type: ignore[attr-defined]
     routing = await processes.database.routing.find_one({})
     assert routing is not None
     for id, tenant in zip(ids, TENANTS, strict=True):

@@ -1,5 +1,7 @@
 """What is in the wrong shard, and whose name a schedule has: the rules alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from hascheduler.check.finding import FindingKind
@@ -52,8 +54,14 @@ def test_what_is_in_another_shard_is_misplaced_and_the_finding_tells_both(tenant
         assert f"tenant {tenant!r}'s in shard {right}" in finding.what
         assert "hascheduler-0001" in finding.hint
         assert f"shard {right} does not have it" in finding.hint
-        # Nothing moves from shard to shard.
-        assert finding.witness is None
+        # A slot may just have moved: the second look is by another routing then.
+        assert finding.witness == f"{tenant} {HERE.routing.epoch}"
+
+
+def test_what_is_of_a_slot_that_moves_is_misplaced_in_no_shard() -> None:
+    moving = replace(HERE, routing=HERE.routing.beginning({slot_of(TWO): 1}))
+    assert list(check_place_of_job("job:x", TWO, HERE)) != []
+    assert list(check_place_of_job("job:x", TWO, moving)) == []
 
 
 def test_a_name_is_reserved_for_the_tenant_of_its_schedule() -> None:

@@ -26,6 +26,7 @@ from hascheduler.model.documents.lease import decode_lease, encode_lease
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.replica import decode_replica, encode_replica
+from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.documents.schedule import (
     NewSchedule,
     decode_schedule,
@@ -49,6 +50,7 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
 from hascheduler.model.retry import RetryPolicy
+from hascheduler.model.routing import Routing
 from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.model.schema_version import (
     SCHEMA_ID,
@@ -156,6 +158,7 @@ REPLICAS = st.builds(
     st.none() | NAME, INTEGER, decision_lag_ms=st.none() | INTEGER,
 )  # fmt: skip
 SHARES = st.builds(Share, NAME, POSITIVE, COUNT, st.booleans(), COUNT)
+ROUTINGS = st.just(Routing.even(["default", "0001"]).beginning({0: 1, 3: 0}))
 SCHEMAS = st.builds(SchemaVersion, INTEGER, INTEGER)
 
 Decoder = Callable[[object, Any], Any]
@@ -173,6 +176,7 @@ DECODERS: dict[Collection, Decoder] = {
     Collection.TOKENS: decode_token,
     Collection.PAUSES: decode_pause,
     Collection.SHARES: decode_share,
+    Collection.ROUTING: lambda _, fields: decode_routing(fields),
     Collection.META: decode_schema_version,
 }
 NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, Any]], Callable[[Any], object]]] = {
@@ -188,6 +192,7 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.TENANTS: (TENANTS, encode_tenant, lambda tenant: tenant.name),
     Collection.PAUSES: (PAUSES, encode_pause, lambda pause: pause.id),
     Collection.SHARES: (SHARES, encode_share, lambda share: share.key),
+    Collection.ROUTING: (ROUTINGS, encode_routing, lambda _: ROUTING_ID),
     Collection.TOKENS: (TOKENS, encode_token, lambda token: token.digest),
     Collection.META: (SCHEMAS, encode_schema_version, lambda _: SCHEMA_ID),
 }

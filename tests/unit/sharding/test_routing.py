@@ -1,22 +1,25 @@
 """Slots, ids that tell them, and the routing that all processes of a deployment agree on."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import decode_routing, encode_routing
 from hascheduler.model.job import backfill_job_id, fire_job_id, graph_job_id, trigger_job_id
 from hascheduler.model.routing import SLOT_COUNT, Routing, shard_database, shard_name, slot_in, slot_of, with_slot
 from hascheduler.sharding.home import agreed_routing
 from hascheduler.sharding.places import ShardPlaces
+from hascheduler.sharding.plans import even_moves, moves_to, slot_counts
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.routing import MemoryNameStore, MemoryRoutingStore
-from tests.factories import make_schedule
+from tests.factories import NOW, make_schedule
+from tests.tiers import examples
 
 NAMES = ["default", "0001", "0002"]
 
@@ -82,13 +85,13 @@ def test_names_of_shards_and_databases() -> None:
 
 async def test_the_first_replica_makes_the_routing_and_all_others_find_it() -> None:
     routings = store()
-    found = await asyncio.gather(*(agreed_routing(routings, NAMES, "db") for _ in range(3)))
+    found = await asyncio.gather(*(agreed_routing(routings, NAMES, "db", NOW) for _ in range(3)))
     assert found == [Routing.even(NAMES)] * 3
 
 
 async def test_a_deployment_of_one_shard_has_no_routing() -> None:
     routings = store(used=True)
-    assert await agreed_routing(routings, ["default"], "db") is None
+    assert await agreed_routing(routings, ["default"], "db", NOW) is None
     assert await routings.get() is None
 
 
@@ -104,18 +107,105 @@ async def test_other_shards_than_the_home_has_are_refused(
     there: list[str], names: list[str], setting: str, says: str
 ) -> None:
     routings = store()
-    await agreed_routing(routings, there, "db")
+    await agreed_routing(routings, there, "db", NOW)
     with pytest.raises(InvalidInput) as refused:
-        await agreed_routing(routings, names, "db")
+        await agreed_routing(routings, names, "db", NOW)
     assert refused.value.path == (setting,)
     assert says in str(refused.value)
 
 
-async def test_a_home_that_was_used_without_shards_can_not_be_divided() -> None:
-    routings = store(used=True)
-    with pytest.raises(InvalidInput, match="of a deployment of one shard"):
-        await agreed_routing(routings, NAMES, "db")
-    assert await routings.get() is None
+async def test_a_home_that_was_used_as_the_only_shard_has_all_slots_and_the_names_of_its_schedules() -> None:
+    connection = MemoryConnection(MemoryDatabase())
+    routings, names = MemoryRoutingStore(connection), MemoryNameStore(connection)
+    connection.database.insert(Collection.SCHEDULES, {"_id": "tick", "job": {"tenant": "acme"}})
+    assert await agreed_routing(routings, NAMES, "db", NOW) == Routing.all_at_home(NAMES)
+    reserved = await names.get("tick")
+    assert reserved is not None
+    assert reserved.tenant == "acme"
+
+
+async def test_shards_that_are_new_are_added_without_a_slot() -> None:
+    routings = store()
+    await agreed_routing(routings, NAMES, "db", NOW)
+    more = [*NAMES, "0003"]
+    found = await asyncio.gather(*(agreed_routing(routings, more, "db", NOW) for _ in range(3)))
+    assert found == [replace(Routing.even(NAMES), epoch=2, shards=tuple(more))] * 3
+
+
+# Moves
+
+
+def test_a_slot_is_where_it_was_until_it_has_arrived() -> None:
+    routing = Routing.even(NAMES)
+    begun = routing.beginning({0: 2, 1: 1})
+    assert begun.moving == {0: 2}, "the other one is there"
+    assert begun.shard_of_slot == routing.shard_of_slot
+    with pytest.raises(InvalidInput, match="it moves to 0002"):
+        begun.beginning({0: 1})
+    arrived = begun.arrived(0)
+    assert (arrived.epoch, arrived.moving, arrived.shard_of_slot[0]) == (3, {}, 2)
+
+
+@pytest.mark.parametrize("moving", [{256: 0}, {0: 3}, {-1: 0}])
+def test_moves_to_nowhere_are_refused(moving: dict[int, int]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Routing(1, tuple(NAMES), Routing.even(NAMES).shard_of_slot, moving)
+    assert refused.value.path == ("moving",)
+
+
+@pytest.mark.parametrize("moving", ["x", [[1]], [[1, "a"]], [[300, 0]]])
+def test_moves_that_were_broken_by_hand_are_refused(moving: object) -> None:
+    stored = {**encode_routing(Routing.even(NAMES)), "moving": moving}
+    with pytest.raises(InvalidInput) as refused:
+        decode_routing(stored)
+    assert refused.value.path == ("moving",)
+
+
+@given(st.lists(st.integers(0, 4), min_size=SLOT_COUNT, max_size=SLOT_COUNT), st.integers(5, 7))
+@settings(max_examples=examples(60))
+def test_after_even_moves_no_shard_has_two_slots_more_than_another(placed: list[int], count: int) -> None:
+    routing = Routing(1, tuple(f"s{index}" for index in range(count)), tuple(placed))
+    moves = even_moves(routing)
+    counts = slot_counts(routing, moves)
+    assert sum(counts) == SLOT_COUNT
+    assert max(counts) - min(counts) <= 1
+    assert len(moves) <= sum(max(placed.count(index) - SLOT_COUNT // count, 0) for index in range(count))
+    assert even_moves(routing.beginning(moves)) == {}
+
+
+def test_tenants_and_slots_are_moved_by_name() -> None:
+    routing = Routing.even(NAMES)
+    elsewhere = (routing.index_of("acme") + 1) % len(NAMES)
+    assert moves_to(routing, NAMES[elsewhere], ["acme"]) == {slot_of("acme"): elsewhere}
+    assert moves_to(routing, NAMES[0], [], [0, 1]) == {1: 0}
+    for shard, tenants, slots, path in (("0009", ["a"], [], "--to"), (NAMES[0], [], [256], "--slot")):
+        with pytest.raises(InvalidInput) as refused:
+            moves_to(routing, shard, tenants, slots)
+        assert refused.value.path == (path,)
+    with pytest.raises(InvalidInput, match="1 moves to default"):
+        moves_to(routing.beginning({1: 0}), NAMES[2], [], [1])
+
+
+async def test_places_follow_the_newest_routing_of_their_shards() -> None:
+    names = MemoryNameStore(MemoryConnection(MemoryDatabase()))
+    routing = Routing.even(NAMES)
+    places = ShardPlaces(routing, names)
+    newest: Routing | None = None
+    places.follow(lambda: newest)
+    tenant = "acme"
+    here, there = routing.index_of(tenant), (routing.index_of(tenant) + 1) % len(NAMES)
+    assert places.of_tenant(tenant) == here
+    places.require_at_rest(tenant)
+    newest = routing.beginning({slot_of(tenant): there})
+    assert places.of_tenant(tenant) == here
+    with pytest.raises(StoreUnavailable, match="moves to another shard"):
+        places.require_at_rest(tenant)
+    newest = newest.arrived(slot_of(tenant))
+    assert places.of_tenant(tenant) == there
+    newest = newest.extended([*NAMES, "0003"]).beginning({slot_of(tenant): 3}).arrived(slot_of(tenant))
+    assert places.count == len(NAMES)
+    with pytest.raises(StoreUnavailable, match="shard 0003 was added since this replica started"):
+        places.of_tenant(tenant)
 
 
 # Where to look

@@ -20,6 +20,7 @@ from hascheduler.model.documents.lease import decode_lease, encode_lease
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.replica import decode_replica, encode_replica
+from hascheduler.model.documents.routing import decode_routing, encode_routing
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.share import decode_share, decode_shared_cap, encode_share, encode_shared_cap
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
@@ -27,6 +28,7 @@ from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.verdict import decode_verdict, verdict_document
 from hascheduler.model.job_graph import graph_order
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.routing import Routing
 from hascheduler.model.schedule import GraphJob, JobGraph
 from hascheduler.model.schema_version import NEWEST_VERSION, SchemaVersion, encode_schema_version, why_unreadable
 from hascheduler.model.share import Share, SharedCap
@@ -77,6 +79,7 @@ DOCUMENTS: Documents = {
         lambda stored: decode_pause(stored["_id"], stored),
     ),
     Collection.SHARES: (encode_share(Share("all", 1, 2)), lambda stored: decode_share(stored["_id"], stored)),
+    Collection.ROUTING: (encode_routing(Routing.even(["default", "0001"])), decode_routing),
     Collection.CAPS: (encode_shared_cap(SharedCap.even("all", 3, 2)), decode_shared_cap),
     Collection.PROCESSORS: (
         encode_processor(make_processor()),
