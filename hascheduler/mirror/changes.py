@@ -42,7 +42,7 @@ class Change:
 
     ``position`` is that of the event (see `hascheduler.model.event`), "" for a document of a snapshot or a fetch.
     ``at_ms`` is when the database took the write, where the event has it. ``ahead``: the document was read when the
-    event arrived, and may be of a later time.
+    event arrived, and may be of a later time. ``moved``: it came from another shard as it is; nothing happened to it.
     """
 
     collection: Collection
@@ -52,6 +52,7 @@ class Change:
     position: str = field(default="", compare=False)
     at_ms: int | None = field(default=None, compare=False)
     ahead: bool = field(default=False, compare=False)
+    moved: bool = field(default=False, compare=False)
 
 
 @fast_frozen

@@ -167,7 +167,9 @@ class Mirror:
             return
         key = (collection, change.id)
         self.ahead += change.ahead
-        if collection is _JOBS and change.position:
+        if change.moved:
+            pass  # its events were those of the shard that it came from
+        elif collection is _JOBS and change.position:
             self._events += events_of(change, self._nouns[_JOBS].get(change.id))
         elif collection is _SCHEDULES and change.position:
             self._events += events_of_schedule(change, self._nouns[_SCHEDULES].get(change.id))

@@ -52,8 +52,12 @@ class ShardPlaces:
         return self.of_slot(slot_of(tenant))
 
     def meant(self, shards: Sequence[_Shard], tenant: str | None) -> Sequence[_Shard]:
-        """Of one thing a shard, the one of that tenant; all where none is given."""
-        return shards if tenant is None else [shards[self.of_tenant(tenant)]]
+        """Of one thing a shard, the one of that tenant, and while its slot moves the one where it goes too; all where
+        none is given."""
+        if tenant is None:
+            return shards
+        here, to = self.of_tenant(tenant), self._routing.moving.get(slot_of(tenant))
+        return [shards[here]] if to is None or to >= self.count else [shards[here], shards[to]]
 
     def of_slot(self, slot: int) -> int:
         """`StoreUnavailable` where it is in a shard that this process was not started for."""

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import StoreUnavailable
+from hascheduler.mirror.changes import Change
+from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.share import encode_share
 from hascheduler.model.job import OCCUPYING, JobState
@@ -17,10 +19,12 @@ from hascheduler.model.share import Share, slot_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Client, open_database
 from hascheduler.mongo.slots import MongoSlotStore
+from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.ports.sharding import MovedDocuments, SlotStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.routing import MemorySlotStore
+from tests.contract.following import opened, read_snapshot
 from tests.factories import NOW
 
 KEPT_MS = 600_000
@@ -173,3 +177,21 @@ async def test_however_many_move_at_once_each_document_is_in_one_shard(shards: S
     assert await shards.all_moved() == MovedDocuments(0, 0)
     assert await shards.ids(0) == []
     assert await shards.ids(1) == [f"a-{number:02}" for number in range(40)]
+
+
+@pytest.mark.real
+async def test_a_stream_tells_what_has_moved_from_what_has_happened(
+    pymongo_shards: Shards, pymongo_client: Client, ready_databases: Sequence[str]
+) -> None:
+    await pymongo_shards.insert(0, Collection.JOBS, job("a", JobState.SUCCEEDED))
+    source = MongoChangeSource(open_database(pymongo_client, ready_databases[1]))
+    async with opened(source) as stream:
+        await read_snapshot(stream)
+        await pymongo_shards.all_moved()
+        await pymongo_shards.insert(1, Collection.JOBS, job("b"))
+        changes: list[Change] = []
+        while len(changes) < 2:
+            changes += (await stream.next_batch(1_000)).changes
+    assert [(change.id, change.moved) for change in changes] == [("a", True), ("b", False)]
+    folded = Mirror().fold(changes)
+    assert "a" not in {event.job for event in folded.events}

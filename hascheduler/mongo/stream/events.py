@@ -80,6 +80,8 @@ def event_pipeline() -> list[dict[str, Any]]:
                 "operationType": True,
                 "clusterTime": True,
                 "wallTime": True,
+                # Of the events of transactions alone.
+                "txnNumber": True,
                 "ns.coll": True,
                 "to.coll": True,
                 "documentKey": True,
@@ -104,11 +106,11 @@ def change_of(event: Mapping[str, Any], position: str = "") -> Change | Reread |
     if collection is Collection.JOURNAL and operation != "insert":
         return NonChange.NOTHING
     id = event["documentKey"]["_id"]
-    at_ms = written_at_ms(event)
+    at_ms, moved = written_at_ms(event), "txnNumber" in event
     if operation == "delete":
         return Change(collection, _DELETE, id, {}, position, at_ms)
     if operation != "update":
-        return Change(collection, _PUT, id, _lean(event.get("fullDocument"), lean), position, at_ms)
+        return Change(collection, _PUT, id, _lean(event.get("fullDocument"), lean), position, at_ms, moved=moved)
     description = event.get("updateDescription") or {}
     if _part_of(lean, event, description):
         return Reread(collection, id)

@@ -200,8 +200,10 @@ async def test_places_follow_the_newest_routing_of_their_shards() -> None:
     assert places.of_tenant(tenant) == here
     with pytest.raises(StoreUnavailable, match="moves to another shard"):
         places.require_at_rest(tenant)
+    assert places.meant([0, 1, 2], tenant) == [here, there], "some of it is there already"
     newest = newest.arrived(slot_of(tenant))
     assert places.of_tenant(tenant) == there
+    assert places.meant([0, 1, 2], tenant) == [there]
     newest = newest.extended([*NAMES, "0003"]).beginning({slot_of(tenant): 3}).arrived(slot_of(tenant))
     assert places.count == len(NAMES)
     with pytest.raises(StoreUnavailable, match="shard 0003 was added since this replica started"):
