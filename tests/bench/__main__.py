@@ -38,6 +38,7 @@ from tests.bench.pending import measure_pending
 from tests.bench.results import RESULTS, read_results
 from tests.bench.runs import run_bench
 from tests.bench.schedules import measure_schedules
+from tests.bench.shards import Plan, measure_shards
 from tests.bench.soak import measure_soak
 from tests.bench.stacks import DATABASE, FOLDER, LEDGER, Crew, on_stack
 from tests.bench.starts import measure_starts
@@ -393,6 +394,22 @@ def overload(
         }
 
     run_bench("overload", measure, runs)
+
+
+@app.command()
+def shards(
+    *,
+    rate: Annotated[int, typer.Option(min=1, help="Jobs a second, one a request.")] = 200,
+    seconds: Annotated[int, typer.Option(min=1, help="So long jobs are counted.")] = 20,
+    tenants: Annotated[int, typer.Option(min=1, help="In all; as many in each shard.")] = 64,
+    fires: Annotated[int, typer.Option(min=1, help="A second, in all shards, while replicas are killed.")] = 100,
+    kills: Annotated[int, typer.Option(min=0, help="Of the replica that leads two shards; 0: CPU alone.")] = 10,
+    slots: Slots = 32,
+    runs: Runs = 1,
+) -> None:
+    """CPU of a job with four shards by that with one, and the end of a replica that leads two of four."""
+    plan = Plan(rate, seconds, tenants, fires, kills, slots)
+    run_bench("shards", lambda: measure_shards(plan), runs)
 
 
 @app.command()

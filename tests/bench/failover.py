@@ -52,6 +52,23 @@ async def measure_failover(stack: Stack, database: str, plan: dict[signal.Signal
         }
 
 
+async def next_dispatch(database: Any, after: Any, term: int) -> tuple[int, set[str]]:
+    """When a later term than that dispatched for the first time, by a journal entry ``after`` that one, and which
+    jobs."""
+    later = {"_id": {"$gt": after}, "term": {"$gt": term}, "kind": "decisions"}
+    while True:
+        async for entry in database["journal"].find(later).sort("_id", 1):
+            ids = {row[1] for row in entry["decisions"] if row[0] == "dispatch"}
+            if ids:
+                return int(entry["at_ms"]), ids
+        await asyncio.sleep(0.005)
+
+
+async def journal_end(database: Any) -> Any:
+    """The id of the newest entry."""
+    return (await database["journal"].find_one({}, ["_id"], sort=[("_id", -1)]))["_id"]
+
+
 class _Takeovers:
     def __init__(self, stack: Stack, database: Any) -> None:
         self._stack = stack
@@ -63,13 +80,13 @@ class _Takeovers:
         """To the first dispatch, and to the first start, in ms; then all replicas are there again."""
         await asyncio.sleep(1)  # quiet again after the one before
         name, term = await leading(self._stack, self._database)
-        tail = await self._database["journal"].find_one({}, ["_id"], sort=[("_id", -1)])
+        newest = await journal_end(self._database)
         self._read()
         self._effects.all.clear()
         at_ms = self._clock.wall_ms()
         self._stack.replicas[name].signal(number)
         async with asyncio.timeout(_PATIENCE_S):
-            dispatched_at_ms, ids = await self._dispatched(tail["_id"], term)
+            dispatched_at_ms, ids = await next_dispatch(self._database, newest, term)
             started_at_ms = await self._started(ids)
         if number is signal.SIGSTOP:
             self._stack.replicas[name].signal(signal.SIGCONT)
@@ -81,16 +98,6 @@ class _Takeovers:
 
     def _read(self) -> None:
         self._effects.read(map(self._stack.log_of, self._stack.processors))
-
-    async def _dispatched(self, after: dict[str, Any], term: int) -> tuple[int, set[str]]:
-        """When a later term dispatched for the first time, and what."""
-        later = {"_id": {"$gt": after}, "term": {"$gt": term}, "kind": "decisions"}
-        while True:
-            async for entry in self._database["journal"].find(later).sort("_id", 1):
-                ids = {row[1] for row in entry["decisions"] if row[0] == "dispatch"}
-                if ids:
-                    return int(entry["at_ms"]), ids
-            await asyncio.sleep(0.005)
 
     async def _started(self, ids: set[str]) -> int:
         """When the first of those jobs did."""

@@ -3,6 +3,8 @@
 ``python -m tests.bench.load PLAN``, with a `Load` in JSON, prints a `Sent` in JSON when it is through. The load is
 open: a request is due at its time, however slow the answers, and its time counts from then. Replicas are asked in turn.
 
+Jobs are for its ``tenants`` in turns, a whole request for one of them.
+
 With ``ids_to`` the ids of the jobs that were promised to be done are written to that file, each with the instant, in
 ms, at which its request was sent first. Who *insists* has an idempotency key on each request, and repeats it at the
 next replica until it is answered. Who *heeds* repeats a request that is refused once, when its Retry-After is over;
@@ -43,6 +45,7 @@ class Load:
     ids_to: str | None = None
     insists: bool = False
     heeds: bool = False
+    tenants: tuple[str, ...] = ()
 
     @property
     def requests(self) -> int:
@@ -110,9 +113,9 @@ class _Generator:
         self._http = http
         self._ids = ids
         self._key = f"load-{time.time_ns()}"
-        one = orjson.dumps(load.job)
         self._path = "/v1/jobs" if load.batch == 1 else "/v1/jobs:batch"
-        self._body = one if load.batch == 1 else b'{"jobs":[' + b",".join([one] * load.batch) + b"]}"
+        jobs = [{**load.job, "tenant": tenant} for tenant in load.tenants] or [load.job]
+        self._bodies = [_body(orjson.dumps(job), load.batch) for job in jobs]
         self._took_ms: list[int] = []
         self._late_max_s = 0.0
         self._failed = 0
@@ -171,9 +174,10 @@ class _Generator:
 
     async def _asked(self, url: str, number: int) -> bytes | int | None:
         """The seconds of Retry-After where it was refused; None where it was not all accepted for another reason."""
+        body = self._bodies[number % len(self._bodies)]
         headers = {**_JSON, "Idempotency-Key": f"{self._key}-{number}"} if self._load.insists else _JSON
         try:
-            async with self._http.post(url, data=self._body, headers=headers) as answer:
+            async with self._http.post(url, data=body, headers=headers) as answer:
                 told = await answer.read()
         except (aiohttp.ClientError, TimeoutError, OSError):
             return None
@@ -183,6 +187,10 @@ class _Generator:
         if self._load.batch > 1 and any(each["job"] is None for each in orjson.loads(told)["results"]):
             return None
         return told
+
+
+def _body(job: bytes, batch: int) -> bytes:
+    return job if batch == 1 else b'{"jobs":[' + b",".join([job] * batch) + b"]}"
 
 
 def _lines(answer: bytes, sent_ms: int) -> bytes:
@@ -199,7 +207,7 @@ async def _send(load: Load, ids: BufferedWriter | None) -> Sent:
 
 def _main() -> None:
     given = orjson.loads(sys.argv[1])
-    load = Load(**{**given, "urls": tuple(given["urls"])})
+    load = Load(**{**given, "urls": tuple(given["urls"]), "tenants": tuple(given["tenants"])})
     with ExitStack() as opened:
         ids = None if load.ids_to is None else opened.enter_context(Path(load.ids_to).open("wb"))
         sent = uvloop.run(_send(load, ids))

@@ -26,6 +26,7 @@ class Crew:
     processors: int
     slots: int = 32
     """Of each processor."""
+    shards: int = 1
 
     def __str__(self) -> str:
         return f"{_many(self.replicas, 'replica')}, {_many(self.processors, 'processor')}"
@@ -47,6 +48,7 @@ def on_stack(
             slots=crew.slots,
             settings={"HASCHEDULER_DATABASE": DATABASE, **code_settings(), **(settings or {})},
             handlers=HANDLERS,
+            shards=crew.shards,
         )
         async with open_stack(plan, console.print) as stack:
             return await measure(stack)

@@ -24,6 +24,7 @@ SUITE: Mapping[str, Sequence[str]] = {
     "submits": (),
     "flood": (),
     "overload": (),
+    "shards": ("--runs", "3"),
     "schedules": (),
     "pending": (),
     "finished": (),
