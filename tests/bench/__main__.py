@@ -39,6 +39,7 @@ from tests.bench.results import RESULTS, read_results
 from tests.bench.runs import run_bench
 from tests.bench.schedules import measure_schedules
 from tests.bench.shards import Plan, measure_shards
+from tests.bench.slot_moves import MovePlan, measure_slot_moves
 from tests.bench.soak import measure_soak
 from tests.bench.stacks import DATABASE, FOLDER, LEDGER, Crew, on_stack
 from tests.bench.starts import measure_starts
@@ -410,6 +411,16 @@ def shards(
     """CPU of a job with four shards by that with one, and the end of a replica that leads two of four."""
     plan = Plan(rate, seconds, tenants, fires, kills, slots)
     run_bench("shards", lambda: measure_shards(plan), runs)
+
+
+@app.command("slot-moves")
+def slot_moves(
+    pending: Annotated[int, typer.Option(min=500, help="Jobs of the tenant that wait; by 500.")] = 10_000,
+    schedules: Annotated[int, typer.Option(min=10, help="Of the tenant, each firing every second.")] = 100,
+    moves: Annotated[int, typer.Option(min=1, help="How often its slot moves to another shard.")] = 4,
+) -> None:
+    """How long nothing of a tenant starts while its slot moves to another shard, and whether anything is missed."""
+    run_bench("slot-moves", lambda: measure_slot_moves(MovePlan(pending, schedules, moves)), 1)
 
 
 @app.command()

@@ -115,6 +115,14 @@ ROWS = (
         headline="goodput_ratio",
     ),
     Row(
+        "slot-moves",
+        "a slot with {case} firing every second moves to another shard",
+        "nothing of it starts for {pause_p50_ms}, at most {pause_max_ms} ms of {moves} moves"
+        " ({undisturbed_ms} without one); {missed} missed, {doubled} doubled",
+        goal="≤ 1,000 ms, 0 missed, 0 doubled",
+        headline="pause_p50_ms",
+    ),
+    Row(
         "shards",
         "CPU of a job at the same load, {case}",
         "{cpu_ratio}; replicas {replica_cpu_ratio}, processors {processor_cpu_ratio}",

@@ -138,6 +138,7 @@ class _Deployment:
     async def settled(self) -> list[tuple[str, int]]:
         """The same, once each shard is led by the replica that should lead it: nothing is handed over any more."""
         preferred = [order[0] for order in preferred_leaders(self.names, list(self.stack.replicas)).values()]
+        led: list[tuple[str, int]] = []
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 while True:

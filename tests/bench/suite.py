@@ -25,6 +25,7 @@ SUITE: Mapping[str, Sequence[str]] = {
     "flood": (),
     "overload": (),
     "shards": ("--runs", "3"),
+    "slot-moves": (),
     "schedules": (),
     "pending": (),
     "finished": (),
