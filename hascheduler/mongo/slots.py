@@ -1,15 +1,15 @@
 """Moves the documents of one slot of tenants from one shard's database to another's, in transactions over both.
 
-All databases are in one MongoDB. A transaction deletes what was read, demanding that nobody changed it since, and
-inserts it there; it demands the closed share too, by a write to it, so that one that was closed in the meantime by
-another move, or opened, refuses it. What a processor has is left until it has ended.
+All databases are in one MongoDB. A transaction reads, deletes and inserts; where another write met it, it is refused as
+a whole, and tried again. It demands the closed share too, by a write to it, so that one that was closed in the meantime
+by another move, or opened, refuses it. What a processor has is left until it has ended.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from pymongo import DeleteOne
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 from pymongo.read_concern import ReadConcern
 
@@ -24,6 +24,7 @@ from hascheduler.ports.sharding import MovedDocuments, duplicate_of_another
 
 _Document = Mapping[str, Any]
 _BUSY = [state.value for state in OCCUPYING]
+_LIMIT_S = 10.0
 
 
 class MongoSlotStore:
@@ -34,9 +35,9 @@ class MongoSlotStore:
         self._job_retention_ms = job_retention_ms
 
     async def move_some(self, source: int, target: int, share: Share, limit: int, at_ms: WallMs) -> MovedDocuments:
-        here, there = self._databases[source], self._databases[target]
-        slot = slot_of_key(share.key)
-        with faults("look for what is of a slot"):
+        here, there, slot = self._databases[source], self._databases[target], slot_of_key(share.key)
+        route = _Route(here, there, share, at_ms)
+        with faults("move what is of a slot", _LIMIT_S):
             tenants = [
                 tenant
                 for tenant in {
@@ -47,85 +48,78 @@ class MongoSlotStore:
             ]
             if not tenants:
                 return MovedDocuments(0, 0)
-            jobs, schedules = here[Collection.JOBS.value], here[Collection.SCHEDULES.value]
             of_tenants = {"tenant": {"$in": tenants}}
-            waiting = await jobs.find({**of_tenants, "state": {"$nin": _BUSY}}).limit(limit).to_list(limit)
-            if waiting:
-                moved = await self._transfer(Collection.JOBS, here, there, share, waiting, at_ms)
-                return MovedDocuments(moved, max(len(waiting) - moved, 1))
-            some = await schedules.find({"job.tenant": {"$in": tenants}}).limit(limit).to_list(limit)
-            if some:
-                moved = await self._move_schedules(here, there, share, some, limit, at_ms)
-                return MovedDocuments(moved, max(len(some) - moved, 1))
-            return MovedDocuments(0, await jobs.count_documents(of_tenants, limit=limit))
+            moved = await self._transfer(Collection.JOBS, {**of_tenants, "state": {"$nin": _BUSY}}, route, limit)
+            if moved == 0:
+                moved = await self._move_schedules({"job.tenant": {"$in": tenants}}, route, limit)
+            if moved is None or moved:
+                return MovedDocuments(moved or 0, 1)
+            return MovedDocuments(0, await here[Collection.JOBS.value].count_documents(of_tenants, limit=limit))
 
-    async def _move_schedules(  # noqa: PLR0917  # each is of its own type
-        self, here: Database, there: Database, share: Share, some: Sequence[_Document], limit: int, at_ms: WallMs
-    ) -> int:
+    async def _move_schedules(self, which: _Document, route: "_Route", limit: int) -> int | None:
         """Their verdicts before them, by whose names those are found."""
-        verdicts = here[Collection.VERDICTS.value]
-        for schedule in some:
+        some = await route.here[Collection.SCHEDULES.value].find(which, {"_id": True}).limit(limit).to_list(limit)
+        for name in [schedule["_id"] for schedule in some]:
             # Ids of records begin with the name, and there is no index by it alone.
-            name = schedule["_id"]
             of_it = {"_id": {"$gte": f"{name}:", "$lt": f"{name};"}, "schedule": name}
-            records = await verdicts.find(of_it).limit(limit).to_list(limit)
-            if records:
-                return await self._transfer(Collection.VERDICTS, here, there, share, records, at_ms)
-        return await self._transfer(Collection.SCHEDULES, here, there, share, some, at_ms)
+            moved = await self._transfer(Collection.VERDICTS, of_it, route, limit)
+            if moved != 0:
+                return moved
+        return await self._transfer(Collection.SCHEDULES, which, route, limit) if some else 0
 
-    async def _transfer(  # noqa: PLR0917  # each is of its own type
-        self,
-        collection: Collection,
-        here: Database,
-        there: Database,
-        share: Share,
-        documents: Sequence[_Document],
-        at_ms: WallMs,
-    ) -> int:
-        """How many of them are there now; those that were changed meanwhile are read again by the next call."""
+    async def _transfer(self, collection: Collection, which: _Document, route: "_Route", limit: int) -> int | None:
+        """How many of those are there now; None: not under this share."""
         try:
-            return await self._transfer_all(collection, here, there, share, documents)
+            return await self._transfer_all(collection, which, route, limit)
         except (DuplicateKeyError, BulkWriteError) as error:
             if not _is_duplicate(error):
                 raise
         moved = 0
-        for document in documents:
+        here, there = route.here[collection.value], route.there[collection.value]
+        for document in await here.find(which).limit(limit).to_list(limit):
+            of_it = {**which, "_id": document["_id"]}
             try:
-                moved += await self._transfer_all(collection, here, there, share, [document])
+                moved += await self._transfer_all(collection, of_it, route, 1) or 0
             except (DuplicateKeyError, BulkWriteError) as error:
                 if not _is_duplicate(error):
                     raise
-                known = await there[collection.value].find_one({"_id": document["_id"]}, {"_id": True})
-                put = None if known else duplicate_of_another(document, at_ms, self._job_retention_ms)
-                moved += await self._transfer_all(collection, here, there, share, [document], put=put or {})
+                known = await there.find_one({"_id": document["_id"]}, {"_id": True})
+                put = {} if known else duplicate_of_another(document, route.at_ms, self._job_retention_ms)
+                unchanged = {**of_it, "rev": document.get("rev")}
+                moved += await self._transfer_all(collection, unchanged, route, 1, put=put) or 0
         return moved
 
-    async def _transfer_all(  # noqa: PLR0917  # each is of its own type
-        self,
-        collection: Collection,
-        here: Database,
-        there: Database,
-        share: Share,
-        documents: Sequence[_Document],
-        put: _Document | None = None,
-    ) -> int:
-        """All of them or none: 0 where one was changed since it was read. ``put`` stands for a single one; empty: it is
-        only to be deleted here."""
-        as_read = [DeleteOne(_version(collection, document)) for document in documents]
-        async with _transaction(here) as session:
-            closed = await here[Collection.SHARES.value].update_one(
-                {"_id": share.key, "rev": share.rev, "limit": 0}, {"$inc": {"moved": len(documents)}}, session=session
+    async def _transfer_all(
+        self, collection: Collection, which: _Document, route: "_Route", limit: int, put: _Document | None = None
+    ) -> int | None:
+        """All of them or none: where another write meets one that was read here, nothing is moved. ``put`` stands for a
+        single one; empty: it is only to be deleted here."""
+        here, share = route.here[collection.value], route.share
+        async with _transaction(route.here) as session:
+            closed = await route.here[Collection.SHARES.value].update_one(
+                {"_id": share.key, "rev": share.rev, "limit": 0}, {"$inc": {"moved": 1}}, session=session
             )
-            if closed.matched_count:
-                done = await here[collection.value].bulk_write(as_read, ordered=False, session=session)
-                if done.deleted_count == len(documents):
-                    inserted = [dict(each) for each in (documents if put is None else [put] if put else [])]
-                    if inserted:
-                        await there[collection.value].insert_many(inserted, ordered=False, session=session)
-                    await session.commit_transaction()
-                    return len(documents)
-            await session.abort_transaction()
-        return 0
+            if not closed.matched_count:
+                await session.abort_transaction()
+                return None
+            documents = await here.find(which, session=session).limit(limit).to_list(limit)
+            if not documents:
+                await session.abort_transaction()
+                return 0
+            await here.delete_many({"_id": {"$in": [document["_id"] for document in documents]}}, session=session)
+            inserted = documents if put is None else [dict(put)] if put else []
+            if inserted:
+                await route.there[collection.value].insert_many(inserted, ordered=False, session=session)
+            await session.commit_transaction()
+        return len(documents)
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    here: Database
+    there: Database
+    share: Share
+    at_ms: WallMs
 
 
 @asynccontextmanager
@@ -135,17 +129,6 @@ async def _transaction(database: Database) -> AsyncIterator[Any]:
         begun = session.start_transaction(read_concern=ReadConcern("snapshot"), write_concern=MAJORITY)
         async with await awaited(begun):
             yield session
-
-
-def _version(collection: Collection, document: _Document) -> dict[str, Any]:
-    which: dict[str, Any] = {"_id": document["_id"]}
-    if collection is not Collection.VERDICTS:
-        which["rev"] = document.get("rev")
-    if collection is Collection.SCHEDULES:
-        which["cursor_ms"] = document.get("cursor_ms")
-    if collection is Collection.JOBS:
-        which["state"] = document.get("state")
-    return which
 
 
 def _is_duplicate(error: DuplicateKeyError | BulkWriteError) -> bool:

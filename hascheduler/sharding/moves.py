@@ -39,7 +39,7 @@ _TURN_S = 0.5
 _BUSY_TURN_S = 0.05
 """While a slot moves: what is not decided there waits for each of these steps."""
 _SLOTS_AT_ONCE_MAX = 4
-_DOCUMENTS_AT_ONCE = 500
+_DOCUMENTS_AT_ONCE = 1_000
 _BATCHES_A_TURN = 20
 
 
