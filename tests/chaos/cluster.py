@@ -23,6 +23,7 @@ from pymongo.errors import PyMongoError
 from hascheduler.embedded.children import free_port
 from hascheduler.embedded.daemons import Daemon, start_daemon
 from hascheduler.model.journal import EntryKind
+from hascheduler.model.routing import shard_database, shard_name
 from hascheduler.mongo.connection import Client
 from tests.chaos import failpoints, faketime, hanging_loop, skewed_clock, slow_stream
 from tests.chaos.control import BUG, CONTROL, NAME, SINK
@@ -36,6 +37,7 @@ HANDLERS = "tests.chaos.handlers"
 ANSWER_S = 4.0
 """How long a user waits for one replica."""
 _NEWEST = 100
+_HOME = "default"
 
 
 @dataclass(eq=False)
@@ -83,6 +85,8 @@ class Cluster:
     epoch_ms: int
     bug: str = ""
     faketime: bool = False
+    shards: int = 1
+    """Each a database; ``database`` is the first one's, the home."""
     replicas: dict[str, Life] = field(default_factory=dict)
     processors: dict[str, Life] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
@@ -99,6 +103,10 @@ class Cluster:
 
     def now_s(self) -> float:
         return (time.time_ns() // 1_000_000 - self.epoch_ms) / 1_000
+
+    @property
+    def databases(self) -> list[str]:
+        return [shard_database(self.database, index) for index in range(self.shards)]
 
     # Starting
 
@@ -132,8 +140,12 @@ class Cluster:
 
         async def look() -> bool:
             with suppress(PyMongoError):
-                found = await self.client[self.database]["processors"].find({}, {"name": True}).to_list(None)
-                return {each["name"] for each in found} >= {life.name for life in self.processors.values() if life.up}
+                found = [
+                    each["name"]
+                    for database in self.databases
+                    for each in await self.client[database]["processors"].find({}, {"name": True}).to_list(None)
+                ]
+                return set(found) >= {life.name for life in self.processors.values() if life.up}
             return False
 
         await eventually(look, "all processors are registered")
@@ -146,6 +158,7 @@ class Cluster:
             "PYTHONPATH": str(ROOT),
             "HASCHEDULER_MONGODB_URI": place.mongodb_uri,
             "HASCHEDULER_DATABASE": self.database,
+            "HASCHEDULER_SHARDS": str(self.shards),
             "HASCHEDULER_AMQP_URL": place.amqp_url,
             "HASCHEDULER_LOG_FORMAT": "json",
             "HASCHEDULER_DRAIN_GRACE": "5s",
@@ -240,31 +253,42 @@ class Cluster:
 
     # Asking
 
-    async def lease(self) -> Mapping[str, Any] | None:
+    async def lease(self, shard: int = 0) -> Mapping[str, Any] | None:
+        leases = self.client[self.databases[shard]]["leases"]
         with suppress(PyMongoError):
-            found: Mapping[str, Any] | None = await self.client[self.database]["leases"].find_one({"_id": "default"})
+            found: Mapping[str, Any] | None = await leases.find_one({"_id": shard_name(_HOME, shard)})
             return found
         return None
 
-    async def leader(self, *, after_term: int = 0) -> tuple[Life, int]:
-        """Who leads a later term than that, once it has decided something in it, and the term."""
+    async def terms_led_by(self, life: Life) -> Mapping[int, int]:
+        """The shards whose leases it holds, with their terms."""
+        led = {}
+        for shard in range(self.shards):
+            lease = await self.lease(shard)
+            if lease is not None and lease["holder"] and await self._life_of(lease["holder"]) is life:
+                led[shard] = int(lease["term"])
+        return led
+
+    async def leader(self, *, after_term: int = 0, shard: int = 0) -> tuple[Life, int]:
+        """Who leads a later term of that shard, once it has decided something in it, and the term."""
 
         async def look() -> tuple[Life, int] | None:
-            lease = await self.lease()
+            lease = await self.lease(shard)
             if lease is None or lease["term"] <= after_term or not lease["holder"]:
                 return None
             life = await self._life_of(lease["holder"])
             if life is None or not life.up or life.stopped_at is not None:
                 return None
-            return (life, lease["term"]) if await self._has_decided(lease["term"]) else None
+            return (life, lease["term"]) if await self._has_decided(lease["term"], shard) else None
 
-        return await eventually(look, f"a leader after term {after_term}")
+        return await eventually(look, f"a leader of shard {shard} after term {after_term}")
 
-    async def _has_decided(self, term: int) -> bool:
+    async def _has_decided(self, term: int, shard: int) -> bool:
         """Whether the end of the journal has a decision of it; to search all of it would keep MongoDB from its work."""
         with suppress(PyMongoError):
-            ours = {"_id": {"$gte": {"shard": "default", "seq": 0}, "$lt": {"shard": "default", "seq": MaxKey()}}}
-            newest = self.client[self.database]["journal"].find(ours, {"term": True, "kind": True})
+            name = shard_name(_HOME, shard)
+            ours = {"_id": {"$gte": {"shard": name, "seq": 0}, "$lt": {"shard": name, "seq": MaxKey()}}}
+            newest = self.client[self.databases[shard]]["journal"].find(ours, {"term": True, "kind": True})
             entries = await newest.sort("_id", DESCENDING).limit(_NEWEST).to_list(None)
             return any((entry["term"], entry["kind"]) == (term, EntryKind.DECISIONS) for entry in entries)
         return False

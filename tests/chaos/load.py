@@ -5,7 +5,7 @@ without an answer is repeated under its key, as a client does, until one comes o
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -59,6 +59,8 @@ class Load:
     cluster: Cluster
     plan: LoadPlan
     chance: Random
+    tenants: Sequence[str] = ()
+    """Those of several shards, the shards' in turns; none: there is one shard, and one tenant."""
     submits: list[Submitted] = field(default_factory=list)
     cancels: list[tuple[str, float]] = field(default_factory=list)
     keys: dict[str, Submitted] = field(default_factory=dict)
@@ -71,7 +73,9 @@ class Load:
     async def prepare(self) -> None:
         """The definitions and the schedules, before anything goes wrong."""
         for name, rules in DEFINITIONS.items():
-            await self._until_answered(partial(_put_definition, name, rules))
+            # Tenants of different shards can't share a conflict group.
+            scope = {"conflict_scope": "tenant"} if self.tenants and "conflict_group" in rules else {}
+            await self._until_answered(partial(_put_definition, name, {**rules, **scope}))
         await asyncio.gather(*(self._schedule(number) for number in range(self.plan.schedules)))
 
     async def _schedule(self, number: int) -> None:
@@ -80,19 +84,24 @@ class Load:
         # Most of them catch up with everything; some as their owners would have it.
         catch_up = ("all", "all", "all", "all", "latest", "none")[number % 6]
         overlap = "skip" if number % 10 == 7 else "allow"
+        tenant = {"tenant": self.tenants[number % len(self.tenants)]} if self.tenants else {}
         body = {
             "name": f"every-{number}",
             "trigger": {"type": "interval", "every": "1s", "anchor": anchor},
             "misfire": {"grace": self.plan.grace if catch_up == "all" else "3s", "catch_up": catch_up},
             "overlap": overlap,
             # A job that takes longer than a second gives its overlap something to skip.
-            "job": {"definition": "slow" if overlap == "skip" else self.plan.scheduled, "target": f"t{number}"},
+            "job": {
+                "definition": "slow" if overlap == "skip" else self.plan.scheduled,
+                "target": f"t{number}",
+                **tenant,
+            },
         }
         made = await self._until_answered(lambda scheduler: scheduler.schedules.create_document(body))
         trigger: Any = made["trigger"]
         pattern = Interval(parse_duration(trigger["every"]), parse_instant(trigger["anchor"]))
         self.schedules[made["name"]] = SimpleNamespace(
-            trigger=Trigger(pattern), now=parse_instant(made["created_at"]), graph=None
+            trigger=Trigger(pattern), now=parse_instant(made["created_at"]), graph=None, **tenant
         )
 
     async def run(self) -> None:
@@ -112,6 +121,8 @@ class Load:
         key = f"chaos-{self._number}"
         submit = self.keys[key] = Submitted("", self.cluster.now_s())
         options: dict[str, Any] = {"target": self.chance.choice(TARGETS), **fields}
+        if self.tenants:
+            options["tenant"] = self.chance.choice(self.tenants)
         async with self._room:
             job = await self._asked(lambda scheduler: scheduler.submit(definition, idempotency_key=key, **options))
         if job is not None:

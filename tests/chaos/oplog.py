@@ -5,7 +5,7 @@ It is read from the end of a run, or followed beside it where history is short. 
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bson import Timestamp
@@ -23,16 +23,19 @@ _WATCHED = {collection.value: collection for collection in Collection}
 
 
 class Oplog:
-    """The history of one database from ``since`` on; owner of all versions that it has reported."""
+    """The history of one database from ``since`` on, and of ``others`` if there are several shards; owner of all
+    versions that it has reported. ``commits`` are those of all databases in order, ``commits_of`` those of each."""
 
-    def __init__(self, client: Client, database: str, since: Timestamp, epoch_ms: int) -> None:
+    def __init__(
+        self, client: Client, database: str, since: Timestamp, epoch_ms: int, others: Sequence[str] = ()
+    ) -> None:
         self._client = client
-        self._database = database
         self._read_through = since
         self._epoch_ms = epoch_ms
-        self._present: dict[tuple[str, str], dict[str, Any]] = {}
+        self._present: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._one_at_a_time = asyncio.Lock()
         self.commits: list[Commit] = []
+        self.commits_of: dict[str, list[Commit]] = {name: [] for name in (database, *others)}
 
     async def read(self) -> None:
         """Everything up to now; ``commits`` grows by it."""
@@ -49,7 +52,7 @@ class Oplog:
     async def _read(self) -> None:
         oplog = self._client["local"]["oplog.rs"]
         # Of others' databases at most what is in transactions.
-        ours = {"$regex": f"^({re.escape(self._database)}|admin)\\."}
+        ours = {"$regex": f"^({'|'.join(map(re.escape, self.commits_of))}|admin)\\."}
         through = (await self._client.admin.command("ping"))["operationTime"]
         oldest: Any = await oplog.find_one({}, {"ts": True}, sort=[("$natural", ASCENDING)])
         assert oldest["ts"] <= self._read_through, "the oplog has forgotten what was not read yet"
@@ -64,24 +67,27 @@ class Oplog:
         at_s = (int(entry["wall"].timestamp() * 1_000 + 0.5) - self._epoch_ms) / 1_000
         for change in _unpacked(entry):
             database, _, name = change["ns"].partition(".")
-            if database != self._database:
+            if database not in self.commits_of:
                 continue
             if change["op"] == "c":
                 dropped = change["o"].get("drop")
                 if dropped in _WATCHED:
-                    for key in [key for key in self._present if key[0] == dropped]:
+                    for key in [key for key in self._present if key[:2] == (database, dropped)]:
                         self._commit(at_s, key, None)
             elif name in _WATCHED and change["op"] in ("i", "u", "d"):
                 document = change["o2"] if change["op"] == "u" else change["o"]
-                key = (name, repr(document["_id"]))
+                key = (database, name, repr(document["_id"]))
                 self._commit(at_s, key, _after(change, self._present.get(key)))
 
-    def _commit(self, at_s: float, key: tuple[str, str], after: dict[str, Any] | None) -> None:
+    def _commit(self, at_s: float, key: tuple[str, str, str], after: dict[str, Any] | None) -> None:
         before = self._present.pop(key, None)
         if after is not None:
             self._present[key] = after
         if before is not None or after is not None:
-            self.commits.append(Commit(at_s, _WATCHED[key[0]], before, after))
+            database, name, _ = key
+            commit = Commit(at_s, _WATCHED[name], before, after)
+            self.commits.append(commit)
+            self.commits_of[database].append(commit)
 
 
 def _unpacked(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -53,6 +53,8 @@ class Row:
     skew_ms: int = 0
     faketime: bool = False
     """The replicas' wall clocks can be set for everything in their processes."""
+    shards: int = 1
+    """Several want as many processors, and users have tenants in each."""
     stray: bool = False
     """Documents that nobody asked the API for are put into the database; their ids hold that word."""
 

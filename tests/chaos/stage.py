@@ -21,11 +21,14 @@ from tests.chaos.oplog import Oplog
 from tests.chaos.proxy import Line, open_line
 from tests.chaos.row import Databases, Row
 from tests.chaos.servers import OPLOG_MB, Broker, Client, Mongods
+from tests.chaos.shards import tenants_of
 from tests.chaos.waiting import eventually
 
 REPLICAS = ("r1", "r2", "r3")
 PROCESSORS = ("p1", "p2", "p3")
 FOLLOW_EVERY_S = 0.1
+_MORE_PROCESSORS = ("p4",)
+"""One a shard, where there are several."""
 
 
 @contextmanager
@@ -66,9 +69,18 @@ class Servers:
             await broker.remove()
 
 
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """The moment at which the leader of a term ended, of that shard."""
+
+    at_s: float
+    term: int
+    shard: int = 0
+
+
 @dataclass
 class Stage:
-    """``smoke``: be short. ``kills`` are the moments at which leaders ended, with their terms."""
+    """``smoke``: be short. ``kills`` are of leaders alone."""
 
     row: Row
     smoke: bool
@@ -83,7 +95,7 @@ class Stage:
     hosts: Hosts | None = None
     to_mongodb: dict[str, Line] = field(default_factory=dict)
     to_rabbitmq: dict[str, Line] = field(default_factory=dict)
-    kills: list[tuple[float, int]] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
     excused: list[tuple[float, float]] = field(default_factory=list)
     """Spans in which nobody could decide, as nobody was there or the store was not."""
 
@@ -108,7 +120,7 @@ class Stage:
             self.cluster.calm(life.name)
             if life.up and life.stopped_at is not None:
                 self.cluster.thaw(life)
-        await asyncio.gather(*(self.restart(name) for name in REPLICAS + PROCESSORS))
+        await asyncio.gather(*(self.restart(name) for name in self.cluster.places))
 
     async def restart(self, name: str) -> None:
         """Start the processes that are down; the others go on."""
@@ -123,8 +135,8 @@ class Stage:
         else:
             await self.cluster.start_processor(name)
 
-    async def leader(self, *, after_term: int = 0) -> tuple[Life, int]:
-        return await self.cluster.leader(after_term=after_term)
+    async def leader(self, *, after_term: int = 0, shard: int = 0) -> tuple[Life, int]:
+        return await self.cluster.leader(after_term=after_term, shard=shard)
 
     async def failover_cause(self, term: int) -> Cause:
         """How the lease became free that the next term after ``term`` began with, by its account."""
@@ -137,13 +149,15 @@ class Stage:
 
         return await eventually(look, f"the account of the term after {term}")
 
-    async def lose_leader(self, end: Callable[[Life], Awaitable[object]]) -> None:
-        """``end`` it; when another one leads, it starts again."""
-        leader, term = await self.leader()
+    async def lose_leader(self, end: Callable[[Life], Awaitable[object]], shard: int = 0) -> None:
+        """``end`` that shard's; when others lead all that it led, it starts again."""
+        leader, term = await self.leader(shard=shard)
+        led = {shard: term, **await self.cluster.terms_led_by(leader)} if self.row.shards > 1 else {shard: term}
         at_s = self.now_s()
         await end(leader)
-        self.kills.append((at_s, term))
-        await self.leader(after_term=term)
+        self.kills += [Kill(at_s, of_term, lost) for lost, of_term in led.items()]
+        for lost, of_term in led.items():
+            await self.leader(after_term=of_term, shard=lost)
         await self.restart(leader.name)
 
     async def follow(self) -> None:
@@ -178,14 +192,16 @@ async def open_stage(
         database = f"chaos-{secrets.token_hex(4)}"
         since: Timestamp = (await client.admin.command("ping"))["operationTime"]
         epoch_ms = time.time_ns() // 1_000_000
-        cluster = Cluster(folder, database, client, row.settings, epoch_ms, bug, faketime=row.faketime)
+        cluster = Cluster(
+            folder, database, client, row.settings, epoch_ms, bug, faketime=row.faketime, shards=row.shards
+        )
         open_things.push_async_callback(cluster.stop)
-        load = Load(cluster, row.load, chance)
-        oplog = Oplog(client, database, since, epoch_ms)
+        load = Load(cluster, row.load, chance, tenants_of(row.shards))
+        oplog = Oplog(client, database, since, epoch_ms, cluster.databases[1:])
         stage = Stage(row, smoke, say, chance, cluster, load, mongods, broker, client, oplog, hosts)
         await _give_places(stage, open_things)
         await asyncio.gather(*(cluster.start_replica(name) for name in REPLICAS))
-        await asyncio.gather(*(cluster.start_processor(name) for name in PROCESSORS))
+        await asyncio.gather(*(cluster.start_processor(name) for name in cluster.places if name not in REPLICAS))
         await cluster.registered()
         try:
             yield stage
@@ -196,7 +212,8 @@ async def open_stage(
 async def _give_places(stage: Stage, open_things: AsyncExitStack) -> None:
     broker, mongods, hosts = stage.broker, stage.mongods, stage.hosts
     at = "127.0.0.1" if hosts is None else hosts.gateway
-    for number, name in enumerate(REPLICAS + PROCESSORS):
+    more = _MORE_PROCESSORS if stage.row.shards > 1 else ()
+    for number, name in enumerate(REPLICAS + PROCESSORS + more):
         host: Host = HERE if hosts is None else hosts.all[number % 3]
         mongodb_uri, amqp_url = mongods.uri, broker.url
         if stage.row.lines:
@@ -216,4 +233,5 @@ async def _leave(stage: Stage) -> None:
     await stage.cluster.stop()
     with suppress(Exception):
         async with asyncio.timeout(10):
-            await stage.client.drop_database(stage.cluster.database)
+            for database in stage.cluster.databases:
+                await stage.client.drop_database(database)

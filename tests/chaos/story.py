@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from tests.chaos.audited import what_needs_a_person
 from tests.chaos.effects import read_effects
 from tests.chaos.journal import decisions, dispatches, terms, took_over_s, worst_gap_s
 from tests.chaos.row import STRAY, Databases, Row
+from tests.chaos.shards import evidence_of, routing_of
 from tests.chaos.stage import Servers, Stage, open_stage
 from tests.chaos.waiting import NotWithin
 from tests.checkers import ALL
+from tests.checkers.caps_kept import caps_kept
 from tests.checkers.evidence import Evidence, Submitted
 
 PEACE_S = 60.0
@@ -124,7 +126,7 @@ class _Story:
             await stage.everybody_well()
             await self._peace()
             uri = stage.mongods.uri
-            result.violations["audit"] = await what_needs_a_person(uri, stage.cluster.database)
+            result.violations["audit"] = await what_needs_a_person(uri, stage.cluster.database, stage.row.shards)
             if following is not None:
                 following.cancel()
                 await asyncio.wait([following])
@@ -135,6 +137,8 @@ class _Story:
             if following is not None:
                 following.cancel()
         self._judge(evidence)
+        if len(evidence) > 1:
+            self._judge_together(evidence)
         self._figures(evidence)
         self._hold_to_the_bounds()
         result.violations = {name: found for name, found in result.violations.items() if found}
@@ -174,8 +178,8 @@ class _Story:
         trouble = await self._who_is_not_well()
         if trouble:
             return trouble, 1_000_000
-        database = stage.client[stage.cluster.database]
-        stored = {each["_id"]: each async for each in database["schedules"].find()}
+        databases = [stage.client[name] for name in stage.cluster.databases]
+        stored = {each["_id"]: each for database in databases async for each in database["schedules"].find()}
         for name, schedule in stage.load.schedules.items():
             cursor_ms = stored[name]["cursor_ms"] or schedule.now
             due_ms = next_nominal(schedule.trigger, cursor_ms)
@@ -184,32 +188,33 @@ class _Story:
         due = {"$or": [{"nominal_ms": None}, {"nominal_ms": {"$lte": self._until_ms}}]}
         live = {"state": {"$in": [state.value for state in LIVE]}, **due}
         # By ids, which never change: a scan by states would miss a job that moves from one to another meanwhile.
-        found = database["jobs"].find(live, {"state": 1, "attempt": 1, "definition": 1}, hint="_id_")
-        left = await found.to_list(None)
+        fields = {"state": 1, "attempt": 1, "definition": 1}
+        left = [job for each in databases async for job in each["jobs"].find(live, fields, hint="_id_")]
         return (f"{len(left)} jobs have not ended: {left[:3]}" if left else ""), len(left)
 
-    async def _evidence(self) -> Evidence:
+    async def _evidence(self) -> list[Evidence]:
+        """Of each shard."""
         stage = self._stage
         cluster, load = stage.cluster, stage.load
-        database = stage.client[cluster.database]
-        documents: dict[Collection, dict[Any, Any]] = {
-            collection: {_plain(each): each async for each in database[collection.value].find(batch_size=_BATCH)}
-            for collection in (Collection.JOBS, Collection.VERDICTS, Collection.DEFINITIONS, Collection.SCHEDULES)
-        }
+        stored = [await _documents(stage.client[name]) for name in cluster.databases]
         await cluster.stop()
         await stage.oplog.read()
         effects, commits = read_effects(cluster.sink, cluster.epoch_ms), stage.oplog.commits
         if stage.row.stray:
             effects = [effect for effect in effects if STRAY not in effect.job_id]
             commits = [commit for commit in commits if STRAY not in str(commit.id)]
-            documents = {
-                collection: {id: each for id, each in of_one.items() if STRAY not in str(id)}
-                for collection, of_one in documents.items()
-            }
-        return Evidence(
+            stored = [
+                {
+                    collection: {id: each for id, each in of_one.items() if STRAY not in str(id)}
+                    for collection, of_one in documents.items()
+                }
+                for documents in stored
+            ]
+        unanswered = [one for documents in stored for one in _unanswered(load.keys, documents[Collection.JOBS])]
+        whole = Evidence(
             effects=effects,
             commits=commits,
-            submits=[*load.submits, *_unanswered(load.keys, documents[Collection.JOBS])],
+            submits=[*load.submits, *unanswered],
             cancels=load.cancels,
             schedules=load.schedules,
             pauses=cluster.pauses,
@@ -217,24 +222,41 @@ class _Story:
             epoch_ms=cluster.epoch_ms,
             skew_ms=stage.row.skew_ms,
             until_ms=self._until_ms,
-            documents=documents,
+            documents=stored[0],
         )
+        if len(stored) == 1:
+            return [whole]
+        routing = routing_of(len(stored))
+        return [
+            evidence_of(shard, replace(whole, documents=documents), stage.oplog.commits_of[name], routing)
+            for shard, (name, documents) in enumerate(zip(cluster.databases, stored, strict=True))
+        ]
 
-    def _judge(self, evidence: Evidence) -> None:
-        for name, checker in _JUDGES.items():
-            found = checker(evidence)
-            self._result.violations.setdefault(name, []).extend(found)
+    def _judge(self, shards: Sequence[Evidence]) -> None:
+        for shard, evidence in enumerate(shards):
+            where = f"shard {shard}: " if len(shards) > 1 else ""
+            for name, checker in _JUDGES.items():
+                found = [f"{where}{text}" for text in checker(evidence)]
+                self._result.violations.setdefault(name, []).extend(found)
 
-    def _figures(self, evidence: Evidence) -> None:
+    def _judge_together(self, shards: Sequence[Evidence]) -> None:
+        """What no shard can show alone: that together they keep to a cap."""
+        all_of_them = replace(shards[0], commits=self._stage.oplog.commits)
+        self._result.violations["caps_kept"] += [f"all shards: {text}" for text in caps_kept(all_of_them)]
+
+    def _figures(self, shards: Sequence[Evidence]) -> None:
         result, stage = self._result, self._stage
-        result.obligations = stage.load.obligations(evidence.until_ms)
-        result.effects = len(evidence.effects)
-        result.reruns = result.effects - len({effect.job_id for effect in evidence.effects})
-        result.terms = terms(evidence.commits)
-        result.worst_gap_s = _worst_gap(decisions(evidence.commits), self._trouble_s, stage.excused)
-        dispatched = dispatches(evidence.commits)
+        effects = [effect for evidence in shards for effect in evidence.effects]
+        result.obligations = stage.load.obligations(self._until_ms)
+        result.effects = len(effects)
+        result.reruns = result.effects - len({effect.job_id for effect in effects})
+        result.terms = sum(terms(evidence.commits) for evidence in shards)
+        result.worst_gap_s = max(
+            _worst_gap(decisions(evidence.commits), self._trouble_s, stage.excused) for evidence in shards
+        )
+        dispatched = [dispatches(evidence.commits) for evidence in shards]
         result.takeovers_ms = [
-            int(1_000 * min(took_over_s(dispatched, moment_s, term), 3_600)) for moment_s, term in stage.kills
+            int(1_000 * min(took_over_s(dispatched[kill.shard], kill.at_s, kill.term), 3_600)) for kill in stage.kills
         ]
 
     def _hold_to_the_bounds(self) -> None:
@@ -263,6 +285,13 @@ def _worst_gap(
             worst = max(worst, worst_gap_s(decided, from_s, began_s))
         from_s = max(from_s, ended_s)
     return worst
+
+
+async def _documents(database: Any) -> dict[Collection, dict[Any, Any]]:
+    return {
+        collection: {_plain(each): each async for each in database[collection.value].find(batch_size=_BATCH)}
+        for collection in (Collection.JOBS, Collection.VERDICTS, Collection.DEFINITIONS, Collection.SCHEDULES)
+    }
 
 
 def _unanswered(keys: dict[str, Submitted], jobs: dict[Any, Any]) -> list[Submitted]:

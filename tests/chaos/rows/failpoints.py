@@ -11,7 +11,7 @@ from tests.chaos.cluster import Life
 from tests.chaos.failpoints import LEADER_WRITES, PROCESSOR_WRITES, Ending, Failpoint, When
 from tests.chaos.load import LoadPlan
 from tests.chaos.row import BRIEF_LEASE, SHORT_LEASE, Row
-from tests.chaos.stage import PROCESSORS, Stage
+from tests.chaos.stage import PROCESSORS, Kill, Stage
 from tests.chaos.waiting import eventually
 
 _PASSED_BY_S = 60.0
@@ -57,7 +57,7 @@ async def _leader_at(stage: Stage, failpoints: Iterator[Failpoint], *, sleeps_on
             stage.cluster.thaw(leader)
             await leader.child.ready()
         else:
-            stage.kills.append((at_s, term))
+            stage.kills.append(Kill(at_s, term))
             await stage.restart(leader.name)
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 from hascheduler.model.failover import Cause
 from tests.chaos.row import SHORT_LEASE, Row
-from tests.chaos.stage import REPLICAS, Stage
+from tests.chaos.stage import REPLICAS, Kill, Stage
 
 
 async def _leader_sigkill(stage: Stage) -> None:
@@ -26,7 +26,7 @@ async def _leader_sigstop(stage: Stage) -> None:
     for turn in range(times):
         await asyncio.sleep(stage.chance.uniform(3.0, 4.0))
         leader, term = await stage.leader()
-        stage.kills.append((stage.now_s(), term))
+        stage.kills.append(Kill(stage.now_s(), term))
         stage.cluster.freeze(leader)
         await stage.leader(after_term=term)
         causes.append(await stage.failover_cause(term))
@@ -36,6 +36,13 @@ async def _leader_sigstop(stage: Stage) -> None:
         await asyncio.sleep(2.0)
     if is_first and Cause.STOOD_STILL not in causes:
         raise AssertionError(f"no leader was followed before its lease ran out: {causes}")
+
+
+async def _shard_leader_killed(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=4, full=20)):
+        await asyncio.sleep(stage.chance.uniform(0.5, 1.5))
+        # Of any shard: with it go the others that it leads.
+        await stage.lose_leader(stage.cluster.kill, shard=stage.chance.randrange(stage.row.shards))
 
 
 async def _all_replicas_down(stage: Stage) -> None:
@@ -72,6 +79,16 @@ ROWS = (
         _leader_sigstop,
         settings=SHORT_LEASE,
         gap_s=8.0,
+    ),
+    Row(
+        "shard-leader-killed",
+        "of four shards the leader of any is killed, with all that it leads besides, again and again, while shards move"
+        " back to who was lost before",
+        _shard_leader_killed,
+        shards=4,
+        settings={"HASCHEDULER_REBALANCE_AFTER": "1s"},
+        gap_s=3.0,
+        takeover_ms=1_000,
     ),
     Row(
         "all-replicas-down",

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hascheduler.model.failover import Cause
 from tests.chaos.row import SHORT_LEASE, Row
-from tests.chaos.stage import REPLICAS, Stage
+from tests.chaos.stage import REPLICAS, Kill, Stage
 
 
 async def _one_name(stage: Stage) -> None:
@@ -33,7 +33,7 @@ async def _hanging_loop(stage: Stage) -> None:
     for _ in range(stage.times(smoke=2, full=5)):
         await asyncio.sleep(2)
         leader, term = await stage.leader()
-        stage.kills.append((stage.now_s(), term))
+        stage.kills.append(Kill(stage.now_s(), term))
         stage.cluster.hang(leader.name)
         await stage.leader(after_term=term)
         causes.append(await stage.failover_cause(term))

@@ -61,3 +61,26 @@ async def test_a_dropped_collection_is_the_end_of_each_of_its_documents(mongodb_
         await oplog.read()
     assert [commit.after for commit in oplog.commits] == [{"_id": "default", "term": 1}, None]
     assert all(abs(commit.at_s) < 60 for commit in oplog.commits)
+
+
+async def test_of_several_databases_each_has_its_own_history_and_all_have_one_order(
+    mongodb_uri: str, database_name: str
+) -> None:
+    async with AsyncMongoClient[dict[str, Any]](mongodb_uri) as client:
+        since = (await client.admin.command("ping"))["operationTime"]
+        names = [database_name, f"{database_name}-0001"]
+        stranger = f"{database_name}-0002"
+        for turn in range(3):
+            for name in (*names, stranger):
+                jobs = client[name][Collection.JOBS.value]
+                await jobs.update_one({"_id": "j"}, {"$set": {"of": name, "rev": turn}}, upsert=True)
+        oplog = Oplog(client, names[0], since, 0, names[1:])
+        await oplog.read()
+        for name in (*names, stranger):
+            await client.drop_database(name)
+    written = [(commit.after["of"], commit.after["rev"]) for commit in oplog.commits if commit.after is not None]
+    assert written == [(name, turn) for turn in range(3) for name in names]
+    for name in names:
+        assert [commit.after for commit in oplog.commits_of[name]] == [
+            {"_id": "j", "of": name, "rev": turn} for turn in range(3)
+        ]

@@ -1,0 +1,52 @@
+"""Several shards: whose tenants are where, and the evidence of one shard alone.
+
+Every promise holds in each shard, so each has an evidence of its own, with what was asked of it: its tenants' submits,
+cancels and schedules, and the effects of their jobs, whichever processor had them. A job in a shard that is not its own
+is one that nobody asked for there, and is missed in the right one. Caps over all tenants hold over all shards together,
+and are judged by the commits of all in their one order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hascheduler.demo.local import tenants_of_each_shard
+from hascheduler.model.job import schedule_of
+from hascheduler.model.routing import Routing, shard_name, slot_in
+from tests.checkers.evidence import Commit, Evidence
+
+
+def routing_of(shards: int) -> Routing:
+    """That of a deployment that was made with so many."""
+    return Routing.even([shard_name("default", index) for index in range(shards)])
+
+
+def tenants_of(shards: int) -> Sequence[str]:
+    """Some in each of several shards, the shards' in turns; none where there is one."""
+    return tenants_of_each_shard(routing_of(shards)) if shards > 1 else ()
+
+
+def evidence_of(shard: int, whole: Evidence, commits: Sequence[Commit], routing: Routing) -> Evidence:
+    """``whole`` has what was asked of all shards and the effects of all, but the documents of that one, whose
+    ``commits`` these are."""
+
+    def is_here(job_id: str) -> bool:
+        return _index_of(job_id, whole, routing) == shard
+
+    return replace(
+        whole,
+        commits=list(commits),
+        effects=[effect for effect in whole.effects if is_here(effect.job_id)],
+        submits=[submit for submit in whole.submits if is_here(submit.id)],
+        cancels=[(id, at_s) for id, at_s in whole.cancels if is_here(id)],
+        schedules={
+            name: schedule for name, schedule in whole.schedules.items() if routing.index_of(schedule.tenant) == shard
+        },
+    )
+
+
+def _index_of(job_id: str, whole: Evidence, routing: Routing) -> int:
+    """Where it should be; the home, where nobody asked for it, answers for what tells no shard."""
+    name, slot = schedule_of(job_id), slot_in(job_id)
+    if name in whole.schedules:
+        return routing.index_of(whole.schedules[name].tenant)
+    return 0 if slot is None else routing.shard_of_slot[slot]
