@@ -143,7 +143,7 @@ class _Deployment:
             async with asyncio.timeout(_PATIENCE_S):
                 while True:
                     led = await self.leaders()
-                    # One shard moves to nobody else: another replica may lead it for ever.
+                    # An only shard is never handed over, whoever leads it.
                     if len(led) == 1 or [name for name, _ in led] == preferred:
                         return led
                     await asyncio.sleep(0.1)
@@ -162,6 +162,11 @@ class _Deployment:
 
 @asynccontextmanager
 async def _deployed(stack: Stack, database: str, shards: int) -> AsyncIterator[_Deployment]:
+    """With its processors, each started when those before it are seen: of two that look for a shard at once both may
+    take the same one, and another one has none for ten seconds."""
+    for number in range(1, PROCESSORS + 1):
+        await stack.start_processor(f"processor-{number}")
+        await stack.processors_ready()
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
         yield _Deployment(stack, [client[shard_database(database, index)] for index in range(shards)])
 
@@ -307,7 +312,8 @@ def figures_of(takeovers: Sequence[Takeover]) -> Figures:
 
 
 def _crew(plan: Plan, shards: int) -> Crew:
-    return Crew(REPLICAS, PROCESSORS, plan.slots, shards)
+    """Without processors at first."""
+    return Crew(REPLICAS, 0, plan.slots, shards)
 
 
 def _database(shards: int) -> str:

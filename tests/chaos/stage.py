@@ -201,8 +201,15 @@ async def open_stage(
         stage = Stage(row, smoke, say, chance, cluster, load, mongods, broker, client, oplog, hosts)
         await _give_places(stage, open_things)
         await asyncio.gather(*(cluster.start_replica(name) for name in REPLICAS))
-        await asyncio.gather(*(cluster.start_processor(name) for name in cluster.places if name not in REPLICAS))
-        await cluster.registered()
+        processors = [name for name in cluster.places if name not in REPLICAS]
+        if row.shards > 1:
+            # Of two that look for a shard at once both may take the same one, and the other has none for ten seconds.
+            for name in processors:
+                await cluster.start_processor(name)
+                await cluster.registered()
+        else:
+            await asyncio.gather(*(cluster.start_processor(name) for name in processors))
+            await cluster.registered()
         try:
             yield stage
         finally:
