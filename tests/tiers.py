@@ -2,8 +2,8 @@
 
     check     after each edit: every test function runs, but random tests take fewer examples, the simulation fewer
               seeds, and the longest tables some of their rows, spread over them
-    test      before a change is handed in: all rows, random tests with half of their examples; also what plain
-              ``pytest`` does
+    test      before a change is handed in: all rows, random tests with half of their examples, the longest ones with
+              fewer; also what plain ``pytest`` does
     verify    before a change lands: everything in full
 
 Nothing else is left out of a tier but by its folder: each test that runs in one runs in all above.
