@@ -79,6 +79,25 @@ def next_cap(
     return cap if (changed, limit) == (cap.grants, cap.cap) else SharedCap(cap.key, rev, limit, changed)
 
 
+def first_cap(even: SharedCap, running: Sequence[int]) -> SharedCap:
+    """The first one that is stored: ``even`` where no shard runs more than that. Where one does, as it was the only
+    shard until now, or as the cap was lowered, it has what it runs until that has ended, and the others less."""
+    shares = [grant.target for grant in even.grants]
+    over = [max(used - share, 0) for used, share in zip(running, shares, strict=True)]
+    room = [0 if more else share for share, more in zip(shares, over, strict=True)]
+    free = max(even.cap - sum(used for used, more in zip(running, over, strict=True) if more), 0)
+    left = _filled([0] * len(shares), room, free)
+    grants = [
+        Grant(used, share, even.rev) if more else Grant(some, some, even.rev)
+        for used, share, more, some in zip(running, shares, over, left, strict=True)
+    ]
+    return replace(even, grants=tuple(grants))
+
+
+def _uses_more(even: SharedCap, uses: Sequence[Use]) -> bool:
+    return any(use.running > grant.target for use, grant in zip(uses, even.grants, strict=True))
+
+
 def adopted(cap: SharedCap, shares: Sequence[Share | None]) -> SharedCap:
     """``cap`` where shards have later shares than it knows, as the home's database was put back to an earlier state:
     what they may be using is granted, and each gets a share of a later revision still."""
@@ -222,13 +241,13 @@ class ShareKeeper:
                 continue
             cap = replace(cap, grants=cap.grants + (Grant(0, 0, cap.rev),) * missing)
             changed = self._next(cap, limit, uses[key], short, now) if changes < CAPS_AT_ONCE_MAX else cap
-            if changed is not cap:
+            is_new = key not in known and _uses_more(cap, uses[key])
+            if changed is not cap or is_new:
                 changes += 1
                 if key not in known:
-                    changed = (
-                        cap  # what holds anyway is written down first; what is to be moved comes with the next turn
-                    )
-                if not await (self._caps.replace(cap.rev, changed) if key in known else self._caps.create(cap)):
+                    # What holds anyway is written down first; what is to be moved comes with the next turn.
+                    changed = first_cap(cap, [use.running for use in uses[key]])
+                if not await (self._caps.replace(cap.rev, changed) if key in known else self._caps.create(changed)):
                     continue  # another one was first
                 self._moved_at[key] = now
                 for index, (before, after) in enumerate(zip(cap.grants, changed.grants, strict=True)):

@@ -12,7 +12,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.share import decode_share, decode_shared_cap
 from hascheduler.model.share import Grant, Share, SharedCap, definition_key, definition_of_key, tier_key, tier_of_key
-from hascheduler.sharding.shares import ShareKeeper, Use, adopted, next_cap
+from hascheduler.sharding.shares import ShareKeeper, Use, adopted, first_cap, next_cap
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.routing import MemoryCapStore, MemoryShareStore
@@ -108,6 +108,28 @@ def test_a_home_that_was_put_back_grants_what_shards_use_and_sets_every_share_an
     assert later.rev == 10
     assert later.grants == (Grant(6, 2, 10), Grant(2, 2, 10), Grant(2, 2, 10))
     assert later.free < 0, "nothing is granted before the first one has released what is too much"
+
+
+def test_the_first_document_of_a_cap_is_even_but_for_what_runs() -> None:
+    even = SharedCap.even(KEY, 10, 4)
+    assert first_cap(even, [3, 3, 2, 0]) == even
+    grown = first_cap(even, [10, 0, 0, 0])
+    assert grown.grants == (Grant(10, 3, 1), Grant(0, 0, 1), Grant(0, 0, 1), Grant(0, 0, 1))
+    assert first_cap(even, [5, 0, 2, 0]).grants == (Grant(5, 3, 1), Grant(2, 2, 1), Grant(2, 2, 1), Grant(1, 1, 1))
+    assert first_cap(even, [13, 1, 0, 0]).free < 0, "a cap that was lowered"
+
+
+@given(st.integers(1, 40), st.lists(st.integers(0, 12), min_size=1, max_size=6))
+@settings(max_examples=examples(100))
+def test_the_first_document_grants_no_more_than_the_cap_unless_more_runs(cap: int, running: list[int]) -> None:
+    even = SharedCap.even(KEY, cap, len(running))
+    first = first_cap(even, running)
+    assert sum(grant.granted for grant in first.grants) <= max(cap, sum(running))
+    for grant, used, share in zip(first.grants, running, even.grants, strict=True):
+        if used > share.target:
+            assert grant == Grant(used, share.target, 1)
+        else:
+            assert grant.granted == grant.target <= share.target
 
 
 def test_keys_name_what_a_cap_is_on() -> None:
@@ -352,6 +374,21 @@ async def test_a_cap_that_was_broken_by_hand_is_left_alone_and_the_others_move()
     await deployment.turns(4)
     assert deployment.limits() == [None, None, None]
     assert deployment.limits(definition_key("mail")) == [1, 0, 0]
+
+
+async def test_what_one_shard_runs_of_the_only_one_until_now_is_not_granted_to_the_others() -> None:
+    deployment = Deployment(CAPPED)
+    one, two, _ = deployment.shards
+    one.has(6, 0)
+    await deployment.turns()
+    assert deployment.limits() == [2, 0, 0]
+    two.has(0, 4)
+    await deployment.turns(5)
+    assert deployment.limits() == [2, 0, 0], "all of it still runs"
+    one.has(2, 0)
+    one.release()
+    await deployment.turns(4)
+    assert deployment.limits() == [2, 4, 0]
 
 
 async def test_a_home_that_was_put_back_to_an_earlier_state_does_not_exceed_its_cap() -> None:
