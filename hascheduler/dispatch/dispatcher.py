@@ -21,6 +21,7 @@ from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import (
     LOST_UNSTARTED,
+    NOT_STARTED,
     TIMED_OUT,
     UNREGISTERED,
     Cancel,
@@ -76,7 +77,7 @@ from hascheduler.model.job import OCCUPYING, JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.retry import lost_text, tries_text
 from hascheduler.model.routing import slot_of
-from hascheduler.model.share import slot_of_key
+from hascheduler.model.share import slot_key, slot_of_key
 from hascheduler.model.values.instants import WallMs
 
 
@@ -201,6 +202,7 @@ class Dispatcher:
         if self._leading:
             decisions += self._overdue(now)
             retried = bool(decisions)
+            decisions += self._recalled(now)
             decisions += self._orphaned(now)
             decisions += self._unstarted(now)
             decisions += self._past_deadline(now)
@@ -353,6 +355,24 @@ class Dispatcher:
                 self._times.suspend(name)
             else:
                 self._keep_schedule(ScheduleSeen(schedule), slot)
+
+    def _recalled(self, now: WallMs) -> list[Decision]:
+        """Jobs that are dispatched in a slot that this shard has released: writes of before the move, which came late.
+        They are sent to nobody, and go where the slot is, or are there already."""
+        found = [self._jobs.get(job_id) for job_id in self._closed.leaving_jobs()] if self._closed else []
+        return [
+            self._move(Requeue(job.id, job.attempt, NOT_STARTED), now)
+            for job in found
+            if job is not None
+            and job.state is JobState.DISPATCHED
+            and self._ledger.move(job.id) is None
+            and not self._jobs.is_in_doubt(job.id)
+            and self._is_released(slot_of(job.tenant))
+        ]
+
+    def _is_released(self, slot: int) -> bool:
+        share = self._state.rules.shares.get(slot_key(slot))
+        return share is not None and not share.limit and not share.is_awaited
 
     def _has_left(self, slot: int) -> bool:
         """Whether nothing of that slot is decided, running or promised here, whatever a promise may be of."""

@@ -12,17 +12,19 @@ from tests.checkers.evidence import Evidence
 def decided_once(evidence: Evidence) -> list[str]:
     wrong = []
     attempts: dict[str, int] = {}
-    attempts_at_beginning: dict[str, int] = {}
+    # By shard: each has terms of its own.
+    attempts_at_beginning: dict[str, dict[str, int]] = {}
     for commit in evidence.commits:
         if commit.collection is Collection.JOBS and commit.after is not None:
             attempts[commit.id] = max(attempts.get(commit.id, 0), commit.after["attempt"])
         if commit.collection is not Collection.JOURNAL or commit.after is None or commit.before is not None:
             continue
         if commit.after["kind"] == EntryKind.TERM_BEGAN:
-            attempts_at_beginning = dict(attempts)
+            attempts_at_beginning[commit.after["_id"]["shard"]] = dict(attempts)
             continue
+        known = attempts_at_beginning.get(commit.after["_id"]["shard"], {})
         for job_id, attempt in _claims(commit.after["decisions"]):
-            if attempts_at_beginning.get(job_id, -1) >= attempt:
+            if known.get(job_id, -1) >= attempt:
                 wrong.append(
                     f"{job_id}, attempt {attempt}, was decided anew in term {commit.after['term']},"
                     f" entry {commit.after['_id']['seq']}"

@@ -3,7 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-from hascheduler.dispatch.decisions import CountFailures, Dispatch, Fire, ReleaseShare, Settlement
+from hascheduler.dispatch.decisions import (
+    NOT_STARTED,
+    CountFailures,
+    Dispatch,
+    Fire,
+    ReleaseShare,
+    Requeue,
+    Settlement,
+)
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TrustLost
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen, ShareGone, ShareSeen
 from hascheduler.model.job import JobState
@@ -106,6 +114,16 @@ def test_a_successor_that_applied_a_dispatch_again_waits_for_its_end() -> None:
     later = scene.at(3, TermBegan(3, (Dispatch("a", 2, "p"),)))
     assert RELEASE not in later.decisions
     assert RELEASE in scene.at(4, JobSeen(ours("a", attempt=2, rev=5))).decisions
+
+
+def test_what_comes_late_to_a_slot_that_was_released_is_recalled_and_sent_to_nobody() -> None:
+    scene = scene_of(CLOSED)
+    scene.at(1, ShareSeen(Share(KEY, 5, 0, lowered=True, released=5)))
+    late = scene.at(90_000, JobSeen(dispatched("a", "p", tenant=TENANT)))
+    assert late.decisions == (Requeue("a", 1, NOT_STARTED),)
+    assert late.sends == ()
+    scene.at(90_001, JobSeen(ours("a", attempt=1, rev=3)))
+    assert scene.core.kept_aside(SLOT) == 1
 
 
 def test_a_core_made_of_what_another_knows_keeps_the_same_aside() -> None:
