@@ -795,13 +795,13 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
     "slot-moved-with-what-runs": PlantedInShards(
         ShardBugs(slots=_MovesWhatRuns, mover=_moves_without_release), ("kill_leader",)
     ),
-    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",)),
+    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=50),
     "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
     "share-not-kept-to": PlantedInShards(ShardBugs(replica=_keeps_to_no_share), ("kill_leader",)),
     "share-put-over-a-later-one": PlantedInShards(
         ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=22
     ),
     "cap-without-compare-and-set": PlantedInShards(
-        ShardBugs(caps=_ComparesNothing, keeper=moved_by_all), ("lossy_network",)
+        ShardBugs(caps=_ComparesNothing, keeper=moved_by_all), ("lossy_network",), first=4
     ),
 }
