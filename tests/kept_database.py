@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pymongo.errors import AutoReconnect
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_fixed
+
 from hascheduler.mongo.connection import Client, Database, open_database
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 
@@ -27,6 +30,9 @@ class KeptDatabase:
 
     async def emptied(self) -> str:
         """Its name."""
+        async for attempt in _until_found_again():
+            with attempt:
+                await self.client.admin.command("ping")
         if self._database is not None and not await self._empty(self._database):
             await self.drop()
         if self._database is None:
@@ -38,7 +44,9 @@ class KeptDatabase:
     async def drop(self) -> None:
         database, self._database = self._database, None
         if database is not None:
-            await self.client.drop_database(database.name)
+            async for attempt in _until_found_again():
+                with attempt:
+                    await self.client.drop_database(database.name)
 
     async def _empty(self, database: Database) -> bool:
         """False where a deletion does not make it what it was."""
@@ -52,6 +60,13 @@ class KeptDatabase:
         # Streams begin with the last write that there was: not with these deletions.
         await self.client.admin.command({"appendOplogNote": 1, "data": {"emptied": database.name}})
         return True
+
+
+def _until_found_again() -> AsyncRetrying:
+    """A test that held the loop for long leaves a client that takes the server for lost, and cancels what it does."""
+    return AsyncRetrying(
+        retry=retry_if_exception_type(AutoReconnect), stop=stop_after_attempt(10), wait=wait_fixed(0.2), reraise=True
+    )
 
 
 async def _made_of(database: Database) -> Mapping[str, Any]:
