@@ -183,9 +183,10 @@ async def serve(settings: Settings) -> None:
                 if len(replicas) > 1:
                     placement = LeaderPlacement(replicas, settings.replica_id, clock, settings.rebalance_after_ms)
                     beside.append(tasks.create_task(placement.run(), name="placement"))
+                    share_stores = [MongoShareStore(database) for database in databases]
                     shares = ShareKeeper(
                         MongoCapStore(databases[0]),
-                        [MongoShareStore(database) for database in databases],
+                        share_stores,
                         replicas,
                         settings.max_concurrency,
                         clock,
@@ -193,7 +194,7 @@ async def serve(settings: Settings) -> None:
                     beside.append(tasks.create_task(shares.run(), name="shares"))
                     mover = SlotMover(
                         MongoRoutingStore(databases[0]),
-                        [MongoShareStore(database) for database in databases],
+                        share_stores,
                         replicas,
                         MongoSlotStore(databases, settings.job_retention_ms),
                         clock,

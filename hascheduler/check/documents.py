@@ -51,7 +51,6 @@ _HINTS: Mapping[Collection, str] = {
     Collection.JOURNAL: "no leader can take over past it: keep the replicas as they are, and ask for help",
     Collection.VERDICTS: "its times count as undecided here: look at it in MongoDB",
     Collection.PAUSES: "it pauses nothing: delete it in MongoDB, then pause (hascheduler pause) or drain again",
-    Collection.ROUTING: "no replica of several shards starts: put it back from a backup",
     Collection.SHARES: "an even share holds in its place until the leader of the home has written it again",
     Collection.ROUTING: "no process of the deployment starts: put it back from a backup of the home's database",
     Collection.NAMES: "no schedule of that name can be made: delete it in the home's database (db.names.deleteOne)",

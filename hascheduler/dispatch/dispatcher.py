@@ -551,9 +551,10 @@ class Dispatcher:
         """The shares of which this shard uses no more than they allow by now, what is promised included."""
         released: list[Decision] = []
         for share in self._state.rules.awaited_shares():
+            if self._ledger.has_release(share.key):
+                continue
             slot = slot_of_key(share.key)
-            is_kept = self._state.limits.in_use(share.key) <= share.limit if slot is None else self._has_left(slot)
-            if is_kept and not self._ledger.has_release(share.key):
+            if self._has_left(slot) if slot is not None else self._state.limits.in_use(share.key) <= share.limit:
                 decision = ReleaseShare(share.key, share.rev)
                 self._ledger.promise(decision, now)
                 released.append(decision)

@@ -84,10 +84,6 @@ class Routing:
         """The first one of a deployment that had one shard until then."""
         return cls(1, tuple(shards), (0,) * SLOT_COUNT)
 
-    @property
-    def rev(self) -> int:
-        return self.epoch
-
     def beginning(self, moves: Mapping[int, int]) -> "Routing":
         """The next one, in which those slots begin to move; `InvalidInput` for one that moves already."""
         for slot in moves:

@@ -20,9 +20,9 @@ from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import WorldError
-from hascheduler.model.documents.routing import decode_routing, encode_routing
 from hascheduler.model.routing import Routing, shard_database, slot_of
 from hascheduler.model.values.instants import format_instant
+from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.made_schedules import make_schedules
@@ -81,14 +81,14 @@ async def _measure(stack: Stack, databases: Sequence[Any], plan: MovePlan) -> Fi
     ]
     await make_schedules(list(stack.urls.values()), bodies)
     await asyncio.sleep(_SETTLE_S)
-    quiet_ms = clock.wall_ms()
+    quiet_ms, store = clock.wall_ms(), MongoRoutingStore(databases[0])
     pauses_ms: list[int] = []
     took_ms: list[int] = []
     for number in range(plan.moves):
-        routing = await _routing(databases[0])
+        routing = await _routing(store)
         to = (routing.index_of(_TENANT) + 1 + number) % SHARDS
         from_ms = clock.wall_ms()
-        took_ms.append(await _move(databases[0], routing, to) - from_ms)
+        took_ms.append(await _move(store, routing, to) - from_ms)
         await asyncio.sleep(_SETTLE_S)
         effects.read(outputs)
         pauses_ms.append(_longest(effects, from_ms - _AROUND_MS // 4, from_ms + took_ms[-1] + _AROUND_MS))
@@ -111,19 +111,18 @@ async def _measure(stack: Stack, databases: Sequence[Any], plan: MovePlan) -> Fi
     }
 
 
-async def _routing(home: Any) -> Routing:
-    stored = await home.routing.find_one({})
+async def _routing(store: MongoRoutingStore) -> Routing:
+    stored = await store.get()
     if stored is None:
         raise WorldError("the deployment has no routing")
-    return decode_routing(stored)
+    return stored
 
 
-async def _move(home: Any, routing: Routing, to: int) -> int:
+async def _move(store: MongoRoutingStore, routing: Routing, to: int) -> int:
     """When it has arrived, by the wall clock."""
-    begun = routing.beginning({slot_of(_TENANT): to})
-    await home.routing.replace_one({"epoch": routing.epoch}, encode_routing(begun))
+    await store.replace(routing.epoch, routing.beginning({slot_of(_TENANT): to}))
     async with asyncio.timeout(_PATIENCE_S):
-        while (await _routing(home)).moving:  # noqa: ASYNC110  # another process writes it
+        while (await _routing(store)).moving:  # noqa: ASYNC110  # another process writes it
             await asyncio.sleep(0.01)
     return SystemClock().wall_ms()
 

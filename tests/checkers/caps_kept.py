@@ -18,7 +18,7 @@ def caps_kept(evidence: Evidence) -> list[str]:
     for commit in evidence.of(Collection.JOBS):
         job = commit.after or commit.before or {}
         rule = rules.get(job["definition"], {})
-        change = _occupies(commit.after) - _occupies(commit.before)
+        change = occupies(commit.after) - occupies(commit.before)
         by_definition[job["definition"]] += change
         cap = rule.get("max_concurrency")
         if change > 0 and cap is not None and by_definition[job["definition"]] > cap:
@@ -42,5 +42,6 @@ def caps_kept(evidence: Evidence) -> list[str]:
     return wrong
 
 
-def _occupies(job: Any) -> int:
+def occupies(job: Any) -> int:
+    """1 where that version of a job holds a slot, else 0; None: there is none."""
     return int(job is not None and job["state"] in OCCUPYING)

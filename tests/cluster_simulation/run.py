@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from random import Random
@@ -62,7 +62,18 @@ class Result:
 
 
 def run_seed(seed: int, only: Sequence[str] = (), bugs: Bugs | None = None) -> Result:
-    """Run that seed's story. It must be the only thing that its process does: logging and chance are the whole's."""
+    """Run that seed's story; see `run_story`."""
+    return run_story(
+        seed,
+        lambda loop, result, say: _Story(loop, Random(f"{seed} story"), result, say, bugs or Bugs()).tell(tuple(only)),
+    )
+
+
+Say = Callable[[str], None]
+
+
+def run_story(seed: int, tell: Callable[[SimLoop, Result, Say], Coroutine[Any, Any, None]]) -> Result:
+    """What ``tell`` comes to. It must be the only thing that its process does: logging and chance are the whole's."""
     # The retries of the application draw their jitter from here.
     random.seed(seed)
     loop = SimLoop(Random(seed))
@@ -71,16 +82,24 @@ def run_seed(seed: int, only: Sequence[str] = (), bugs: Bugs | None = None) -> R
     def say(what: str) -> None:
         result.transcript.append(f"{loop.now_s:9.4f}  {what}")
 
-    capture_logs(say)
+    _capture_logs(say)
     asyncio.set_event_loop(loop)
     loop.set_exception_handler(
         lambda _, context: say(f"EXCEPTION {context.get('message')} {context.get('exception')!r}")
     )
     try:
-        loop.run_until_complete(_Story(loop, Random(f"{seed} story"), result, say, bugs or Bugs()).tell(tuple(only)))
+        loop.run_until_complete(tell(loop, result, say))
     except Exception as error:  # whatever ends a run is a finding
         result.violations["run"] = [f"{type(error).__name__}: {error}"]
     return result
+
+
+def documents_of(database: SimDatabase) -> dict[Collection, dict[Any, Document]]:
+    """All that is in it, by collection, then by id."""
+    return {
+        collection: {_plain(document): document for document in database.documents(collection)}
+        for collection in Collection
+    }
 
 
 class _Story:
@@ -123,10 +142,7 @@ class _Story:
             evidence.pauses[life.id] = life.pauses
             if life.died_s is not None:
                 evidence.deaths[life.id] = life.died_s
-        evidence.documents = {
-            collection: {_plain(document): document for document in self._server.database.documents(collection)}
-            for collection in Collection
-        }
+        evidence.documents = documents_of(self._server.database)
         violations = self._result.violations
         for name, checker in ALL.items():
             found = checker(evidence)
@@ -286,7 +302,7 @@ def _plain(document: Document) -> Any:
     return id if isinstance(id, str) else tuple(sorted(id.items()))
 
 
-def capture_logs(say: Callable[[str], None]) -> None:
+def _capture_logs(say: Callable[[str], None]) -> None:
     def capture(_: Any, level: str, event: structlog.typing.EventDict) -> str:
         process = current_process()
         if process is not THE_WORLD and level != "debug":

@@ -9,9 +9,8 @@ of jobs and schedules judge all shards as one.
 """
 
 import asyncio
-import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import merge
@@ -28,7 +27,7 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.job import OCCUPYING, TERMINAL, NewJob
+from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.model.routing import Routing, slot_of, with_slot
 from hascheduler.model.schedule import CatchUp, JobTemplate, SchedulePolicy
 from hascheduler.model.share import Share, SharedCap, slot_key
@@ -46,7 +45,7 @@ from hascheduler.testing.memory.resources import MemoryScheduleStore
 from hascheduler.testing.memory.routing import MemoryCapStore, MemoryRoutingStore, MemoryShareStore, MemorySlotStore
 from hascheduler.testing.memory.state_updates import dispatched
 from hascheduler.testing.memory.time_outcomes import apply_time_outcomes
-from tests.checkers.caps_kept import caps_kept
+from tests.checkers.caps_kept import caps_kept, occupies
 from tests.checkers.decided_once import decided_once
 from tests.checkers.evidence import Commit, Effect, Evidence, Submitted
 from tests.checkers.journal_fenced import journal_fenced
@@ -61,7 +60,7 @@ from tests.cluster_simulation.faults import Faults
 from tests.cluster_simulation.loop import EPOCH_MS, Process, SimClock, SimLoop
 from tests.cluster_simulation.mutants import Planted
 from tests.cluster_simulation.network import Link, Network, Remote
-from tests.cluster_simulation.run import PEACE_S, TROUBLE_S, Result, capture_logs
+from tests.cluster_simulation.run import PEACE_S, TROUBLE_S, Result, Say, documents_of, run_story
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare
 
 SHARDS = ("default", "0001", "0002")
@@ -135,24 +134,12 @@ class ShardBugs(Bugs):
 
 def run_shards(seed: int, only: Sequence[str] = (), bugs: ShardBugs | None = None) -> Result:
     """As `tests.cluster_simulation.run.run_seed`."""
-    random.seed(seed)
-    loop = SimLoop(Random(seed))
-    result = Result(seed)
 
-    def say(what: str) -> None:
-        result.transcript.append(f"{loop.now_s:9.4f}  {what}")
-
-    capture_logs(say)
-    asyncio.set_event_loop(loop)
-    loop.set_exception_handler(
-        lambda _, context: say(f"EXCEPTION {context.get('message')} {context.get('exception')!r}")
-    )
-    try:
+    def tell(loop: SimLoop, result: Result, say: Say) -> Coroutine[Any, Any, None]:
         story = _Story(loop, Random(f"{seed} shards"), result, say, bugs or ShardBugs())
-        loop.run_until_complete(story.tell(tuple(only) or TROUBLES))
-    except Exception as error:  # whatever ends a run is a finding
-        result.violations["run"] = [f"{type(error).__name__}: {error}"]
-    return result
+        return story.tell(tuple(only) or TROUBLES)
+
+    return run_story(seed, tell)
 
 
 @dataclass
@@ -539,10 +526,7 @@ class _Story:
                 evidence.pauses[life.id] = life.pauses
                 if life.died_s is not None:
                     evidence.deaths[life.id] = life.died_s
-            evidence.documents = {
-                collection: {_plain(document): document for document in shard.documents(collection)}
-                for collection in Collection
-            }
+            evidence.documents = documents_of(shard.server.database)
             for name, checker in CHECKERS.items():
                 found = checker(evidence)
                 if found:
@@ -586,22 +570,13 @@ def caps_over_shards(shards: Sequence[Evidence]) -> list[str]:
     wrong = []
     for commit in merge(*(evidence.of(Collection.JOBS) for evidence in shards), key=lambda commit: commit.at_s):
         job = commit.after or commit.before or {}
-        change = _occupies(commit.after) - _occupies(commit.before)
+        change = occupies(commit.after) - occupies(commit.before)
         for key, cap in ((job["definition"], caps[job["definition"]]), ("", CAP)):
             running[key] += change
             if change > 0 and cap is not None and running[key] > cap:
                 of = f" of {key}" if key else ""
                 wrong.append(f"{running[key]} jobs{of} at {commit.at_s:.3f} s, cap {cap}: {commit.id}")
     return wrong
-
-
-def _occupies(job: Any) -> int:
-    return int(job is not None and job["state"] in OCCUPYING)
-
-
-def _plain(document: Document) -> Any:
-    id = document["_id"]
-    return id if isinstance(id, str) else tuple(sorted(id.items()))
 
 
 # Planted bugs

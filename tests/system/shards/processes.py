@@ -68,6 +68,15 @@ class ShardedProcesses(Processes):
 
         return await eventually(look, "the leaders are spread")
 
+    async def fired(self, more: int, *schedules: str) -> None:
+        """Until each of these has fired so many times more."""
+        before = {name: len(self.nominal_times(name)) for name in schedules}
+
+        async def enough() -> bool:
+            return all(len(self.nominal_times(name)) >= before[name] + more for name in schedules)
+
+        await eventually(enough, f"every schedule has fired {more} times more")
+
     async def stored(self, id: str) -> list[int]:
         """The shards that have a job by that id."""
         return [

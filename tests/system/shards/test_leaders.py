@@ -4,23 +4,12 @@ from collections import Counter
 
 import pytest
 
-from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, TENANTS, ShardedProcesses
 
 pytestmark = [pytest.mark.alone]
 
 EVERY_MS = 200
 SCHEDULES = [f"tick-{index}" for index in range(SHARD_COUNT)]
-
-
-async def fired(processes: ShardedProcesses, more: int) -> None:
-    """Until every schedule has fired so many times more."""
-    before = {name: len(processes.nominal_times(name)) for name in SCHEDULES}
-
-    async def enough() -> bool:
-        return all(len(processes.nominal_times(name)) >= before[name] + more for name in SCHEDULES)
-
-    await eventually(enough, f"every schedule has fired {more} times more")
 
 
 async def test_the_replica_that_leads_most_is_killed_again_and_again_and_nothing_is_missed_or_doubled(
@@ -33,10 +22,10 @@ async def test_the_replica_that_leads_most_is_killed_again_and_again_and_nothing
         await processes.schedule(name, f"{EVERY_MS}ms", tenant=tenant)
     for _ in range(3):
         leaders = await processes.spread()
-        await fired(processes, 5)
+        await processes.fired(5, *SCHEDULES)
         name, _count = Counter(process.name for process in leaders.values()).most_common(1)[0]
         await processes.replicas[name].kill()
-        await fired(processes, 5)
+        await processes.fired(5, *SCHEDULES)
         await processes.replica(name)
     await processes.spread()
     await processes.settled()

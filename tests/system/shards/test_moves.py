@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from hascheduler.model.routing import slot_of
-from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
 
 pytestmark = [pytest.mark.alone]
@@ -22,15 +21,6 @@ async def apply(processes: ShardedProcesses, *options: str) -> dict[str, object]
     return document
 
 
-async def fired(processes: ShardedProcesses, name: str, more: int) -> None:
-    before = len(processes.nominal_times(name))
-
-    async def enough() -> bool:
-        return len(processes.nominal_times(name)) >= before + more
-
-    await eventually(enough, f"{name} has fired {more} times more")
-
-
 async def test_a_slot_moves_again_and_again_while_leaders_are_killed_and_its_schedule_misses_nothing(
     processes: ShardedProcesses,
 ) -> None:
@@ -39,7 +29,7 @@ async def test_a_slot_moves_again_and_again_while_leaders_are_killed_and_its_sch
         await processes.processor(f"worker-{index}")
     tenant = TENANTS[1]
     await processes.schedule("tick", f"{EVERY_MS}ms", tenant=tenant)
-    await fired(processes, "tick", 5)
+    await processes.fired(5, "tick")
     waiting = (await processes.post("/v1/jobs", {"definition": "later", "tenant": tenant}))["id"]
     for number, to in enumerate((2, 3, 0, 1)):
         applying = asyncio.create_task(apply(processes, "--tenant", tenant, "--to", SHARDS[to]))
@@ -50,7 +40,7 @@ async def test_a_slot_moves_again_and_again_while_leaders_are_killed_and_its_sch
             await processes.replica(name)
         await applying
         assert await processes.stored(waiting) == [to]
-        await fired(processes, "tick", 3)
+        await processes.fired(3, "tick")
     await processes.post(f"/v1/jobs/{waiting}/cancel", {})
     await processes.settled()
     processes.assert_no_gap("tick", EVERY_MS, 20)
