@@ -160,11 +160,13 @@ class CompetingAccounts:
         self._restored.discard(name)
 
     def known(self, now: int) -> Iterator[tuple[str, int, int]]:
-        """(name, cost_ms, touched_at_ms): accounts with jobs first, then the others, the newest first."""
+        """(name, cost_ms, touched_at_ms): accounts with jobs first, touched now, then the others, touched before, the
+        newest first."""
         for name in self.live:
             yield name, self.costs.get(name, 0), now
         for name, at_ms in reversed(self.idle.items()):
-            yield name, self.costs[name], at_ms
+            # One whose last job has ended in this very millisecond must not be read as one that has jobs.
+            yield name, self.costs[name], min(at_ms, now - 1)
 
     def _lowest_active(self) -> int | None:
         """The smallest accumulated cost among those that have jobs."""

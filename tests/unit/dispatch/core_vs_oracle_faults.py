@@ -147,7 +147,6 @@ class CoreVsOracleFaults(CoreVsOracle):
     def _take_over(self) -> TermBegan:
         """The standby takes over, or a new core does that starts from the beginning of a recording."""
         if self._random.random() < 0.3:
-            self._tick()  # what happened at that very moment can not be distinguished from what happened after it
             heard = [told for told in self.core.state_snapshot(self.now) if not isinstance(told, TermBegan)]
             self.core, self.standby = Dispatcher(self._config), Dispatcher(self._config)
             for core in (self.core, self.standby):

@@ -168,8 +168,9 @@ def test_a_line_that_cannot_be_read_is_named(lines: list[str], place: str) -> No
 class Load:
     """A small busy cluster by chance: what the stream would tell its leader, and the leader's steps."""
 
-    def __init__(self, seed: int, policy: PolicyConfig) -> None:
+    def __init__(self, seed: int, policy: PolicyConfig, *, arrives: float = 0.6, ends: float = 0.7) -> None:
         self._random = Random(seed)
+        self._arrives, self._ends = arrives, ends
         self.core = Dispatcher(DispatchConfig(policy=policy))
         self.now = wall(0)
         self._running: dict[str, JobRef] = {}
@@ -215,7 +216,7 @@ class Load:
 
     def _happens(self, n: int) -> Iterator[Input]:
         chance = self._random
-        if chance.random() < 0.6:
+        if chance.random() < self._arrives:
             job = make_job(
                 f"j{n}", definition=chance.choice("xyz"), target=chance.choice("tu"),
                 lane=chance.choice(("heavy", "d")), fairness_key=chance.choice("abc"), priority=chance.randrange(11),
@@ -224,7 +225,7 @@ class Load:
             )  # fmt: skip
             self._jobs[job.id] = job
             yield JobSeen(job)
-        if self._running and chance.random() < 0.7:
+        if self._running and chance.random() < self._ends:
             job_id = chance.choice(sorted(self._running))
             del self._running[job_id], self._jobs[job_id]
             yield JobGone(job_id, JobState.SUCCEEDED, self.now)
@@ -233,16 +234,27 @@ class Load:
 @pytest.mark.parametrize(("seed", "preset"), spread(product(range(12), PRESETS), check=5))
 def test_the_replay_of_a_busy_leader_decides_the_same_from_whichever_moment_on(preset: str, seed: int) -> None:
     policy = PolicyConfig(criteria=PRESETS[preset])
-    load = Load(seed, policy)
-    list(load.steps(60))
+    require_same_decisions(Load(seed, policy), policy, warm_up=60, recorded=150)
+
+
+@pytest.mark.parametrize(("seed", "warm_up"), [(6, 40), (6, 41), (16, 41), (16, 43), (18, 40)])
+def test_a_key_whose_last_job_ends_in_the_millisecond_of_the_recording_begins_in_the_replay_as_it_did(
+    seed: int, warm_up: int
+) -> None:
+    policy = PolicyConfig(criteria=PRESETS["fair"])
+    require_same_decisions(Load(seed, policy, arrives=0.3, ends=0.5), policy, warm_up=warm_up, recorded=80)
+
+
+def require_same_decisions(load: Load, policy: PolicyConfig, *, warm_up: int, recorded: int) -> None:
+    """That the replay of ``recorded`` steps after as many as ``warm_up`` decides the same."""
+    list(load.steps(warm_up))
     known = [RecordedStep(load.now, (told,), None) for told in load.core.state_snapshot(load.now)]
-    recorded = list(load.steps(150))
+    steps = list(load.steps(recorded))
     heading = RecordingHeading(load.now, "r1", 1, DispatchConfig(policy=policy))
-    read, steps = read_recording(written(*known, *recorded, RecordingEnd("over"), heading=heading))
-    replayed = replay(read, steps)
+    replayed = replay(*read_recording(written(*known, *steps, RecordingEnd("over"), heading=heading)))
     assert replayed.difference is None
-    assert (replayed.steps, replayed.end) == (150, "over")
-    assert replayed.decisions == sum(len(step.decisions or ()) for step in recorded) > 20
+    assert (replayed.steps, replayed.end) == (recorded, "over")
+    assert replayed.decisions == sum(len(step.decisions or ()) for step in steps) > 20
 
 
 def test_a_decision_that_is_not_what_was_recorded_is_shown() -> None:
