@@ -7,7 +7,8 @@ order, and a second signal ends the process at once.
 import asyncio
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
@@ -19,12 +20,13 @@ from structlog.contextvars import bind_contextvars
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.assembly_processor import ProcessorParts
+from hascheduler.assembly_shards import followed, start_keepers
 from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import CheckReport, merged_report
 from hascheduler.clock import SystemClock
 from hascheduler.compiled import compiled_rooms, is_stale
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
-from hascheduler.daemon.leadership.liveness import LivenessServer
+from hascheduler.daemon.leadership.liveness import LivenessServer, Silencing
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
@@ -46,8 +48,6 @@ from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import prepare, require_readable
-from hascheduler.mongo.shares import MongoCapStore, MongoShareStore
-from hascheduler.mongo.slots import MongoSlotStore
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.traces import MongoJobTraces
 from hascheduler.mongo.transport import MongoTransport
@@ -62,9 +62,8 @@ from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.settings import Settings
 from hascheduler.sharding.copies import CopyKeeper
 from hascheduler.sharding.home import agreed_routing
-from hascheduler.sharding.moves import SlotMover
-from hascheduler.sharding.placement import LeaderPlacement
-from hascheduler.sharding.shares import ShareKeeper
+from hascheduler.sharding.reports import ShardReports
+from hascheduler.sharding.shard import FollowingReplica
 from hascheduler.telemetry.health import ReplicaHealth, Vitals
 from hascheduler.telemetry.log_lines import name_process
 from hascheduler.telemetry.metrics_http import HttpMetrics
@@ -75,6 +74,7 @@ from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 from hascheduler.tls import PemFile, ServedCertificates, client_context
 
 if TYPE_CHECKING:
+    from hascheduler.api.routing.forwarder import Forwarder
     from hascheduler.assembly_api import ServedShard
     from hascheduler.kubernetes.api import KubernetesApi
 
@@ -86,7 +86,7 @@ async def serve(settings: Settings) -> None:
     # Half of all that a replica imports, and nothing of it is for processors, checks and migrations.
     from hascheduler.api.app import create_app
     from hascheduler.api.operations.runner import OperationRunner
-    from hascheduler.assembly_api import ServedShard, services_of
+    from hascheduler.assembly_api import Candidacy, ServedShard, services_of
 
     clock = TrustedClock(SystemClock(), settings.clock_skew_max_ms)
     replica_id = f"{settings.replica_id}.{token_hex(4)}"
@@ -97,6 +97,7 @@ async def serve(settings: Settings) -> None:
     health = HealthPort(settings.health_host, settings.health_port, vitals, registry, leads=True)
     cluster = _cluster(settings)
     client = _connected(settings)
+    closing, candidacy = AsyncExitStack(), None
     try:
         await health.open()
         databases = _databases(client, settings)
@@ -109,24 +110,26 @@ async def serve(settings: Settings) -> None:
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
         metrics = ReplicaMetrics(registry)
-        shards = [
-            ServedShard(
-                database,
-                _replica(
-                    settings,
-                    replica_id,
-                    database,
-                    liveness,
-                    clock,
-                    shard_index=index,
-                    tracer=tracer,
-                    metrics=metrics,
-                    cluster=cluster,
-                ),
+
+        def make(index: int, silencing: Silencing) -> Replica:
+            return _replica(
+                settings,
+                replica_id,
+                databases[index],
+                liveness,
+                clock,
+                shard_index=index,
+                silencing=silencing,
+                tracer=tracer,
+                metrics=metrics,
+                cluster=cluster,
             )
-            for index, database in enumerate(databases)
-        ]
-        replicas = [shard.replica for shard in shards]
+
+        here = followed(settings, replica_id, clock, liveness, make)
+        shards = [ServedShard(database, shard) for database, shard in zip(databases, here.shards, strict=True)]
+        if here.following is not None and here.reports is not None:
+            forwarder = await closing.enter_async_context(_forwarding(settings, here.reports, replica_id))
+            candidacy = Candidacy(here.following, forwarder)
         services = services_of(
             settings,
             shards,
@@ -135,10 +138,11 @@ async def serve(settings: Settings) -> None:
             heartbeat_deadline_ms=_heartbeat_deadline_ms(settings),
             tracer=tracer,
             metrics=HttpMetrics(registry),
+            candidacy=candidacy,
         )
         registry.register(ReplicaGauges(services.view.gauges))
         server = ApiServer(
-            create_app(services),
+            create_app(services, forwards=candidacy is not None),
             settings.http_host,
             settings.http_port,
             None if certificates is None else certificates.context,
@@ -146,8 +150,7 @@ async def serve(settings: Settings) -> None:
         )
         await server.bind()
         http_endpoint = f"{settings.advertise_host or settings.http_host}:{server.port}"
-        for replica in replicas:
-            replica.http_endpoint = http_endpoint
+        here.answer_at(http_endpoint)
         log.info(
             "serving",
             replica=replica_id,
@@ -161,11 +164,7 @@ async def serve(settings: Settings) -> None:
             log.warning("core_stale", reason="sources were edited after they were compiled; what they say does not run")
         vitals.become(ReplicaHealth(services.view))
 
-        def stop() -> None:
-            for replica in replicas:
-                replica.stop()
-
-        with on_signal(stop):
+        with on_signal(here.stop):
             async with asyncio.TaskGroup() as tasks:
                 # To the very end: a replica that hands its leases over is not dead.
                 watched = tasks.create_task(liveness.run(), name="liveness")
@@ -180,31 +179,17 @@ async def serve(settings: Settings) -> None:
                     watched,
                     *(tasks.create_task(keeper.run(), name="copies") for keeper in _copy_keepers(shards)),
                 ]
-                if len(replicas) > 1:
-                    placement = LeaderPlacement(replicas, settings.replica_id, clock, settings.rebalance_after_ms)
-                    beside.append(tasks.create_task(placement.run(), name="placement"))
-                    share_stores = [MongoShareStore(database) for database in databases]
-                    shares = ShareKeeper(
-                        MongoCapStore(databases[0]),
-                        share_stores,
-                        replicas,
-                        settings.max_concurrency,
-                        clock,
-                    )
-                    beside.append(tasks.create_task(shares.run(), name="shares"))
-                    mover = SlotMover(
-                        MongoRoutingStore(databases[0]),
-                        share_stores,
-                        replicas,
-                        MongoSlotStore(databases, settings.job_retention_ms),
-                        clock,
-                    )
-                    beside.append(tasks.create_task(mover.run(), name="slots"))
+                several = len(shards) > 1
+                if several:
+                    beside += start_keepers(tasks, settings, here, databases, clock)
                 if certificates is not None:
                     beside.append(tasks.create_task(certificates.keep_fresh(), name="certificates"))
                 async with asyncio.TaskGroup() as serving_shards:
-                    for replica in replicas:
-                        serving_shards.create_task(_run(replica, several=len(replicas) > 1), name=replica.shard)
+                    for replica in here.for_ever:
+                        serving_shards.create_task(_run(replica, several=several), name=replica.shard)
+                    if here.following is not None:
+                        following = here.following.run(partial(_run, several=True))
+                        serving_shards.create_task(following, name="following")
                 serving.cancel()
                 # The last answers leave records too.
                 await asyncio.wait([serving])
@@ -212,6 +197,7 @@ async def serve(settings: Settings) -> None:
                     task.cancel()
         log.info("stopped", replica=replica_id)
     finally:
+        await closing.aclose()
         await client.close()
         if cluster is not None:
             await cluster.close()
@@ -390,7 +376,31 @@ def _log_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
     log.info(event, step=str(step), **more)
 
 
-async def _run(replica: Replica, *, several: bool) -> None:
+@asynccontextmanager
+async def _forwarding(settings: Settings, reports: ShardReports, replica_id: str) -> "AsyncIterator[Forwarder]":
+    from hascheduler.api.routing.forwarder import Forwarder
+
+    forwarder = Forwarder(
+        lambda shard: reports.addresses(shard, replica_id), tls=peer_tls(settings), tls_name=settings.peer_tls_name
+    )
+    try:
+        yield forwarder
+    finally:
+        await forwarder.close()
+
+
+def peer_tls(settings: Settings) -> ssl.SSLContext | None:
+    """How replicas ask each other; None: over plain HTTP, as the API speaks none either."""
+    if not settings.http_tls_cert_file:
+        return None
+    return client_context(
+        PemFile("HASCHEDULER_PEER_TLS_CA_FILE", settings.peer_tls_ca_file),
+        PemFile("HASCHEDULER_HTTP_TLS_CERT_FILE", settings.http_tls_cert_file),
+        PemFile("HASCHEDULER_HTTP_TLS_KEY_FILE", settings.http_tls_key_file),
+    )
+
+
+async def _run(replica: FollowingReplica, *, several: bool) -> None:
     if several:
         bind_contextvars(shard=replica.shard)  # on the lines of this task and of those that it begins
     await replica.run()
@@ -404,10 +414,10 @@ def _copy_keepers(shards: "Sequence[ServedShard]") -> list[CopyKeeper]:
         return CopyKeeper(
             MongoCopyStore(home.database),
             MongoCopyStore(shard.database),
-            wanted=home.replica.nouns,
-            there=shard.replica.nouns,
-            leading=lambda: shard.replica.view.leading,
-            fresh=lambda: home.replica.view.ready and shard.replica.view.ready,
+            wanted=home.shard.nouns,
+            there=shard.shard.nouns,
+            leading=lambda: shard.shard.view.leading,
+            fresh=lambda: home.shard.view.ready and shard.shard.view.ready,
         )
 
     return [keeper(shard) for shard in shards[1:]]
@@ -433,6 +443,7 @@ def _replica(
     clock: Clock,
     *,
     shard_index: int,
+    silencing: Silencing,
     tracer: Tracer,
     metrics: ReplicaMetrics,
     cluster: "KubernetesApi | None",
@@ -472,7 +483,7 @@ def _replica(
             board=MongoReplicaBoard(database),
             transport=_transport(settings),
             fallback=MongoTransport() if settings.transport_fallback == "mongo" else None,
-            liveness=liveness,
+            liveness=silencing,
             clock=clock,
             exchange=_event_exchange(settings),
             tracer=tracer,

@@ -4,14 +4,18 @@ and all routes are half of what a replica imports, and a processor, a check and 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from secrets import token_hex
+from typing import overload
 
 from hascheduler.api.admission.control import AdmissionControl
+from hascheduler.api.admission.distant import DistantAdmission
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import ApiServices
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig, PageTerms
+from hascheduler.api.routing.forwarding import Forwards
 from hascheduler.daemon.replica import Replica
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
@@ -41,17 +45,19 @@ from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
-from hascheduler.ports import Clock
+from hascheduler.ports import Admission, Clock, EventFeed
 from hascheduler.settings import Settings
 from hascheduler.sharding.admission import ShardedAdmission
 from hascheduler.sharding.copies import CopiesAtOnce
 from hascheduler.sharding.events import ShardedEventFeed
 from hascheduler.sharding.failovers import ShardedFailoverStore
+from hascheduler.sharding.following import Following
 from hascheduler.sharding.jobs import ShardedJobStore
 from hascheduler.sharding.matches import ShardedMatchStore
 from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.resources import ShardedResourceStore, keepable_definition
 from hascheduler.sharding.schedules import ShardedScheduleStore
+from hascheduler.sharding.shard import EachNow, Shard
 from hascheduler.sharding.verdicts import ShardedVerdictStore
 from hascheduler.sharding.view import ShardedView
 from hascheduler.sharding.work import ShardedWorkStore
@@ -61,8 +67,18 @@ from hascheduler.telemetry.tracing import Tracer
 
 @dataclass(frozen=True, slots=True)
 class ServedShard:
+    """``shard`` is this process's own; where each replica follows all shards, its replica stays the same."""
+
     database: Database
-    replica: Replica
+    shard: Shard
+
+
+@dataclass(frozen=True, slots=True)
+class Candidacy:
+    """What a replica needs that follows some shards alone."""
+
+    following: Following
+    forwarder: Forwards
 
 
 def services_of(
@@ -74,12 +90,13 @@ def services_of(
     heartbeat_deadline_ms: int,
     tracer: Tracer,
     metrics: HttpMetrics,
+    candidacy: Candidacy | None = None,
 ) -> ApiServices:
     """Of the home alone where there is no ``routing``; otherwise of all ``shards``, the home first."""
     ids = _Ids(clock)
-    admissions = [_admission(shard, ids, settings, clock, metrics) for shard in shards]
+    admissions = _Admissions(settings, shards, ids, clock, metrics)
     home = shards[0]
-    database, replica = home.database, home.replica
+    database = home.database
     audit = MongoAuditStore(database, settings.audit_retention_ms)
     services = ApiServices(
         schedules=MongoScheduleStore(database),
@@ -91,8 +108,8 @@ def services_of(
         jobs=MongoJobStore(database, settings.job_retention_ms),
         admission=admissions[0],
         verdicts=MongoVerdictStore(database),
-        view=replica.view,
-        events=replica.events,
+        view=home.shard.view,
+        events=_followed_events(home.shard),
         clock=clock,
         new_id=ids.new,
         new_job_id=ids.new_job_id,
@@ -102,18 +119,22 @@ def services_of(
         audit_writer=AuditWriter(audit, clock, settings.audit_log_max),
         work=MongoWorkStore(database, settings.job_retention_ms),
         work_terms=_work_terms(settings, heartbeat_deadline_ms),
-        registrations=WorkerRegistrations(replica.view, clock),
+        registrations=WorkerRegistrations(home.shard.view, clock),
         failovers=MongoFailoverStore(database),
         operations=MongoOperationStore(database),
         matches=MongoMatchStore(database),
         schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
         tracer=tracer,
         metrics=metrics,
+        forwarder=None if candidacy is None else candidacy.forwarder,
     )
     if routing is None:
         return services
     retention_ms = settings.job_retention_ms
-    return _over_all(services, shards, routing, admissions=admissions, ids=ids, retention_ms=retention_ms)
+    following = None if candidacy is None else candidacy.following
+    return _over_all(
+        services, shards, routing, admissions=admissions, ids=ids, retention_ms=retention_ms, following=following
+    )
 
 
 def _over_all(
@@ -121,16 +142,24 @@ def _over_all(
     shards: Sequence[ServedShard],
     routing: Routing,
     *,
-    admissions: Sequence[AdmissionControl],
+    admissions: Sequence[Admission],
     ids: "_Ids",
     retention_ms: int,
+    following: Following | None,
 ) -> ApiServices:
     """The services of the home, with those that several shards have their part in over all of them."""
     databases = [shard.database for shard in shards]
     names = MongoNameStore(databases[0])
     places = ShardPlaces(routing, names)
-    places.follow(lambda: shards[0].replica.nouns(Collection.ROUTING).get(ROUTING_ID))
-    view = ShardedView(places, [shard.replica.view for shard in shards])
+    here = [served.shard for served in shards]
+    places.follow(lambda: here[0].nouns(Collection.ROUTING).get(ROUTING_ID))
+    if following is None:
+        view = ShardedView(places, [shard.view for shard in here])
+        feeds: Sequence[EventFeed | None] = [shard.events for shard in here]
+    else:
+        views = EachNow(here, lambda _, shard: shard.view)
+        view = ShardedView(places, views, followers=following.followers, unsettled=lambda: following.unready_reason)
+        feeds = EachNow(here, lambda _, shard: shard.events)
     copies = CopiesAtOnce(MongoCopyStore(databases[0]), [MongoCopyStore(database) for database in databases[1:]])
     keepable = keepable_definition(len(shards))
     jobs = [MongoJobStore(each, retention_ms) for each in databases]
@@ -148,7 +177,7 @@ def _over_all(
         admission=ShardedAdmission(places, admissions),
         verdicts=ShardedVerdictStore(places, [MongoVerdictStore(each) for each in databases]),
         view=view,
-        events=ShardedEventFeed([shard.replica.events for shard in shards]),
+        events=ShardedEventFeed(places, feeds),
         new_job_id=lambda tenant: with_slot(ids.new_job_id(tenant), tenant),
         work=ShardedWorkStore(places, [MongoWorkStore(each, retention_ms) for each in databases]),
         work_terms=replace(home.work_terms, choose_shard=view.shard_for),
@@ -162,17 +191,72 @@ def _name(noun: Definition | Lane | Calendar | Tenant) -> str:
     return noun.name
 
 
-def _admission(
-    shard: ServedShard, ids: "_Ids", settings: Settings, clock: Clock, metrics: HttpMetrics
-) -> AdmissionControl:
-    buckets = MongoBucketStore(shard.database)
-    admission = AdmissionControl(shard.replica.view, buckets, clock, settings.max_pending, metrics.refused)
+def _followed_events(shard: Shard) -> EventFeed:
+    assert shard.events is not None
+    return shard.events
 
-    def count_arrival(job: JobRef) -> None:
-        admission.arrived(job.tenant, own=ids.made(job.id))
 
-    shard.replica.on_job_arrival(count_arrival)
-    return admission
+class _Admissions(Sequence[Admission]):
+    """The admission to each shard, as it is at the moment: by the mirror where the shard is followed here."""
+
+    def __init__(
+        self, settings: Settings, shards: Sequence[ServedShard], ids: "_Ids", clock: Clock, metrics: HttpMetrics
+    ) -> None:
+        self._shards = shards
+        self._settings = settings
+        self._ids = ids
+        self._clock = clock
+        self._metrics = metrics
+        self._buckets = [MongoBucketStore(each.database) for each in shards]
+        self._by_mirror: dict[int, AdmissionControl] = {}
+        self._by_hearsay: dict[int, DistantAdmission] = {}
+        for index, each in enumerate(shards):
+            each.shard.when_followed(partial(self._followed, index))
+
+    @overload
+    def __getitem__(self, index: int) -> Admission: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Admission]: ...
+
+    def __getitem__(self, index: int | slice) -> Admission | Sequence[Admission]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(len(self))[index]]
+        if self._shards[index].shard.is_followed:
+            return self._by_mirror[index]
+        if index not in self._by_hearsay:
+            self._by_hearsay[index] = self._distant(index)
+        return self._by_hearsay[index]
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    def _followed(self, index: int, replica: Replica | None) -> None:
+        if replica is None:
+            self._by_mirror.pop(index, None)
+            return
+        admission = AdmissionControl(
+            replica.view, self._buckets[index], self._clock, self._settings.max_pending, self._metrics.refused
+        )
+
+        def count_arrival(job: JobRef) -> None:
+            admission.arrived(job.tenant, own=self._ids.made(job.id))
+
+        replica.on_job_arrival(count_arrival)
+        self._by_mirror[index] = admission
+
+    def _distant(self, index: int) -> DistantAdmission:
+        shard = self._shards[index]
+        jobs = MongoJobStore(shard.database, self._settings.job_retention_ms)
+        return DistantAdmission(
+            # As it is at the moment: it is asked for nothing where the shard is followed.
+            shard.shard.distant,
+            self._buckets[index],
+            jobs,
+            self._clock,
+            max_pending=self._settings.max_pending,
+            refused=self._metrics.refused,
+        )
 
 
 def auth_config(settings: Settings) -> AuthConfig:

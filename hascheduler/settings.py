@@ -134,6 +134,7 @@ _SUPERVISORS = ("KUBERNETES_SERVICE_HOST", "INVOCATION_ID", PREFIX + "STARTUP_PA
 """Variables that Kubernetes and systemd set, and the setting that asks for patience."""
 _SUPERVISED_PATIENCE_MS = 60_000
 _ONE_TRY_MS = 0
+_ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104  # what nobody else can ask
 _AUTO = "auto"
 _NONE = "none"
 _HOST_NAME = re.compile(r"[a-z0-9._-]{1,253}", re.ASCII)
@@ -181,6 +182,13 @@ class Settings(BaseSettings):
         le=SHARDS_MAX,
         description="how many shards the deployment has, each a database with a leader of its own; the same for"
         " replicas and processors, and as long as the deployment lives [1]",
+    )
+    shard_candidates: int = Field(
+        default=0,
+        ge=0,
+        le=SHARDS_MAX,
+        description="of several shards: how many replicas follow each of them, 2 or more, besides the first, which all"
+        " follow; 0: all follow all [0]",
     )
 
     http_host: str = Field(default="127.0.0.1", description="address the API listens on [127.0.0.1]")
@@ -243,6 +251,13 @@ class Settings(BaseSettings):
     http_tls_key_file: str = Field(default="", description="its PEM key [none]")
     http_tls_client_ca_file: str = Field(
         default="", description="PEM authorities; only clients with a certificate of theirs get in [none]"
+    )
+    peer_tls_ca_file: str = Field(
+        default="",
+        description="PEM authorities that replicas trust each other's API by, if it speaks TLS [those of the machine]",
+    )
+    peer_tls_name: str = Field(
+        default="", description="the name in the certificates of the other replicas [their own address]"
     )
     mongodb_tls_ca_file: str = Field(default="", description="PEM authorities that MongoDB is trusted by [none]")
     mongodb_tls_cert_file: str = Field(default="", description="PEM certificate and key to show to MongoDB [none]")
@@ -404,6 +419,7 @@ class Settings(BaseSettings):
             raise _wrong("UI_SESSION_LIFE", "must be 1m to 31d")
         if self.audit_retention_ms < 3_600_000:
             raise _wrong("AUDIT_RETENTION", "must be at least 1h")
+        self._demand_reachable_candidates()
         self._demand_safe_access()
         self._demand_own_secrets()
         self._demand_whole_tls()
@@ -456,6 +472,14 @@ class Settings(BaseSettings):
         ):
             if is_published(secret):
                 raise _wrong(variable, f"{PUBLISHED}; expected {INSTEAD_OF_PUBLISHED}")
+
+    def _demand_reachable_candidates(self) -> None:
+        if self.shard_candidates == 1:
+            raise _wrong("SHARD_CANDIDATES", "must be 2 or more, so that one is left when a replica is lost; or 0: all")
+        if self.shard_candidates and self.http_host in _ANY_ADDRESS and not self.advertise_host:
+            raise _wrong("ADVERTISE_HOST", "must be set with SHARD_CANDIDATES, as replicas ask each other")
+        if self.peer_tls_ca_file and not self.http_tls_cert_file:
+            raise _wrong("PEER_TLS_CA_FILE", "is of no use without HTTP_TLS_CERT_FILE")
 
     def _demand_whole_tls(self) -> None:
         if bool(self.http_tls_cert_file) != bool(self.http_tls_key_file):

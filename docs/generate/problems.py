@@ -41,6 +41,8 @@ _MEANINGS = {
     "overloaded": "the shard, or this replica, has too much to do: come again after `Retry-After`",
     "refused": "refused by the framework: `detail` says why",
     "revision-mismatch": "`If-Match` names another revision than the stored one: read it again",
+    "shard-unanswered": "no replica that follows that shard answers: come again after `Retry-After`. `detail` says"
+    " where a write that was passed on may have been made",
     "share-used-up": "this token or address holds its share of what the replica does at once: wait for your own",
     "simulation-too-large": "`detail` names the limit of the simulation: send less, or run `hascheduler simulate`",
     "slow-request": "the body arrived too slowly",

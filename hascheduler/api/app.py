@@ -29,6 +29,7 @@ from hascheduler.api.ops import (
 from hascheduler.api.resources import audit_log, calendars, definitions, lanes, tenants, tokens
 from hascheduler.api.routing import error_handlers
 from hascheduler.api.routing.body import MERGE_PATCH
+from hascheduler.api.routing.forwarding import KeptBody
 from hascheduler.api.routing.short_path import ShortPath, ShortRoute
 from hascheduler.api.routing.undeclared import OnlyDeclared
 from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, timeline, trigger_now, verdicts
@@ -213,8 +214,9 @@ def _with_published_references(value: Any) -> Any:
             return value
 
 
-def create_app(services: ApiServices, *, short_path: bool = True) -> FastAPI:
-    """Without ``short_path`` FastAPI answers everything; the answers are the same."""
+def create_app(services: ApiServices, *, short_path: bool = True, forwards: bool = False) -> FastAPI:
+    """Without ``short_path`` FastAPI answers everything; the answers are the same. ``forwards``: there is a forwarder
+    among the services."""
     app = _Api(
         title="hascheduler",
         version=__version__,
@@ -232,6 +234,8 @@ def create_app(services: ApiServices, *, short_path: bool = True) -> FastAPI:
     # The last one added is the outermost.
     if short_path:
         app.add_middleware(ShortPath, routes=[ShortRoute(router, _PREFIX, name) for router, name in _LOADED])
+    if forwards:
+        app.add_middleware(KeptBody)
     app.add_middleware(RequestMiddleware, open_paths=OPEN_PATHS, public_pages=PUBLIC_PAGES, login=sessions.LOGIN)
     error_handlers.install(app)
     for router in _ROUTERS:

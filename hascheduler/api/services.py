@@ -14,6 +14,7 @@ from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
 from hascheduler.api.routing.forecasts import Forecasts
+from hascheduler.api.routing.forwarding import Forwards
 from hascheduler.api.routing.shared_waits import SharedWaits
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
@@ -76,6 +77,8 @@ class ApiServices:
     forecasts: Forecasts = field(default_factory=Forecasts)
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)
+    forwarder: Forwards | None = None
+    """None where each replica follows all shards."""
 
 
 async def _services(request: Request) -> ApiServices:

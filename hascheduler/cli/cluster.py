@@ -105,7 +105,9 @@ def _summary(answer: Answer) -> Text:
 
 
 def _shards(answer: Answer) -> RenderableType:
-    columns = ("shard", "leader", "term", "journal", "pending", "running", "schedules", "processors", "lag")
+    columns = ["shard", "leader", "term", "journal", "pending", "running", "schedules", "processors", "lag"]
+    some_follow = any(row.get("followers") for row in answer["shards"])  # a replica of an older release does not tell
+    columns += ["followed by"] if some_follow else []
     table = FittedTable("Shards", *columns, spare=("journal", "lag", "schedules"))
     for row in answer["shards"]:
         leader, counts, lag_ms = row["leader"], row["counts"], row["stream_lag_ms"]
@@ -119,6 +121,7 @@ def _shards(answer: Answer) -> RenderableType:
             Text(row["unready_reason"], style="red")
             if row["unready_reason"]
             else Text("–" if lag_ms is None else f"{lag_ms} ms"),
+            *((Text(", ".join(row["followers"]) or "all"),) if some_follow else ()),
         )
     return table
 

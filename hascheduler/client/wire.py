@@ -403,6 +403,8 @@ class ShardResponse(TypedDict):
     processors: int
     counts: Mapping[str, int]
     failover: FailoverResponse | None
+    followers: NotRequired[Sequence[str]]
+    followed: NotRequired[bool]
 
 
 class ClusterResponse(TypedDict):

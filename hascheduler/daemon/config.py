@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from hascheduler.daemon.leadership.liveness import (
     GreetsInTime,
-    LivenessServer,
+    Silencing,
     WaitForDeath,
     greets_in_time,
     wait_for_death_by_connection,
@@ -89,7 +89,7 @@ class ReplicaPorts:
     accounts: AccountStore
     board: ReplicaBoard
     transport: Transport
-    liveness: LivenessServer
+    liveness: Silencing
     clock: Clock
     leases_streamed: bool = True
     fallback: Transport | None = None

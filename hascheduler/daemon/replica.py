@@ -41,13 +41,15 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION
+from hascheduler.model.shard_report import ShardReport
 
 
 class Replica:
     """One shard in one process, but for the HTTP side, which reads `view` and follows `events`. `run` ends after
     `stop`. The process runs the liveness endpoint, as it may serve several shards.
 
-    ``http_endpoint`` may be set until `run`, and listeners to the arrival of jobs added.
+    ``http_endpoint`` may be set until `run`, and listeners to the arrival of jobs added. ``followed_shards`` gives what
+    the heartbeat tells of the other shards that this process follows; None: it follows all.
     """
 
     def __init__(self, config: ReplicaConfig, ports: ReplicaPorts) -> None:
@@ -55,6 +57,7 @@ class Replica:
         self._stopping = asyncio.Event()
         self._arrival_listeners: list[Callable[[JobRef], None]] = []
         self.http_endpoint = ""
+        self.followed_shards: Callable[[], Mapping[str, ShardReport] | None] = lambda: None
         clock = TrustedClock.over(ports.clock, config.clock_skew_max_ms)
         self._clock, metrics = clock, ports.metrics
 
@@ -261,6 +264,14 @@ class Replica:
         """`Stepper.next_step_at_ms`, for tests in which time leaps to it."""
         return self._stepper.next_step_at_ms
 
+    def forget(self) -> None:
+        """Let go of what takes memory, once `run` has ended in a process that goes on: the parts of a replica refer to
+        each other, so they stay until the garbage collection, which may leave them out
+        (`hascheduler.gc_tuning.without_collecting`)."""
+        self._feeder.forget()
+        self._core.forget()
+        self.events.forget()
+
     def stop(self) -> None:
         """Begin to end in good order: hand the lease over first."""
         self._stopping.set()
@@ -296,4 +307,6 @@ class Replica:
             marks=self._digests.published,
             last_check=self._invariants.last_check,
             decision_lag_ms=self._stepper.decision_lag_ms,
+            followed=(followed := self.followed_shards()),
+            shards=None if followed is None else self._config.dispatch.shard_count,
         )

@@ -90,6 +90,10 @@ class Dispatcher:
         self._more = False
         self._forget()
 
+    def forget(self) -> None:
+        """Let go of all that it knows, where it is asked for nothing any more."""
+        self._forget()
+
     def _forget(self) -> None:
         self._state = CoreState(self._config)
         self._ledger = self._state.ledger

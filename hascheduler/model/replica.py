@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hascheduler.model.schema_version import UNSTATED_VERSION
+from hascheduler.model.shard_report import ShardReport
 from hascheduler.model.values.instants import WallMs
 
 
@@ -25,7 +26,8 @@ class ReplicaStatus:
 
     ``version`` is the software's (None before 0.2.0), ``reads`` the newest form of documents that it reads. ``marks``
     are its digests at points of the stream that all replicas pass, the newest last. ``decision_lag_ms`` is how long its
-    decisions take to be carried out (None: it makes none, or is of 0.2.0).
+    decisions take to be carried out (None: it makes none, or is of 0.2.0). ``followed`` are the shards that it follows
+    besides the home, in its heartbeat there, and ``shards`` how many it knows; None: it follows all that it knows.
     """
 
     id: str
@@ -44,3 +46,5 @@ class ReplicaStatus:
     marks: tuple[tuple[str, str], ...] = ()
     last_check: LastCheck | None = None
     decision_lag_ms: int | None = None
+    followed: Mapping[str, ShardReport] | None = field(default=None, hash=False)
+    shards: int | None = None

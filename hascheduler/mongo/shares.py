@@ -1,5 +1,6 @@
 """Caps over several shards: what each shard has of them in the home, and in its own database."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 from pymongo.errors import DuplicateKeyError
@@ -9,7 +10,7 @@ from hascheduler.model.documents.share import encode_share, encode_shared_cap
 from hascheduler.model.share import Share, SharedCap
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
-from hascheduler.ports.sharding import StoredCaps, read_caps
+from hascheduler.ports.sharding import StoredCaps, read_caps, read_shares
 
 
 class MongoCapStore:
@@ -42,6 +43,10 @@ class MongoShareStore:
 
     def __init__(self, database: Database) -> None:
         self._shares = database[Collection.SHARES.value].with_options(write_concern=MAJORITY)
+
+    async def all(self) -> Mapping[str, Share]:
+        with faults("read the shares of a shard"):
+            return read_shares(await self._shares.find().to_list(None))
 
     async def put(self, share: Share) -> bool:
         older = {"_id": share.key, "$or": [{"rev": {"$lt": share.rev}}, {"rev": {"$not": {"$type": "number"}}}]}

@@ -7,12 +7,13 @@ schedule without its reservation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.share import decode_shared_cap
+from hascheduler.model.documents.share import decode_share, decode_shared_cap
 from hascheduler.model.job import JobState
 from hascheduler.model.routing import Routing
 from hascheduler.model.share import Share, SharedCap
@@ -110,6 +111,15 @@ def read_caps(documents: Iterable[Mapping[str, Any]]) -> StoredCaps:
     return StoredCaps(caps, unreadable)
 
 
+def read_shares(documents: Iterable[Mapping[str, Any]]) -> Mapping[str, Share]:
+    shares = {}
+    for document in documents:
+        with suppress(InvalidInput):
+            share = decode_share(document.get("_id"), document)
+            shares[share.key] = share
+    return shares
+
+
 class CapStore(Protocol):
     """What all shards have of each cap over them, in the home. Every write is one compare-and-set on ``rev``,
     acknowledged by a majority."""
@@ -129,6 +139,11 @@ class CapStore(Protocol):
 
 class ShareStore(Protocol):
     """What one shard may use of each cap, in its own database."""
+
+    async def all(self) -> Mapping[str, Share]:
+        """The newest majority-committed ones by their keys, without those that can't be read: for a shard that this
+        replica does not follow."""
+        ...
 
     async def put(self, share: Share) -> bool:
         """Insert it, or put it in the place of one of an earlier revision, or of one without any; acknowledged by a

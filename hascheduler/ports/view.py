@@ -68,8 +68,9 @@ class Gauges:
     pause: StandingPause | None = None
     """That of everything."""
     shards: int = 1
-    """How many the deployment has, and how many of them this replica leads."""
+    """How many the deployment has, and how many of them this replica leads, and follows."""
     shards_led: int = 0
+    shards_followed: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,11 @@ class ShardStatus:
     processors: int
     """Those that live."""
     failover: Failover | None = None
+    followers: Sequence[str] = ()
+    """The names of the replicas that follow it; those that are about to, and that are about to leave, among them. Empty
+    where each replica follows all shards."""
+    followed: bool = True
+    """Whether this replica follows it: else all above is what others told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +200,12 @@ class ClusterView(Protocol):
 
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
         """How many live jobs there are by state: of that definition, or of that tenant, or in all. Not of both."""
+        ...
+
+    def unseen_shards(self, tenant: str | None = None) -> Collection[str]:
+        """The shards of which this replica hears from others alone, as it does not follow them: of those in which
+        something of that tenant may be, or of all. What it says of them is second-hand, and their schedules, processors
+        and waiting jobs are not among those above and below."""
         ...
 
     def schedules_on(self, calendar: str) -> list[str]:

@@ -13,6 +13,8 @@ room finds the shard of a call, or asks all and merges:
 * what names a submitted job goes by the slot in its id, what names a schedule or a job of one by the reserved name;
 * an id that tells nothing (of before there were several shards) is looked for in all;
 * lists are merged in the one order that they have in each shard, so that one position is enough for all;
+* where a replica follows some shards alone (`following`), each `shard` is answered from its mirror, or from what the
+  others tell of it (`reports`, `distant`), or by one of them;
 * definitions, lanes, calendars, tenants, pauses, tokens, the audit log and operations have their home in shard 0.
 
 A call that would have to cross shards to keep its promise is refused (`InvalidInput`) with the names of both.

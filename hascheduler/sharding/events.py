@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from operator import attrgetter
 
+from hascheduler.errors import InvalidInput, NotFollowedHere
 from hascheduler.model.event import Event
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, NewEvents
+from hascheduler.sharding.places import ShardPlaces
 
 HELD_BACK_MAX_MS = 2_000
 _LOOK_MS = 600_000
@@ -25,20 +27,38 @@ _Answer = NewEvents | Missed | Lagging | Closing
 class ShardedEventFeed:
     """`hascheduler.ports.EventFeed`."""
 
-    def __init__(self, shards: Sequence[EventFeed]) -> None:
+    def __init__(self, places: ShardPlaces, shards: Sequence[EventFeed | None]) -> None:
+        """``shards``: None for one that this replica does not follow."""
+        self._places = places
         self._shards = shards
 
     @property
     def position(self) -> str:
-        return min(shard.position for shard in self._shards)
+        return min(shard.position for shard in self._shards if shard is not None)
 
     @contextmanager
     def follow(self, after: str | None, which: EventFilter) -> Iterator["MergedFollower"]:
+        """`NotFollowedHere` where a replica is to be asked that follows the shard of that tenant, and `InvalidInput`
+        where none follows all shards that are wanted."""
         with ExitStack() as following:
-            followers = [following.enter_context(shard.follow(after, which)) for shard in self._shards]
-            merged = MergedFollower(self._shards, followers)
+            feeds = self._seen(which.tenant)
+            followers = [following.enter_context(shard.follow(after, which)) for shard in feeds]
+            merged = MergedFollower(feeds, followers)
             following.callback(merged.close)
             yield merged
+
+    def _seen(self, tenant: str | None) -> Sequence[EventFeed]:
+        feeds = [shard for shard in self._shards if shard is not None]
+        if len(feeds) == len(self._shards):
+            return feeds
+        wanted = self._places.meant([*zip(self._places.shards, self._shards, strict=True)], tenant)
+        unseen = [name for name, feed in wanted if feed is None]
+        if not unseen:
+            return [feed for _, feed in wanted if feed is not None]
+        if tenant is not None:
+            raise NotFollowedHere(unseen[0])
+        problem = "this replica does not follow all shards, and has the events of some alone"
+        raise InvalidInput(("tenant",), problem, "the tenant whose events are wanted; the events exchange has all")
 
 
 class MergedFollower:

@@ -50,10 +50,14 @@ class PlacedShard(Protocol):
 
 class LeaderPlacement:
     """Owner of since when each replica has been ready and each shard been led here, and of when shards were handed over
-    from here. ``name`` is this replica's; ``after_ms`` is how long both must have lasted, 0: nothing is handed over."""
+    from here. ``name`` is this replica's; ``after_ms`` is how long both must have lasted, 0: nothing is handed over.
+    ``candidates`` is how many replicas follow a shard besides the home; 0: all."""
 
-    def __init__(self, shards: Sequence[PlacedShard], name: str, clock: Clock, after_ms: int) -> None:
+    def __init__(
+        self, shards: Sequence[PlacedShard], name: str, clock: Clock, after_ms: int, candidates: int = 0
+    ) -> None:
         self._shards = shards
+        self._candidates = candidates
         self._name = name
         self._clock = clock
         self._after_ms = after_ms
@@ -71,10 +75,13 @@ class LeaderPlacement:
         now = self._clock.mono_ms()
         live = [status for status in self._shards[0].live_replicas() if status.ready]
         name_of = {status.id: status.name for status in live}
-        orders = preferred_leaders([shard.shard for shard in self._shards], {*name_of.values(), self._name})
+        names = {*name_of.values(), self._name}
+        orders = preferred_leaders([shard.shard for shard in self._shards], names, self._candidates)
         ripe = None
         for shard in self._shards:
             order, holder = orders[shard.shard], name_of.get(shard.lease_holder)
+            if self._name not in order:
+                order = (*order, self._name)  # it is about to leave, or is about to be told of
             rivals = [name for name in order if name == self._name or name != holder]
             shard.leave_first_try_ms(rivals.index(self._name) * RANK_DELAY_MS)
             lasted_ms = min(self._led_for_ms(shard, now), self._ready_for_ms(shard, order[0], now))

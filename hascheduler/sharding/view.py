@@ -1,13 +1,14 @@
 """What this replica sees of all shards together: each answer is one shard's, or the sum, or the worst of all.
 
 What people define (definitions, lanes, calendars, tenants, tokens) is looked up in the home, where it is written.
-Nothing is read from a database, and nothing waits.
+Nothing is read from a database, and nothing waits. Of shards that this replica does not follow the answer is what
+others told (`hascheduler.sharding.distant`).
 """
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as SomeOf
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -15,6 +16,7 @@ from typing import TypeVar
 
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.forecast.inputs import ForecastInputs
+from hascheduler.errors import NotFollowedHere
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import schedule_of
@@ -25,6 +27,7 @@ from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.ports import Cluster, ClusterView, Gauges, LeaderLag, Recording, ShardStatus, Waiter
+from hascheduler.sharding.distant import DistantView
 from hascheduler.sharding.places import ShardPlaces
 
 _QUARANTINE_SHOWN_MAX = 100
@@ -38,10 +41,21 @@ class ShardedView:
     the others away.
     """
 
-    def __init__(self, places: ShardPlaces, shards: Sequence[ClusterView]) -> None:
+    def __init__(
+        self,
+        places: ShardPlaces,
+        shards: Sequence[ClusterView],
+        *,
+        followers: Callable[[str], Sequence[str]] = lambda _: (),
+        unsettled: Callable[[], str] = lambda: "",
+    ) -> None:
+        """``followers`` gives the names of the replicas that follow a shard, ``unsettled`` why this one does not follow
+        yet what it should."""
         self._places = places
         self._shards = shards
         self._home = shards[0]
+        self._followers = followers
+        self._unsettled = unsettled
         self._was_ready: set[int] = set()
 
     # One job, one processor, one tenant
@@ -57,6 +71,7 @@ class ShardedView:
         return [key for shard in self._shards for key in shard.dispatched_attempts(processor_id)]
 
     def processor(self, id: str) -> ProcessorRef | None:
+        """`NotFollowedHere` for one of a shard that this replica does not follow."""
         return _first(shard.processor(id) for shard in self._shards)
 
     def processors(self) -> Iterable[ProcessorRef]:
@@ -98,14 +113,22 @@ class ShardedView:
 
         def need(index: int) -> tuple[float, int]:
             shard = self._shards[index]
-            slots = sum(each.slots for each in shard.processors() if overlap(definitions, each.definitions))
+            # Of a shard that others follow it is not known what its slots are for.
+            slots = (
+                shard.slots
+                if isinstance(shard, DistantView)
+                else sum(each.slots for each in shard.processors() if overlap(definitions, each.definitions))
+            )
             named = [None] if ANY_DEFINITION in definitions else sorted(definitions)
-            waiting = sum(shard.live_jobs(definition=name).get("pending", 0) for name in named)
+            waiting = sum(_pending(shard, name) for name in named)
             return (waiting / (slots or 0.5), -slots)
 
         return self._places.shards[max(range(len(self._shards)), key=need)]
 
     # All shards together
+
+    def unseen_shards(self, tenant: str | None = None) -> SomeOf[str]:
+        return [name for shard in self._places.meant(self._shards, tenant) for name in shard.unseen_shards()]
 
     def schedules(self) -> Mapping[str, ScheduleRef]:
         return _OfAll([shard.schedules() for shard in self._shards])
@@ -139,7 +162,7 @@ class ShardedView:
                 default=None,
             ),
             shards=[
-                _status(name, each, shard.unready_reason)
+                _status(name, each, shard, self._followers(name))
                 for name, each, shard in zip(self._places.shards, found, self._shards, strict=True)
             ],
         )
@@ -170,6 +193,7 @@ class ShardedView:
             mirrors_differ=sum(each.mirrors_differ for each in found),
             shards=len(found),
             shards_led=sum(each.leading for each in found),
+            shards_followed=sum(not shard.unseen_shards() for shard in self._shards),
         )
 
     def forecast_inputs(self) -> ForecastInputs:
@@ -194,13 +218,13 @@ class ShardedView:
     @property
     def unready_reason(self) -> str:
         for index, shard in enumerate(self._shards):
-            if index and index in self._was_ready:
+            if (index and index in self._was_ready) or shard.unseen_shards():
                 continue
             reason = shard.unready_reason
             if reason:
                 return f"shard {self._places.shards[index]}: {reason}" if index else reason
             self._was_ready.add(index)
-        return ""
+        return self._unsettled()
 
     @property
     def leader_lag(self) -> LeaderLag:
@@ -310,15 +334,26 @@ def _findings(found: Iterable[Mapping[str, int] | None]) -> Mapping[str, int] | 
     return _summed(looked) if looked else None
 
 
-def _status(name: str, cluster: Cluster, unready_reason: str) -> ShardStatus:
+def _pending(shard: ClusterView, definition: str | None) -> int:
+    try:
+        return shard.live_jobs(definition=definition).get("pending", 0)
+    except NotFollowedHere:
+        return 0
+
+
+def _status(name: str, cluster: Cluster, view: ClusterView, followers: Sequence[str]) -> ShardStatus:
     return ShardStatus(
         name=name,
         lease=cluster.lease,
         journal=cluster.journal,
         leading=cluster.leading,
-        unready_reason=unready_reason,
+        unready_reason=view.unready_reason,
         stream_lag_ms=cluster.stream_lag_ms,
         counts=cluster.counts,
-        processors=sum(is_live for _, _, is_live in cluster.processors),
+        processors=view.processors_live
+        if isinstance(view, DistantView)
+        else sum(is_live for _, _, is_live in cluster.processors),
         failover=cluster.failover,
+        followers=followers,
+        followed=not view.unseen_shards(),
     )

@@ -18,6 +18,7 @@ POOLS = (
     "viewers",
     "recordings",
     "simulations",
+    "forwarded",
     "large_bodies",
 )
 CROWDED_OUT = ("token_share", "address_share", "full")

@@ -200,6 +200,9 @@ class ReplicaGauges(GuardedCollector):
         yield _one("leading", "1 on the replica that leads", now.leading)
         yield _one("shards", "How many shards the deployment has, each with a leader of its own", now.shards)
         yield _one("shards_led", "How many of them this replica leads", now.shards_led)
+        yield _one(
+            "shards_followed", "How many of them this replica follows: the others it hears of", now.shards_followed
+        )
         yield _one("ready", "1 while the mirror is complete and fresh", now.ready)
         yield _one("term", "The newest term that is known here", now.term)
         yield _one("stream_lag_seconds", "How far the change stream is behind", _seconds(now.stream_lag_ms))

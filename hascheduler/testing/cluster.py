@@ -233,7 +233,7 @@ class VirtualCluster:
                 accounts=MemoryAccountStore(self.connection),
                 board=MemoryReplicaBoard(self.connection),
                 transport=MemoryTransport(self.broker),
-                liveness=_NeverWatched(),  # type: ignore[arg-type]  # there is no standby
+                liveness=_NeverWatched(),
                 clock=self._clock,
             ),
         )

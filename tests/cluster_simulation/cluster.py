@@ -188,7 +188,7 @@ class Cluster:
                 accounts=Remote(MemoryAccountStore(connection), link, w1=("save",)),
                 board=Remote(MemoryReplicaBoard(connection), link),
                 transport=SimTransport(self._broker, host),
-                liveness=_Alive(),  # type: ignore[arg-type]  # nobody connects: `_wait_for_death` looks at the process
+                liveness=_Alive(),
                 clock=clock,
                 wait_for_death=lambda holder, _: self._wait_for_death(host, holder),
                 greets_in_time=lambda holder, _, limit_s: self._greets_in_time(host, holder, limit_s),

@@ -24,6 +24,13 @@ async def share(backend: Backend) -> Any:
     return await backend.behind.find(Collection.SHARES, KEY)
 
 
+async def test_shares_are_read_back_without_those_that_were_broken_by_hand(backend: Backend) -> None:
+    assert await backend.shares.all() == {}
+    await backend.shares.put(SHARE)
+    await backend.behind.insert(Collection.SHARES, {**encode_share(SHARE), "_id": "all", "limit": -1})
+    assert await backend.shares.all() == {KEY: SHARE}
+
+
 async def test_caps_are_read_back(backend: Backend) -> None:
     assert (await backend.caps.all()).caps == []
     other = SharedCap.even("tier/3", 3, 2)

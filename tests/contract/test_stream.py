@@ -88,7 +88,11 @@ async def test_an_insert_is_delivered_whole_and_a_delete_without_fields(backend:
     assert delete == Change(DEFINITIONS, Operation.DELETE, "log", {})
 
 
-_WHERE_THEY_SAY_SOMETHING = {SCHEDULES: {"missed"}, JOBS: {"limit_keys", "overdue_attempt", "overdue_since_ms"}}
+_WHERE_THEY_SAY_SOMETHING = {
+    SCHEDULES: {"missed"},
+    JOBS: {"limit_keys", "overdue_attempt", "overdue_since_ms"},
+    Collection.REPLICAS: {"followed", "shards"},
+}
 """Fields that are left out elsewhere."""
 
 

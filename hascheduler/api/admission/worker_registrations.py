@@ -8,7 +8,8 @@ A registration takes memory in every replica, and its slots attract jobs. So the
 tokens of one name (`WorkTerms.processors_max`, and the slots and definitions of all of them), and to the processors
 that speak HTTP in all. Processors that left without deregistering count until they are deleted, after ten minutes. A
 registration here counts before the stream shows it; several replicas may together exceed a limit by what they register
-within the lag of their streams.
+within the lag of their streams. Where replicas follow some shards alone, each counts those of the shards that it
+follows, and what it has registered itself of late.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +18,7 @@ from http import HTTPStatus
 
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.errors import TooMany
+from hascheduler.errors import NotFollowedHere, TooMany
 from hascheduler.model.processor import ProcessorRef, is_polling
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import Clock, ClusterView
@@ -100,7 +101,13 @@ class WorkerRegistrations:
     def _known(self) -> Iterable[ProcessorRef]:
         too_old_ms = self._clock.mono_ms() - _UNSEEN_FOR_MS
         for id, (at_ms, _) in list(self._unseen.items()):
-            if at_ms <= too_old_ms or self._view.processor(id) is not None:
+            if at_ms <= too_old_ms or self._is_seen(id):
                 del self._unseen[id]
         yield from self._view.processors()
         yield from (processor for _, processor in self._unseen.values())
+
+    def _is_seen(self, id: str) -> bool:
+        try:
+            return self._view.processor(id) is not None
+        except NotFollowedHere:
+            return False

@@ -70,6 +70,7 @@ _UNRECORDED = "/v1/work/"
 PATTERN = "route_pattern"
 """The key of a scope under which the short path says which pattern the path matched."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ID = "request_id"
 _HTTP_REFUSED = 400
 DEFECT = 500
 CUT_OFF = 503
@@ -184,6 +185,16 @@ def request_id_of(scope: Scope) -> str:
             given: str = value.decode("latin-1")
             return given if _REQUEST_ID.fullmatch(given) else token_hex(8)
     return token_hex(8)
+
+
+def known_request_id(scope: Scope) -> str:
+    """That of a request that is being answered."""
+    id: str = scope.get("state", {}).get(_ID) or request_id_of(scope)
+    return id
+
+
+def remember_request_id(scope: Scope, id: str) -> None:
+    scope.setdefault("state", {})[_ID] = id
 
 
 def _printable(text: str) -> str:

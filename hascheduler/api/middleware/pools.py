@@ -10,6 +10,7 @@ pool                total  reserve  a unit is
 ``viewers``           200       20  a page of the dashboard that is kept up to date
 ``recordings``          4        0  a recording of the leader
 ``simulations``         3        0  a simulation: one runs, the others wait for their turn
+``forwarded``         512        0  a request that another replica answers, as it is about a shard that it follows
 ``large_bodies``   32 MiB        0  a byte of a body that may be large, as declared
 ==================  =====  =======  ====================================================================
 
@@ -59,6 +60,7 @@ VIEWERS_MAX = 200
 VIEWERS_RESERVE = 20
 RECORDINGS_MAX = 4
 SIMULATIONS_MAX = 3
+FORWARDED_MAX = 512
 LARGE_BODIES_BYTES_MAX = 32 * 1024 * 1024
 _SOON_S = 1
 _LATER_S = 5
@@ -73,6 +75,7 @@ _WORDS = {
     "viewers": "pages that are kept up to date",
     "recordings": "recordings",
     "simulations": "simulations",
+    "forwarded": "requests that other replicas answer",
     "large_bodies": "large bodies",
     "connections": "connections",
 }
@@ -91,6 +94,7 @@ class Pools:
     viewers: Pool = field(default_factory=lambda: Pool("viewers", VIEWERS_MAX, VIEWERS_RESERVE, retry_after_s=_LATER_S))
     recordings: Pool = field(default_factory=lambda: Pool("recordings", RECORDINGS_MAX, retry_after_s=_LATER_S))
     simulations: Pool = field(default_factory=lambda: Pool("simulations", SIMULATIONS_MAX, retry_after_s=_LATER_S))
+    forwarded: Pool = field(default_factory=lambda: Pool("forwarded", FORWARDED_MAX))
     large_bodies: Pool = field(
         default_factory=lambda: Pool("large_bodies", LARGE_BODIES_BYTES_MAX, retry_after_s=_SOON_S)
     )

@@ -24,7 +24,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hascheduler.api.http.connection import connection_of
 from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.http.shares import PoolRefusal
-from hascheduler.api.middleware.audit import CUT_OFF, AuditNote, is_recorded, pattern_of, record, request_id_of
+from hascheduler.api.middleware.audit import (
+    CUT_OFF,
+    AuditNote,
+    is_recorded,
+    pattern_of,
+    record,
+    remember_request_id,
+    request_id_of,
+)
 from hascheduler.api.middleware.auth import AuthConfig, identified, is_page_path, shows_session
 from hascheduler.api.middleware.cross_site import refusal_of
 from hascheduler.api.middleware.pools import UNCOUNTED, admitted, answer_to, in_flight, overload_of
@@ -84,6 +92,7 @@ class RequestMiddleware:
             return
         began_s = perf_counter()
         answer = _Answer(send, request_id_of(scope))
+        remember_request_id(scope, answer.request_id)
         status: int | None = None
         try:
             if scope["path"] in UNCOUNTED:

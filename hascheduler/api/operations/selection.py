@@ -16,6 +16,7 @@ from hascheduler.api.schedules.selection import (
     ScheduleFilterQuery,
     count_matching,
     first_names,
+    known_schedules,
     last_verdicts,
 )
 from hascheduler.api.services import ApiServices
@@ -80,7 +81,8 @@ async def some_schedules(operation: BulkOperation, limit: int, services: ApiServ
         return await services.matches.schedules(which, after, limit)
     asked = _query(filter, states)
     last, _ = await last_verdicts(asked.verdict, services)
-    steps = first_names(asked, which.tenant, last, services, LABELS_LOOKED_AT_MAX + 1, after=after)
+    known = await known_schedules(which.tenant, services)
+    steps = first_names(asked, which.tenant, last, known, LABELS_LOOKED_AT_MAX + 1, after=after)
     names = await run_in_slices(steps)
     some = names[:LABELS_LOOKED_AT_MAX]
     found = await services.matches.schedules(replace(which, names=some), after, limit)

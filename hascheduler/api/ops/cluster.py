@@ -56,7 +56,30 @@ class SchemaResponse(BaseModel):
     newest_read: int = Field(description="to that one")
 
 
+_SHARD: JsonDict = {
+    "name": "0001",
+    "leader": {
+        "holder": "replica-1.5f2c9a01",
+        "term": 3,
+        "endpoint": "10.0.0.11:40211",
+        "since": "2030-01-01T00:00:00.080Z",
+    },
+    "leading": False,
+    "ready": True,
+    "unready_reason": "",
+    "stream_lag_ms": 7,
+    "journal_seq": 421,
+    "processors": 2,
+    "counts": {"schedules": 3, "pending": 0, "dispatched": 1, "running": 2},
+    "failover": None,
+    "followers": ["replica-1", "replica-4"],
+    "followed": False,
+}
+
+
 class ShardResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_SHARD]})
+
     name: str = Field(description="The home's is that of a deployment of one shard")
     leader: LeaderResponse | None = Field(description="Who holds its lease; null when it was given back")
     leading: bool = Field(description="Whether the replica that answers leads it")
@@ -67,6 +90,15 @@ class ShardResponse(BaseModel):
     processors: int = Field(description="Processors that serve it and live")
     counts: dict[str, int] = Field(description="Its live jobs by state, and schedules")
     failover: FailoverResponse | None = Field(description="Its latest change of leadership that is known here")
+    followers: list[str] = Field(
+        default=[],
+        description="The names of the replicas that follow it, those that have just begun among them; empty where each"
+        " replica follows all shards",
+    )
+    followed: bool = Field(
+        default=True,
+        description="Whether the replica that answers is one of them; else the rest is what they told lately",
+    )
 
 
 _EXAMPLE: JsonDict = {
@@ -203,6 +235,8 @@ def _shard(shard: ShardStatus) -> ShardResponse:
         processors=shard.processors,
         counts={name: count for name, count in shard.counts.items() if name != "definitions"},
         failover=None if shard.failover is None else show_failover(shard.failover),
+        followers=list(shard.followers),
+        followed=shard.followed,
     )
 
 

@@ -2,13 +2,14 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.forecasts import DAY_MS, WEEK_MS
+from hascheduler.api.routing.warnings import warn_of_unseen
 from hascheduler.api.services import Services
 from hascheduler.dispatch.forecast.forecast import Forecast, LimitedBy, Peak
 from hascheduler.dispatch.forecast.queueing import STEP_MS
@@ -159,15 +160,17 @@ class ForecastResponse(BaseModel):
 
 @router.get("", responses=problem_responses(403, 422))
 async def get_forecast(
-    query: Annotated[ForecastQuery, Query()], services: Services, caller: Viewer
+    query: Annotated[ForecastQuery, Query()], services: Services, caller: Viewer, response: Response
 ) -> ForecastResponse:
     """What the schedules are going to ask for, what of it will wait, and for how long: by learned costs, and by the
     slots that there are now.
 
     It is a model, see the page on limits: of jobs that are not submitted yet, retries, resources, quotas and rates
     it knows nothing. It is made once for all that ask within some seconds. A token of one tenant sees the names of its
-    own schedules; the numbers of the others are added up.
+    own schedules; the numbers of the others are added up. Where replicas follow some shards alone, it is of those, and
+    a `Warning` names the others.
     """
+    warn_of_unseen(response, services.view, "schedules and slots")
     tenant = caller.filter_of(query.tenant)
     forecast, shares, whole = await services.forecasts.of(
         query.ahead, tenant, query.lane, services.view, services.clock

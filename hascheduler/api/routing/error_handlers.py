@@ -16,7 +16,17 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match
 
 from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemError, invalid, problem
-from hascheduler.errors import CallerError, InvalidInput, NotFound, Overloaded, RevisionMismatch, TooMany, WorldError
+from hascheduler.api.routing.forwarding import Forwards, unanswered
+from hascheduler.errors import (
+    CallerError,
+    InvalidInput,
+    NotFollowedHere,
+    NotFound,
+    Overloaded,
+    RevisionMismatch,
+    TooMany,
+    WorldError,
+)
 from hascheduler.wire.validation import refused, with_known_names
 
 log = structlog.get_logger(__name__)
@@ -130,6 +140,18 @@ async def _world(request: Request, error: Exception) -> Response:
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, headers={"Retry-After": _RETRY_AFTER_S})
 
 
+async def _elsewhere(request: Request, error: Exception) -> Response:
+    """The answer of a replica that follows the shard."""
+    assert isinstance(error, NotFollowedHere)
+    forwarder: Forwards | None = request.app.state.services.forwarder
+    if forwarder is None:
+        return unanswered(error.shard)
+    try:
+        return await forwarder.answer(request, error.shard)
+    except ProblemError as refused:
+        return await _http(request, refused)
+
+
 async def _unreadable(request: Request, error: Exception) -> Response:
     return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-document", str(error))
 
@@ -138,6 +160,7 @@ _HANDLERS: Mapping[type, Callable[[Request, Exception], Awaitable[Response]]] = 
     StarletteHTTPException: _http,
     RequestValidationError: _validation,
     CallerError: _caller,
+    NotFollowedHere: _elsewhere,
     WorldError: _world,
     UnreadableDocument: _unreadable,
 }

@@ -172,7 +172,7 @@ class ShortRoute:
 
     async def answer(self, scope: Scope, given: _Given) -> Response | None:
         """None where FastAPI is to answer: nothing was done, and ``given`` may be received again."""
-        request = Request(scope)
+        request = Request(scope, given.again)
         try:
             value = None if self._body is None else read_json(await given.read(BODY_BYTES_MAX))
             named = await self._dependencies.solved(request)

@@ -7,6 +7,7 @@ schedules, where its cursor is.
 """
 
 from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import suppress
 from heapq import nsmallest
 from itertools import chain
 from typing import Annotated
@@ -14,12 +15,13 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.routing.queries import LabelledQuery, LabelsQuery, NameText
+from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelledQuery, LabelsQuery, NameText
 from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.schedules.all_verdicts import not_fired
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.schedule import ScheduleRef, ScheduleState
 from hascheduler.model.trigger import Once, Times, Trigger
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
@@ -31,6 +33,8 @@ LABELS_LOOKED_AT_MAX = 2_000
 LABELLED_MAX = 10_000
 """Schedules whose labels are looked at for one count."""
 _LABELLED_AT_ONCE = 2_500
+STORED_MAX = 10_000
+"""Schedules that are read for one request where some are in shards that this replica does not follow."""
 DECISIONS_MAX = 5_000
 _DECISIONS_AT_ONCE = 1_000
 _SLICE = 5_000
@@ -73,7 +77,8 @@ async def page_of_schedules(
         return documents[:limit], str(documents[limit - 1]["_id"]) if len(documents) > limit else None
     looked_at = LABELS_LOOKED_AT_MAX if labels else limit
     last, _ = await last_verdicts(query.verdict, services)
-    steps = first_names(query, tenant, last, services, looked_at + 1, after=query.after)
+    known = await known_schedules(tenant, services)
+    steps = first_names(query, tenant, last, known, looked_at + 1, after=query.after)
     names = await run_in_slices(steps)
     documents = await services.schedules.among(names[:looked_at], labels, limit + 1, tenant=tenant)
     if len(documents) > limit:
@@ -87,7 +92,8 @@ async def count_matching(
     """How many match, by state; False: there may be more."""
     labels = query.labels()
     last, exact = await last_verdicts(query.verdict, services)
-    found = await run_in_slices(matching(query, tenant, last, services, with_states=True))
+    known = await known_schedules(tenant, services)
+    found = await run_in_slices(matching(query, tenant, last, known, with_states=True))
     counts = {state: len(names) for state, names in found.items()}
     if not labels:
         return counts, exact
@@ -117,30 +123,52 @@ async def last_verdicts(verdicts: Sequence[Verdict], services: ApiServices) -> t
     return found, False
 
 
+async def known_schedules(tenant: str | None, services: ApiServices) -> Sequence[ScheduleRef]:
+    """Those that may be of ``tenant``, or all, in no order: as the mirror shows them; where some are in shards that
+    this replica does not follow, as they are stored, without those that can't be read.
+
+    `StoreUnavailable` where this replica does not know all schedules yet, `InvalidInput` where too many would have to
+    be read.
+    """
+    view = services.view
+    if not view.ready:
+        raise StoreUnavailable(f"this replica can't tell now which schedules match: {view.unready_reason}")
+    if not view.unseen_shards(tenant):
+        # A list of its own: the mirror changes meanwhile.
+        return [*view.schedules().values()]
+    found: list[ScheduleRef] = []
+    after: str | None = None
+    for _ in range(STORED_MAX // PAGE_SIZE_MAX):
+        documents = await services.schedules.list(after, PAGE_SIZE_MAX, {}, tenant=tenant)
+        for document in documents:
+            with suppress(InvalidInput):
+                found.append(decode_schedule(document["_id"], document))
+        if len(documents) < PAGE_SIZE_MAX:
+            return found
+        after = str(documents[-1]["_id"])
+    problem = f"more than {STORED_MAX} schedules would have to be read, as this replica does not follow all shards"
+    raise InvalidInput(("tenant",), problem, "a tenant with fewer, or a query without text, state and verdict")
+
+
 def matching(
     query: ScheduleFilterQuery,
     tenant: str | None,
     last: Collection[tuple[str, int]],
-    services: ApiServices,
+    schedules: Sequence[ScheduleRef],
     *,
     after: str | None = None,
     with_states: bool = False,
 ) -> Generator[None, None, dict[ScheduleState, list[str]]]:
-    """By state, the names of all schedules that match but for their labels, in no order. `StoreUnavailable` where
-    this replica does not know all schedules yet.
+    """By state, the names of all ``schedules`` that match but for their labels, in no order.
 
     Which active ones have ended is computed, so only ``with_states``, or where the query depends on it.
     """
-    if not services.view.ready:
-        raise StoreUnavailable(f"this replica can't tell now which schedules match: {services.view.unready_reason}")
     text, wanted = (query.text or "").lower(), frozenset(query.state or ScheduleState)
     active, ended, paused = ScheduleState.ACTIVE, ScheduleState.ENDED, ScheduleState.PAUSED
     may_be_active = active in wanted or ended in wanted
     tells_ended = with_states or (active in wanted) != (ended in wanted)
     found: dict[ScheduleState, list[str]] = {state: [] for state in ScheduleState}
     computed = 0
-    # A list of its own: the mirror changes meanwhile.
-    schedules = [*services.view.schedules().values()]
     for begin in range(0, len(schedules), _SLICE):
         for schedule in schedules[begin : begin + _SLICE]:
             name = schedule.name
@@ -173,13 +201,13 @@ def first_names(
     query: ScheduleFilterQuery,
     tenant: str | None,
     last: Collection[tuple[str, int]],
-    services: ApiServices,
+    schedules: Sequence[ScheduleRef],
     count: int,
     *,
     after: str | None,
 ) -> Generator[None, None, list[str]]:
     """By name, those after that one whose labels may match."""
-    found = yield from matching(query, tenant, last, services, after=after)
+    found = yield from matching(query, tenant, last, schedules, after=after)
     return nsmallest(count, chain.from_iterable(found.values()))
 
 

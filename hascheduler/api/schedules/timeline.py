@@ -18,6 +18,7 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelledQuery
 from hascheduler.api.routing.time_slicing import run_in_slices
+from hascheduler.api.schedules.selection import known_schedules
 from hascheduler.api.schedules.tenant_scope import tenant_of
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput
@@ -160,7 +161,7 @@ async def _page(query: TimelineQuery, caller: Caller, services: ApiServices) -> 
     text = None if query.text is None else query.text.lower()
     labels = query.labels()
     if not labels:
-        schedules = list(services.view.schedules().values())
+        schedules = await known_schedules(caller.only, services)
         found = await run_in_slices(_first_named(schedules, query.after, text, caller, query.limit + 1))
         return found[: query.limit], found[query.limit - 1].name if len(found) > query.limit else None
     # Labels are in the database alone.

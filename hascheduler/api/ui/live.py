@@ -40,7 +40,7 @@ from hascheduler.api.ops.processors import show_processors
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.ui.alerts import alerts
-from hascheduler.errors import Overloaded
+from hascheduler.errors import InvalidInput, NotFollowedHere, Overloaded
 from hascheduler.model.event import EventType
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, NewEvents
@@ -119,7 +119,7 @@ async def _counted(sight: _Sight, feed: EventFeed) -> Counter[str]:
         try:
             which = EventFilter(frozenset(_COUNTED), tenant=sight.tenant)
             sight.events = sight.counting.enter_context(feed.follow(None, which))
-        except Overloaded:  # as many as may follow already, or the replica ends: the picture has no numbers of events
+        except (Overloaded, NotFollowedHere, InvalidInput):  # no room or no sight: the picture has no numbers of events
             return counted
     while True:
         match await sight.events.next(0):
@@ -240,6 +240,9 @@ async def follow_cluster(request: Request, services: Services, caller: Viewer) -
     Each `picture` is whole: a client that comes back needs nothing of those before. A stream ends after an hour at
     most.
     """
+    if caller.only is not None:
+        for shard in services.view.unseen_shards(caller.only):
+            raise NotFollowedHere(shard)
     return LiveStream(
         request.app.state.live,
         caller,

@@ -26,6 +26,7 @@ processor that was taken for dead finish its attempt: the attempt's number fence
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import structlog
 
@@ -36,6 +37,12 @@ log = structlog.get_logger(__name__)
 
 GREETING = "hascheduler {id}\n"
 CONNECTIONS_MAX = 64
+
+
+class Silencing(Protocol):
+    """`LivenessServer`, as far as a replica uses it."""
+
+    def silence_while(self, silenced: Callable[[], bool]) -> None: ...
 
 
 class LivenessServer:

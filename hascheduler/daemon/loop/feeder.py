@@ -92,6 +92,10 @@ class Feeder:
         schedule: ScheduleRef | None = self.mirror.nouns(Collection.SCHEDULES).get(fire.schedule)
         return fire.nominal_ms if schedule is None else due_ms(fire.schedule, schedule.trigger, fire.nominal_ms)
 
+    def forget(self) -> None:
+        """Let go of the mirror, once `run` has ended."""
+        self.mirror = Mirror()
+
     def hurry(self) -> None:
         """Read at once what the stream has."""
         self._hurry.set()

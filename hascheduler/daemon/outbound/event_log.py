@@ -83,6 +83,12 @@ class EventLog:
         self._is_closed = True
         self._wake()
 
+    def forget(self) -> None:
+        """Let go of all events, once it is closed."""
+        assert self._is_closed
+        self._first = self._end
+        self._ring = [None]
+
     # What is known
 
     @property

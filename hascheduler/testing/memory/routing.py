@@ -1,6 +1,6 @@
 """What the home of several shards keeps: the routing, the names of schedules, and caps; and each shard's shares."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from hascheduler.errors import InvalidInput
@@ -22,6 +22,7 @@ from hascheduler.ports.sharding import (
     encode_reserved_name,
     next_use,
     read_caps,
+    read_shares,
 )
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
@@ -118,6 +119,10 @@ class MemoryShareStore:
 
     def __init__(self, connection: MemoryConnection) -> None:
         self._connection = connection
+
+    async def all(self) -> Mapping[str, Share]:
+        async with self._connection.exchange("shares.all") as database:
+            return read_shares(database.documents(Collection.SHARES))
 
     async def put(self, share: Share) -> bool:
         async with self._connection.exchange("shares.put") as database:

@@ -176,6 +176,8 @@ PARTS = {
     "hascheduler.sharding.shares": _WAKE_CHECKS,
     "hascheduler.sharding.moves": _WAKE_CHECKS,
     "hascheduler.sharding.placement": _WAKE_LEASE,
+    "hascheduler.sharding.following": _WAKE_LEASE,
+    "hascheduler.sharding.reports": _WAKE_LEASE,
     "hascheduler.triggers": _DECIDE,
     # The broker.
     "aio_pika": _AMQP,
@@ -228,6 +230,7 @@ PARTS = {
     "hascheduler.assembly": CALLER,
     "hascheduler.assembly_processor": CALLER,
     "hascheduler.assembly_api": CALLER,
+    "hascheduler.assembly_shards": CALLER,
     "hascheduler.lifecycle": CALLER,
     "hascheduler.cli.run": CALLER,
     "hascheduler.cli.setting_options": CALLER,

@@ -163,12 +163,16 @@ class StandingView:
     """What jobs of a definition took on a target."""
     forecasts: int = 0
     """How often somebody asked for the inputs of one."""
+    unseen: Sequence[str] = ()
     waiters: Waiters = field(default_factory=Waiters)
     """For ends and dispatches, by the id of the job or the processor; a test notifies them."""
 
     @property
     def unready_reason(self) -> str:
         return "" if self.ready else "the mirror is not complete yet"
+
+    def unseen_shards(self, tenant: str | None = None) -> Sequence[str]:
+        return self.unseen
 
     def processor(self, id: str) -> ProcessorRef | None:
         return next((processor for processor in self.processors() if processor.id == id), None)

@@ -89,6 +89,27 @@ async def test_and_counted_by_state(client: httpx.AsyncClient, world: World, que
     }
 
 
+@pytest.mark.parametrize(("query", "expected"), ROWS)
+async def test_those_of_shards_that_others_follow_are_read_from_the_database(
+    client: httpx.AsyncClient, world: World, query: str, expected: list[str]
+) -> None:
+    await some(client, world)
+    world.view.unseen, world.view.schedules = ("0001",), dict
+    assert [item["name"] for item in (await get(client, f"/v1/schedules?{query}"))["items"]] == expected
+    assert (await get(client, f"/v1/schedules:counts?{query}"))["matched"] == len(expected)
+
+
+async def test_too_many_are_not_read_for_one_request(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await some(client, world)
+    world.view.unseen = ("0001",)
+    monkeypatch.setattr("hascheduler.api.schedules.selection.PAGE_SIZE_MAX", 2)
+    monkeypatch.setattr("hascheduler.api.schedules.selection.STORED_MAX", 4)
+    check_problem(await client.get("/v1/schedules?text=n"), 422, "tenant")
+    assert (await client.get("/v1/schedules?text=e&tenant=beta")).status_code == 200
+
+
 @pytest.mark.parametrize("path", ["/v1/schedules", "/v1/schedules:counts"])
 @pytest.mark.parametrize(
     ("query", "field"),

@@ -93,3 +93,20 @@ def test_a_mistake_names_its_variable(monkeypatch: pytest.MonkeyPatch, name: str
         read(monkeypatch, **{name: value})
     assert refused.value.path == (f"HASCHEDULER_{name}",)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"SHARD_CANDIDATES": "1"}, "SHARD_CANDIDATES: must be 2 or more"),
+        ({"SHARD_CANDIDATES": "-1"}, "SHARD_CANDIDATES"),
+        ({"SHARD_CANDIDATES": "2", "HTTP_HOST": "0.0.0.0", "AUTH": "tokens"}, "ADVERTISE_HOST: must be set with"),
+        ({"PEER_TLS_CA_FILE": "ca.pem"}, "PEER_TLS_CA_FILE: is of no use without"),
+    ],
+)
+def test_candidates_of_shards_are_two_or_more_that_can_ask_each_other(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], said: str
+) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        read(monkeypatch, **variables)
+    assert read(monkeypatch, SHARD_CANDIDATES="2", HTTP_HOST="127.0.0.1", PEER_TLS_CA_FILE="").shard_candidates == 2

@@ -77,7 +77,7 @@ class Follower:
         status = make_replica(self.name, beat=self._beat, version="0.2.0", marks=self.digests.published)
         stored = encode_replica(status)
         key = (REPLICAS, self.name)
-        fields = {name: stored[name] for name in LEAN_FIELDS[REPLICAS]}
+        fields = {name: stored[name] for name in LEAN_FIELDS[REPLICAS] if name in stored}
         self._history.versions.append({**self._history.documents, key: fields})
         self._history.stream.append(Change(REPLICAS, Operation.PUT, self.name, fields))
 

@@ -10,12 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hascheduler.daemon.outbound.event_log import EventLog
+from hascheduler.errors import InvalidInput, NotFollowedHere
 from hascheduler.model.event import Event, EventType
+from hascheduler.model.routing import Routing
 from hascheduler.ports import Closing, EventFilter, Missed, NewEvents
 from hascheduler.sharding.events import HELD_BACK_MAX_MS, MergedFollower, ShardedEventFeed
+from hascheduler.sharding.places import ShardPlaces
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.routing import MemoryNameStore
 from tests.tiers import examples
 
 ALL = EventFilter()
+NAMES = ("default", "0001", "0002")
+ROUTING = Routing.even(NAMES)
+PLACES = ShardPlaces(ROUTING, MemoryNameStore(MemoryConnection(MemoryDatabase())))
+TENANTS = [next(f"t{n}" for n in range(999) if ROUTING.index_of(f"t{n}") == index) for index in range(3)]
 
 
 def position(second: int, increment: int = 1) -> str:
@@ -38,7 +48,7 @@ class Feed:
 
     @property
     def feed(self) -> ShardedEventFeed:
-        return ShardedEventFeed(self.logs)
+        return ShardedEventFeed(PLACES, self.logs)
 
     def close(self) -> None:
         self._open.close()
@@ -149,3 +159,18 @@ def test_every_event_comes_once_and_in_order(seed: int) -> None:
             assert seen == list(range(1, appended + 1))
 
     asyncio.run(run())
+
+
+async def test_where_a_shard_is_not_followed_one_tenant_has_its_events_and_all_of_them_nobody() -> None:
+    logs = [EventLog() for _ in range(2)]
+    for log in logs:
+        log.begin(position(0))
+    feed = ShardedEventFeed(PLACES, [*logs, None])
+    with feed.follow(None, EventFilter(tenant=TENANTS[1])) as follower:
+        logs[1].append([event(5)], position(5))
+        answer = await follower.next(60_000)
+        assert isinstance(answer, NewEvents)
+    with pytest.raises(NotFollowedHere, match="0002"), feed.follow(None, EventFilter(tenant=TENANTS[2])):
+        pass
+    with pytest.raises(InvalidInput, match="tenant"), feed.follow(None, ALL):
+        pass

@@ -149,3 +149,17 @@ async def test_a_replica_that_comes_and_goes_costs_so_many_moves_in_ten_minutes_
     assert moved == 60
     room.shards[OTHERS[0]].leads = True
     assert await room.at(607_000) == 61
+
+
+async def test_of_few_candidates_one_leads_and_who_is_none_hands_over() -> None:
+    shards = [Shard(name) for name in SHARDS]
+    orders = preferred_leaders(SHARDS, NAMES, 2)
+    stranger, shard = next((name, shard) for shard in shards[1:] for name in NAMES if name not in orders[shard.shard])
+    clock = Clock()
+    placement = LeaderPlacement(shards, stranger, clock, AFTER_MS, 2)
+    shard.leads, shard.holder = True, f"{stranger}.1"
+    for _ in range(2):
+        await placement.turn()
+        clock.now += AFTER_MS
+    assert shard.handed_over == 1
+    assert shard.delay_ms == 2 * RANK_DELAY_MS, "the candidates try first"

@@ -36,6 +36,9 @@ class Shard:
         self.tenants_asked: list[str | None] = []
         self.leader_lag = LeaderLag()
 
+    def unseen_shards(self, tenant: str | None = None) -> list[str]:
+        return []
+
     def schedules(self) -> dict[str, Any]:
         return {name: SimpleNamespace(name=name) for name in self.known}
 

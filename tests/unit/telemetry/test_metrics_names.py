@@ -16,6 +16,7 @@ OF_REPLICAS = """
     gauge     hascheduler_leading
     gauge     hascheduler_shards
     gauge     hascheduler_shards_led
+    gauge     hascheduler_shards_followed
     gauge     hascheduler_ready
     gauge     hascheduler_term
     gauge     hascheduler_stream_lag_seconds

@@ -29,6 +29,11 @@ LEADERSHIP = Row(
             "Well: together as many as there are, spread over the replicas. With one shard its leader has 1.",
         ),
         lines(
+            "Shards followed by each replica",
+            {WHO: per_process("hascheduler_shards_followed"), "in all": told("hascheduler_shards")},
+            "Well: all of them; with SHARD_CANDIDATES about that number for each shard, spread over the replicas.",
+        ),
+        lines(
             "Changes of leader by cause",
             {"{{cause}}": f"sum by (cause) (increase({chosen('hascheduler_failovers_total')}[$__rate_interval]))"},
             "How the lease became free. Well: released, by updates. Died: processes were killed. Stood still: they "

@@ -1166,6 +1166,8 @@ export interface ShardResponse {
   "processors": number;
   "counts": Record<string, number>;
   "failover": (FailoverResponse | null);
+  "followers": string[];
+  "followed": boolean;
 }
 
 export interface SimulationBar {

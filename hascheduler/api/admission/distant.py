@@ -1,0 +1,116 @@
+"""Admission to a shard that this replica does not follow: what the database tells, and what the shard's leader said.
+
+The rate of a tenant is exact, as everywhere: all replicas take from one bucket. The pending jobs of a tenant with a
+limit are counted in the database, up to that limit: several requests at once may together exceed it by what they write
+in those milliseconds. How many jobs wait in all, and how late the leader is, is in the leader's last heartbeat: what
+was let in here since is added. Where the leader is late and jobs wait, submits are refused until it says otherwise:
+which tenant gets what is left is decided where the shard is followed.
+"""
+
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Protocol
+
+from hascheduler.api.admission.intake import LAG_MS, QUEUE_JOBS, TIMES_LEAST_LAG
+from hascheduler.errors import InvalidInput, Overloaded, TooMany
+from hascheduler.model.job import JobState
+from hascheduler.model.tenant import Tenant
+from hascheduler.model.values.durations import format_duration
+from hascheduler.ports import BucketStore, Clock, ClusterView, JobSelection
+from hascheduler.ports.jobs import Path
+
+_AGAIN_S = 2
+_TOLD_FOR_MS = 2_000
+"""For so long what was let in here is added to what the leader told: until its next heartbeat has it."""
+
+
+class CountingStore(Protocol):
+    """`hascheduler.ports.JobStore`, as far as it is used here."""
+
+    async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int: ...
+
+
+class DistantAdmission:
+    """`hascheduler.ports.Admission` of the shard whose second-hand ``view`` it is. Owner of what was let in lately."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        buckets: BucketStore,
+        jobs: CountingStore,
+        clock: Clock,
+        *,
+        max_pending: int | None,
+        refused: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._view = view
+        self._buckets = buckets
+        self._jobs = jobs
+        self._clock = clock
+        self._max_pending = max_pending
+        self._refused = refused
+        self._lately = 0
+        self._lately_since_ms = 0
+
+    async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",)) -> None:
+        limits = self._view.tenant(tenant) or Tenant(tenant)
+        for most in (limits.max_pending, None if limits.submit_rate is None else limits.submit_rate.count):
+            self._require_possible(jobs, most, path)
+        self._require_possible(jobs, self._max_pending, path)
+        self._require_room(jobs)
+        if limits.max_pending is not None:
+            waiting = await self._jobs.count(JobSelection(tenant=tenant), (JobState.PENDING,), limits.max_pending)
+            if waiting + jobs > limits.max_pending:
+                self._refused("tenant_pending")
+                raise TooMany(f"{waiting} jobs of tenant {tenant!r} wait, and {limits.max_pending} may", _AGAIN_S)
+        if limits.submit_rate is not None:
+            wait_ms = await self._buckets.take(tenant, limits.submit_rate, jobs)
+            if wait_ms:
+                rate = limits.submit_rate
+                self._refused("rate")
+                problem = f"tenant {tenant!r} may submit {rate.count} jobs in {format_duration(rate.per_ms)}, and has"
+                raise TooMany(problem, ceil(wait_ms / 1_000))
+        self._let_in(jobs)
+
+    def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
+        return self._overload()
+
+    def is_holding_back(self) -> bool:
+        return self._overload() is not None
+
+    def not_new(self, tenant: str, jobs: int) -> None:
+        self._lately = max(self._lately - jobs, 0)
+
+    def _require_room(self, jobs: int) -> None:
+        waiting = self._waiting()
+        if self._max_pending is not None and waiting + jobs > self._max_pending:
+            self._refused("total_pending")
+            raise Overloaded(f"{waiting} jobs wait, and {self._max_pending} may", _AGAIN_S)
+        overload = self._overload()
+        if overload is not None:
+            self._refused("overload")
+            raise overload
+
+    def _require_possible(self, jobs: int, most: int | None, path: Path) -> None:
+        if most is not None and jobs > most:
+            self._refused("never")
+            problem = f"{jobs} at once are more than will ever be let in"
+            raise InvalidInput(path, problem, f"at most {most} in a request")
+
+    def _overload(self) -> Overloaded | None:
+        lag = self._view.leader_lag
+        if lag.now_ms <= max(LAG_MS, TIMES_LEAST_LAG * lag.least_ms) or self._waiting() <= QUEUE_JOBS:
+            return None
+        problem = "more jobs wait than can be started, and submits would hold up those that were accepted"
+        return Overloaded(problem, _AGAIN_S)
+
+    def _waiting(self) -> int:
+        if self._clock.mono_ms() - self._lately_since_ms >= _TOLD_FOR_MS:
+            self._lately = 0
+        return self._view.pending() + self._lately
+
+    def _let_in(self, jobs: int) -> None:
+        now_ms = self._clock.mono_ms()
+        if now_ms - self._lately_since_ms >= _TOLD_FOR_MS:
+            self._lately, self._lately_since_ms = 0, now_ms
+        self._lately += jobs

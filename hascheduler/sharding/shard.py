@@ -1,0 +1,249 @@
+"""One shard as this process has it: followed, with a replica of its own, or heard of from others.
+
+The process has one of these for each shard, for as long as it lives, and everything that goes over all shards has the
+same: whether it is followed at the moment is decided here alone. What a replica has begun to follow is answered from
+its mirror once that is complete; until then it counts as heard of.
+"""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any, Protocol, TypeVar, overload
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.shard_report import LedShard, ShardReport
+from hascheduler.model.share import Share, slot_key
+from hascheduler.ports import ClusterView, EventFeed
+from hascheduler.sharding.distant import DistantView
+from hascheduler.sharding.reports import ShardReports, report_of
+
+_Of = TypeVar("_Of")
+
+
+class FollowingReplica(Protocol):
+    """`hascheduler.daemon.replica.Replica`, as far as it is used here."""
+
+    events: Any
+    view: Any
+
+    async def run(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def forget(self) -> None: ...
+
+    @property
+    def shard(self) -> str: ...
+
+    @property
+    def lease_holder(self) -> str: ...
+
+    def nouns(self, collection: Collection) -> Mapping[str, Any]: ...
+
+    def live_jobs(self) -> Mapping[str, Mapping[str, int]]: ...
+
+    def short_of(self) -> frozenset[str]: ...
+
+    def kept_aside(self, slot: int) -> int: ...
+
+    def live_replicas(self) -> Sequence[ReplicaStatus]: ...
+
+    def leave_first_try_ms(self, delay_ms: int) -> None: ...
+
+    async def hand_over(self) -> None: ...
+
+
+class Shard:
+    """Owner of the replica that follows it here, if one does. ``make`` makes one that has not begun; ``reports`` is
+    None where the shard is followed for ever."""
+
+    def __init__(
+        self,
+        shard: str,
+        make: Callable[[], FollowingReplica],
+        reports: ShardReports | None,
+        home: "Shard | None" = None,
+    ) -> None:
+        self.shard = shard
+        self._make = make
+        self._reports = reports
+        self._distant = None if reports is None or home is None else DistantView(shard, reports, home.view)
+        self._listeners: list[Callable[[Any], None]] = []
+        self._stored_shares: Mapping[str, Share] = {}
+        self._was_ready = False
+        self._is_ending = False
+        self.is_leaving = False
+        """It is about to be followed no more, and others are told so; still it is."""
+        self.replica: FollowingReplica | None = make() if self._distant is None else None
+
+    @property
+    def distant(self) -> DistantView:
+        """What others tell of it, for a shard that is not followed for ever."""
+        assert self._distant is not None
+        return self._distant
+
+    # Whether it is followed
+
+    @property
+    def is_followed(self) -> bool:
+        """Its answers are this process's own."""
+        if self._distant is None:
+            return True
+        if self.replica is None or self._is_ending:
+            return False
+        self._was_ready = self._was_ready or self.replica.view.ready
+        return self._was_ready
+
+    def when_followed(self, listener: Callable[[Any], None]) -> None:
+        """Call ``listener`` with each replica that follows the shard here, before it runs, and with None once it has
+        ended."""
+        self._listeners.append(listener)
+        if self.replica is not None:
+            listener(self.replica)
+
+    def begin(self) -> FollowingReplica:
+        """The replica that follows it from now on, to be run by the caller."""
+        assert self.replica is None
+        self.replica = self._make()
+        for listener in self._listeners:
+            listener(self.replica)
+        return self.replica
+
+    def leave(self) -> None:
+        """Answer from what others tell from now on; the replica is to be stopped, and `gone` when it has ended."""
+        self._is_ending = True
+        if self.replica is not None:
+            self.replica.stop()
+
+    def gone(self) -> None:
+        """Keep nothing of the replica that has ended: its mirror is what takes memory."""
+        if self.replica is not None:
+            self.replica.forget()
+        self.replica = None
+        self._was_ready = self._is_ending = self.is_leaving = False
+        for listener in self._listeners:
+            listener(None)
+
+    def report(self) -> ShardReport | None:
+        """What this process tells of it; None: it does not follow it."""
+        return None if self.replica is None or self._is_ending else report_of(self.replica, leaving=self.is_leaving)
+
+    def keep_shares(self, shares: Mapping[str, Share] | None) -> None:
+        """What its database has of shares, for as long as no mirror here shows them; None: they have not been read."""
+        self._stored_shares = shares or {}
+        if self._distant is not None:
+            self._distant.shares_are_read = shares is not None
+
+    # As `Replica`
+
+    @property
+    def view(self) -> ClusterView:
+        view: ClusterView
+        if self.is_followed and self.replica is not None:
+            view = self.replica.view
+        else:
+            assert self._distant is not None
+            view = self._distant
+        return view
+
+    @property
+    def events(self) -> EventFeed | None:
+        """None: it is not followed here."""
+        events: EventFeed | None = self.replica.events if self.is_followed and self.replica is not None else None
+        return events
+
+    @property
+    def lease_holder(self) -> str:
+        return "" if self.replica is None else self.replica.lease_holder
+
+    def nouns(self, collection: Collection) -> Mapping[str, Any]:
+        """Of a shard that is not followed shares alone, as they were read last."""
+        if self.is_followed and self.replica is not None:
+            return self.replica.nouns(collection)
+        return self._stored_shares if collection is Collection.SHARES else {}
+
+    def live_jobs(self) -> Mapping[str, Mapping[str, int]]:
+        if self.is_followed and self.replica is not None:
+            return self.replica.live_jobs()
+        told = self._told()
+        return {} if told is None else told.definitions
+
+    def short_of(self) -> Set[str]:
+        if self.is_followed and self.replica is not None:
+            return self.replica.short_of()
+        told = self._told()
+        return frozenset() if told is None else frozenset(told.short_of)
+
+    def kept_aside(self, slot: int) -> int:
+        if self.is_followed and self.replica is not None:
+            return self.replica.kept_aside(slot)
+        told = self._told()
+        return 0 if told is None else told.kept_aside.get(slot_key(slot), 0)
+
+    def live_replicas(self) -> Sequence[ReplicaStatus]:
+        return () if self.replica is None else self.replica.live_replicas()
+
+    def leave_first_try_ms(self, delay_ms: int) -> None:
+        if self.replica is not None:
+            self.replica.leave_first_try_ms(delay_ms)
+
+    async def hand_over(self) -> None:
+        if self.replica is not None:
+            await self.replica.hand_over()
+
+    def _told(self) -> LedShard | None:
+        told = None if self._reports is None else self._reports.led(self.shard)
+        return None if told is None else told[1]
+
+
+class EachNow(Sequence[_Of]):
+    """Something of each shard, as it is at the moment of each look."""
+
+    def __init__(self, shards: Sequence[Shard], of: Callable[[int, Shard], _Of]) -> None:
+        self._shards = shards
+        self._of = of
+
+    @overload
+    def __getitem__(self, index: int) -> _Of: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[_Of]: ...
+
+    def __getitem__(self, index: int | slice) -> _Of | Sequence[_Of]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(len(self))[index]]
+        return self._of(index, self._shards[index])
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+
+class KnownShard:
+    """`hascheduler.sharding.moves.MovedShard` where not all follow all: there ``live_replicas`` are those that know the
+    shard, that is route to it. Which of them follow it is up to `Following`, and `view` says whether one is ready."""
+
+    def __init__(self, index: int, shard: Shard, reports: ShardReports) -> None:
+        self._index = index
+        self._shard = shard
+        self._reports = reports
+
+    @property
+    def shard(self) -> str:
+        return self._shard.shard
+
+    @property
+    def view(self) -> ClusterView:
+        return self._shard.view
+
+    def nouns(self, collection: Collection) -> Mapping[str, Any]:
+        return self._shard.nouns(collection)
+
+    def kept_aside(self, slot: int) -> int:
+        return self._shard.kept_aside(slot)
+
+    def live_replicas(self) -> Sequence[ReplicaStatus]:
+        following = {status.id for status in self._shard.live_replicas()}
+        return [
+            status
+            for status in self._reports.live()
+            if self._index == 0 or status.id in following or (status.shards or 0) > self._index
+        ]

@@ -1,0 +1,158 @@
+"""Each shard is followed by two replicas of three, and any replica answers for all of them."""
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from hascheduler.embedded.daemons import Daemon
+from tests.system.processes import eventually
+from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
+from tests.system.shards.test_caps import cap, most_at_once, submit
+from tests.system.shards.test_moves import apply
+
+pytestmark = [pytest.mark.alone]
+
+EVERY_MS = 200
+NAMES = ("one", "two", "three")
+TWO = {"HASCHEDULER_SHARD_CANDIDATES": "2"}
+
+
+async def followers(processes: ShardedProcesses, asked: Daemon) -> Mapping[str, list[str]]:
+    cluster = (await processes.http.get(f"{asked.url}/v1/cluster")).json()
+    return {shard["name"]: shard["followers"] for shard in cluster["shards"]}
+
+
+async def settled(processes: ShardedProcesses) -> Mapping[str, list[str]]:
+    """Once each shard but the home has two followers that live, and a leader among them."""
+
+    async def look() -> Mapping[str, list[str]] | None:
+        living = {name for name, process in processes.replicas.items() if process.running}
+        found = [await followers(processes, processes.replicas[name]) for name in sorted(living)]
+        is_even = all(len(of[shard]) == 2 and set(of[shard]) <= living for of in found for shard in SHARDS[1:])
+        return found[0] if is_even and all(of == found[0] for of in found) else None
+
+    found = await eventually(look, "each shard has two followers")
+    leaders = await processes.leaders()
+    assert all(leaders[shard].name in found[shard] for shard in SHARDS[1:])
+    return found
+
+
+async def test_a_replica_answers_for_a_shard_that_others_follow(processes: ShardedProcesses) -> None:
+    await processes.together(*NAMES, **TWO)
+    of_shard = await settled(processes)
+    for shard, tenant in zip(SHARDS[1:], TENANTS[1:], strict=True):
+        [stranger] = set(NAMES) - set(of_shard[shard])
+        url = processes.replicas[stranger].url
+        rows = (await processes.http.get(f"{url}/v1/cluster")).json()["shards"]
+        [row] = [row for row in rows if row["name"] == shard]
+        assert not row["followed"]
+        assert row["leader"]["holder"].rpartition(".")[0] in of_shard[shard]
+
+        job = (await processes.http.post(f"{url}/v1/jobs", json={"definition": "log", "tenant": tenant})).json()["id"]
+
+        async def explained() -> bool:
+            why = await processes.http.get(f"{url}/v1/jobs/{job}/why", headers={"x-request-id": "asked"})  # noqa: B023
+            assert why.status_code == 200, why.text
+            assert why.headers["x-request-id"] == "asked"
+            return bool(why.json()["seen"])
+
+        await eventually(explained, "a follower tells why it waits")
+        waiting = asyncio.create_task(processes.http.get(f"{url}/v1/jobs/{job}?wait=20s"))
+        await processes.processor(f"worker-{shard}", HASCHEDULER_SHARD=shard)
+        assert (await waiting).json()["state"] == "succeeded"
+        body = {"definition": "log", "tenant": tenant}
+        done = await processes.http.post(f"{url}/v1/jobs?wait=20s", json=body)
+        assert done.json()["state"] == "succeeded"
+
+
+async def test_a_candidate_is_killed_and_another_follows_and_nothing_is_missed_or_doubled(
+    processes: ShardedProcesses,
+) -> None:
+    await processes.together(*NAMES, **TWO)
+    schedules = [f"tick-{shard}" for shard in SHARDS]
+    for shard, tenant in zip(SHARDS, TENANTS, strict=True):
+        await processes.processor(f"worker-{shard}", HASCHEDULER_SHARD=shard)
+        await processes.schedule(f"tick-{shard}", f"{EVERY_MS}ms", tenant=tenant)
+    before = await settled(processes)
+    await processes.fired(5, *schedules)
+    lost = before[SHARDS[1]][0]
+    await processes.replicas[lost].kill()
+    await processes.fired(5, *schedules)
+    after = await settled(processes)
+    assert all(lost not in after[shard] for shard in SHARDS)
+    await processes.replica(lost, **TWO)
+    assert await eventually(lambda: again(processes, before), "all is as it was")
+    await processes.fired(5, *schedules)
+    await processes.settled()
+    for name in schedules:
+        processes.assert_no_gap(name, EVERY_MS, 15)
+    processes.assert_no_effect_twice()
+    await processes.assert_terms_never_return()
+
+
+async def again(processes: ShardedProcesses, before: Mapping[str, list[str]]) -> bool:
+    return await settled(processes) == before
+
+
+async def test_work_over_http_goes_by_any_replica(processes: ShardedProcesses) -> None:
+    await processes.together(*NAMES, **TWO)
+    await settled(processes)
+    urls = [process.url for process in processes.replicas.values()]
+    http, jobs, done = processes.http, set[str](), set[str]()
+    for tenant in TENANTS:
+        job = await http.post(f"{urls[0]}/v1/jobs", json={"definition": "elsewhere", "tenant": tenant})
+        jobs.add(job.json()["id"])
+
+    async def told() -> bool:
+        cluster = (await http.get(f"{urls[0]}/v1/cluster")).json()
+        return all(shard["counts"]["pending"] == 1 for shard in cluster["shards"])
+
+    await eventually(told, "every shard's job is told of")
+    for number in range(4 * len(TENANTS)):
+        if done == jobs:
+            break
+        first, second, third = (urls[(number + step) % 3] for step in range(3))
+        asked = {"name": f"remote-{number}", "definitions": ["elsewhere"], "slots": 1}
+        processor = (await http.post(f"{first}/v1/work/processors", json=asked)).json()["processor"]
+        fetched = await http.post(f"{second}/v1/work/fetch", json={"processor": processor, "wait": "3s"})
+        assert fetched.status_code == 200, fetched.text
+        for attempt in fetched.json()["attempts"]:
+            named = {"processor": processor, "job": attempt["job"], "attempt": attempt["attempt"]}
+            assert (await http.post(f"{third}/v1/work/start", json=named)).status_code == 200
+            ended = await http.post(f"{first}/v1/work/finish", json={**named, "outcome": "succeeded"})
+            assert ended.json()["answer"] == "done"
+            done.add(attempt["job"])
+        assert (await http.delete(f"{third}/v1/work/processors/{processor}")).status_code == 204
+    assert done == jobs
+
+
+async def test_slots_and_caps_move_between_shards_that_the_leader_of_the_home_does_not_follow(
+    processes: ShardedProcesses,
+) -> None:
+    processes.environment |= TWO
+    await processes.together(*NAMES)
+    for shard in SHARDS:
+        await processes.processor(f"worker-{shard}", HASCHEDULER_SHARD=shard)
+    of_shard = await settled(processes)
+    home = (await processes.leaders())[SHARDS[0]].name
+    places = [index for index, shard in enumerate(SHARDS) if index and home not in of_shard[shard]]
+    source = (places or [1])[0]
+    tenant = TENANTS[source]
+    await processes.schedule("tick", f"{EVERY_MS}ms", tenant=tenant)
+    await processes.fired(5, "tick")
+    await cap(processes, SHARD_COUNT)
+    await submit(processes, tenant, 30, 0.3)
+    there = processes.databases[source]
+
+    async def all_of_it() -> bool:
+        return await there.jobs.count_documents({"state": "running", "definition": "sleep"}) == SHARD_COUNT
+
+    await eventually(all_of_it, "one shard runs all that the cap allows")
+    for to in ([*range(source + 1, SHARD_COUNT), *range(1, source)])[:2]:
+        await apply(processes, "--tenant", tenant, "--to", SHARDS[to])
+        await processes.fired(3, "tick")
+    await processes.settled()
+    processes.assert_no_gap("tick", EVERY_MS, 10)
+    processes.assert_no_effect_twice()
+    assert await most_at_once(processes) == SHARD_COUNT
