@@ -39,6 +39,7 @@ from tests.bench.results import RESULTS, read_results
 from tests.bench.runs import run_bench
 from tests.bench.schedules import measure_schedules
 from tests.bench.shards import Plan, measure_shards
+from tests.bench.shards_memory import MemoryPlan, measure_shards_memory
 from tests.bench.slot_moves import MovePlan, measure_slot_moves
 from tests.bench.soak import measure_soak
 from tests.bench.stacks import DATABASE, FOLDER, LEDGER, Crew, on_stack
@@ -421,6 +422,17 @@ def slot_moves(
 ) -> None:
     """How long nothing of a tenant starts while its slot moves to another shard, and whether anything is missed."""
     run_bench("slot-moves", lambda: measure_slot_moves(MovePlan(pending, schedules, moves)), 1)
+
+
+@app.command("shards-memory")
+def shards_memory(
+    shards: Annotated[int, typer.Option(min=2, help="In all.")] = 64,
+    jobs: Annotated[int, typer.Option(min=0, help="That wait in each of them.")] = 1_000,
+    seconds: Count = 10,
+) -> None:
+    """Memory and CPU of a replica that follows all of many shards, and of one of 20 where each has two candidates."""
+    plan = MemoryPlan(shards, jobs, seconds)
+    run_bench("shards-memory", lambda: run_in_foreground(measure_shards_memory(plan, FOLDER / "shards-memory")), 1)
 
 
 @app.command()

@@ -7,7 +7,7 @@ begins behind everything that is in the database in the core's inbox, so nothing
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +72,10 @@ class LoneReplica:
 
 
 @asynccontextmanager
-async def start_lone_replica(uri: str, database: str, folder: Path) -> AsyncIterator[LoneReplica]:
+async def start_lone_replica(
+    uri: str, database: str, folder: Path, more: Mapping[str, str] | None = None
+) -> AsyncIterator[LoneReplica]:
+    """``more``: settings of its own."""
     port, health_port = free_port(), free_port()
     settings = {
         "HASCHEDULER_MONGODB_URI": uri,
@@ -83,6 +86,7 @@ async def start_lone_replica(uri: str, database: str, folder: Path) -> AsyncIter
         "HASCHEDULER_REPLICA_ID": "bench",
         "HASCHEDULER_AUTH": "none",
         **code_settings(),
+        **(more or {}),
     }
     started_at = time.monotonic()
     # The health port is of replicas alone; a processor that is given none of its own has none.

@@ -123,6 +123,12 @@ ROWS = (
         headline="pause_p50_ms",
     ),
     Row(
+        "shards-memory",
+        "memory of a replica, {case}",
+        "{memory_mb} MB of {followed} shards that it follows; {idle_cpu_percent} % of a core",
+        headline="memory_mb",
+    ),
+    Row(
         "shards",
         "CPU of a job at the same load, {case}",
         "{cpu_ratio}; replicas {replica_cpu_ratio}, processors {processor_cpu_ratio}",

@@ -26,6 +26,7 @@ SUITE: Mapping[str, Sequence[str]] = {
     "overload": (),
     "shards": ("--runs", "3"),
     "slot-moves": (),
+    "shards-memory": (),
     "schedules": (),
     "pending": (),
     "finished": (),

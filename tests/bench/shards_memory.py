@@ -1,0 +1,139 @@
+"""What a replica's memory is made of where there are many shards: by how many of them it follows.
+
+One replica is real; the others are modelled by their heartbeats in the home, in which each tells that it follows the
+shards that it is a candidate of, as `hascheduler.sharding.following` has it. So the real one follows what it would
+follow of so many replicas. It runs on the ``mongo`` transport; in each shard the same number of jobs wait, for a
+definition that no processor has.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pymongo import AsyncMongoClient
+
+from hascheduler.client import AsyncScheduler
+from hascheduler.clock import SystemClock
+from hascheduler.election.preferences import candidates_of
+from hascheduler.embedded.mongod import start_mongod
+from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.job import NewJob
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.routing import Routing, shard_database, shard_name, with_slot
+from hascheduler.model.shard_report import ShardReport
+from hascheduler.model.values.instants import WallMs
+from hascheduler.mongo.connection import connect, open_database
+from hascheduler.mongo.replicas import MongoReplicaBoard
+from tests.bench.figures import Figures
+from tests.bench.lone_replica import LoneReplica, start_lone_replica
+
+REPLICAS = 20
+CANDIDATES = 2
+_DATABASE = "bench-shards-memory"
+_REAL = "bench"
+_BEAT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """So many ``shards`` with ``jobs`` each; the replica is looked at for ``seconds`` while it rests."""
+
+    shards: int
+    jobs: int
+    seconds: int
+
+    @property
+    def names(self) -> Sequence[str]:
+        return [shard_name("default", index) for index in range(self.shards)]
+
+
+async def measure_shards_memory(plan: MemoryPlan, folder: Path) -> dict[str, Figures]:
+    few = {"HASCHEDULER_SHARDS": str(plan.shards), "HASCHEDULER_SHARD_CANDIDATES": str(CANDIDATES)}
+    every = {"HASCHEDULER_SHARDS": str(plan.shards)}
+    async with start_mongod() as mongod, connect(mongod.uri) as client:
+        async with modelled(client, plan), start_lone_replica(mongod.uri, _DATABASE, folder, few) as real:
+            await real.leads()  # the databases are there
+        await _write(client, plan)
+        async with modelled(client, plan), start_lone_replica(mongod.uri, _DATABASE, folder, few) as real:
+            some = await _measured(real, plan)
+        async with start_lone_replica(mongod.uri, _DATABASE, folder, every) as real:
+            all_of_them = await _measured(real, plan)
+    jobs = f"{plan.shards} shards with {plan.jobs:,} jobs each"
+    return {
+        f"{jobs}, {CANDIDATES} candidates of {REPLICAS} replicas": some,
+        f"{jobs}, all followed": all_of_them,
+    }
+
+
+async def _measured(real: LoneReplica, plan: MemoryPlan) -> Figures:
+    ready_s = await real.leads()
+    resting = await real.rests(plan.seconds)
+    return {**resting, "ready_s": ready_s, "followed": await _followed(real)}
+
+
+async def _followed(real: LoneReplica) -> int:
+    async with AsyncScheduler(real.url) as scheduler:
+        status: Any = await scheduler.cluster.status()
+    return sum(shard["followed"] for shard in status["shards"])
+
+
+@asynccontextmanager
+async def modelled(client: AsyncMongoClient[Any], plan: MemoryPlan) -> AsyncIterator[None]:
+    """The heartbeats of all replicas but the real one, for as long as this lasts."""
+    board = MongoReplicaBoard(open_database(client, _DATABASE))
+    beating = asyncio.create_task(_beat(board, modelled_replicas(plan.names)), name="modelled replicas")
+    try:
+        yield
+    finally:
+        beating.cancel()
+        await asyncio.wait([beating])
+
+
+def modelled_replicas(shards: Sequence[str]) -> Sequence[ReplicaStatus]:
+    names = [_REAL, *(f"modelled-{number}" for number in range(1, REPLICAS))]
+    candidates = candidates_of(shards, names, CANDIDATES)
+
+    def status(name: str) -> ReplicaStatus:
+        followed = {shard: ShardReport(ready=True) for shard in shards[1:] if name in candidates[shard]}
+        at_ms = SystemClock().wall_ms()
+        return ReplicaStatus(
+            f"{name}.1", name, 0, at_ms, "", "", True, 1, "", "", 0, followed=followed, shards=len(shards)
+        )
+
+    return [status(name) for name in names[1:]]
+
+
+async def _beat(board: MongoReplicaBoard, replicas: Sequence[ReplicaStatus]) -> None:
+    beat = 0
+    while True:
+        beat += 1
+        await asyncio.gather(*(board.beat(replace(status, beat=beat)) for status in replicas))
+        await asyncio.sleep(_BEAT_S)
+
+
+async def _write(client: AsyncMongoClient[Any], plan: MemoryPlan) -> None:
+    routing, at_ms = Routing.even(plan.names), SystemClock().wall_ms()
+    for index in range(plan.shards):
+        tenant = next(f"t{n}" for n in range(100_000) if routing.index_of(f"t{n}") == index)
+        jobs = [_job(with_slot(f"job:{index:04d}{number:08d}", tenant), tenant, at_ms) for number in range(plan.jobs)]
+        if jobs:
+            await client[shard_database(_DATABASE, index)].jobs.insert_many([new_job_document(job) for job in jobs])
+
+
+def _job(id: str, tenant: str, at_ms: WallMs) -> NewJob:
+    return NewJob(
+        id=id,
+        definition="nowhere",
+        target="nowhere",
+        payload=None,
+        tenant=tenant,
+        lane="default",
+        fairness_key=tenant,
+        priority=5,
+        mode="queued",
+        labels={},
+        submitted_at_ms=at_ms,
+    )
