@@ -254,6 +254,7 @@ class _Admissions(Sequence[Admission]):
             self._buckets[index],
             jobs,
             self._clock,
+            is_ready=lambda: self._shards[0].shard.view.ready,
             max_pending=self._settings.max_pending,
             refused=self._metrics.refused,
         )

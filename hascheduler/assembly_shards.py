@@ -67,7 +67,7 @@ def followed(settings: Settings, replica_id: str, clock: Clock, liveness: Livene
     if not settings.shard_candidates or len(names) == 1:
         return Followed([_always(index, name, liveness, make) for index, name in enumerate(names)])
     home = _always(0, names[0], liveness, make)
-    reports = ShardReports(home.live_replicas)
+    reports = ShardReports(home.live_replicas, clock.mono_ms)
 
     def at_times(index: int) -> Shard:
         silenced = _SilencedByLast(liveness)

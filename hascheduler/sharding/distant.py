@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Collection as SomeOf
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.forecast.inputs import ForecastInputs
@@ -136,8 +135,8 @@ class DistantView:
         return None
 
     def forecast_inputs(self) -> ForecastInputs:
-        home = self._home.forecast_inputs()
-        return replace(home, schedules=[], slots=[], running=[], waiting={})
+        """`NotFollowedHere`: what a forecast is made of, nobody tells."""
+        raise NotFollowedHere(self._shard)
 
     def record(self, for_ms: int) -> Recording | None:
         return None
@@ -152,21 +151,20 @@ class DistantView:
             )
             journal = JournalHead(self._shard, led.journal_seq, led.term, EntryKind.DECISIONS, leader.id, 0)
         counts = {"pending": 0, "dispatched": 0, "running": 0, **led.jobs}
-        return replace(
-            self._home.cluster(),
+        return Cluster(
+            replica_id="",
             lease=lease,
             journal=journal,
             leading=False,
             ready=self.ready,
-            processors=[],
+            replicas=(),
+            processors=(),
             counts={**counts, "schedules": sum(led.schedules.values()), "definitions": 0},
-            quarantine=[],
+            quarantine=(),
             quarantined=led.quarantined,
             stream_lag_ms=led.stream_lag_ms,
-            failover=None,
-            last_check=None,
-            differing=[],
-            shards=[],
+            position="",
+            digest="",
         )
 
     def gauges(self) -> Gauges:

@@ -18,6 +18,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ClusterView
 
 Told = tuple[ReplicaStatus, ShardReport]
+LOOK_MS = 100
 
 
 class ReportedShard(Protocol):
@@ -36,16 +37,35 @@ class ReportedShard(Protocol):
 
 
 class ShardReports:
-    """Reads only; each answer is of this moment. ``live`` gives the replicas that live, by the home's mirror."""
+    """Owner of a look at the heartbeats, which is taken anew after `LOOK_MS`: a request asks about many shards.
+    ``live`` gives the replicas that live, by the home's mirror; ``mono_ms`` the time: without it each look is new."""
 
-    def __init__(self, live: Callable[[], Sequence[ReplicaStatus]]) -> None:
+    def __init__(self, live: Callable[[], Sequence[ReplicaStatus]], mono_ms: Callable[[], int] | None = None) -> None:
         self._live = live
+        self._mono_ms = mono_ms
+        self._looked_at_ms: int | None = None
+        self._told: dict[str, list[Told]] = {}
+        self._of_all: list[Told] = []
 
     def live(self) -> Sequence[ReplicaStatus]:
+        """As they are now."""
         return self._live()
 
     def followers(self, shard: str) -> Sequence[Told]:
-        return [(status, report) for status in self._live() if (report := report_in(status, shard)) is not None]
+        self._look()
+        return [*self._told.get(shard, ()), *self._of_all]
+
+    def _look(self) -> None:
+        now_ms = None if self._mono_ms is None else self._mono_ms()
+        if now_ms is not None and self._looked_at_ms is not None and now_ms - self._looked_at_ms < LOOK_MS:
+            return
+        self._looked_at_ms = now_ms
+        self._told, self._of_all = {}, []
+        for status in self._live():
+            if status.followed is None:
+                self._of_all.append((status, ShardReport(ready=status.ready)))
+            for shard, report in (status.followed or {}).items():
+                self._told.setdefault(shard, []).append((status, report))
 
     def led(self, shard: str) -> tuple[ReplicaStatus, LedShard] | None:
         """What the leader tells; None: none does. Of two, the one of the later term."""

@@ -197,7 +197,7 @@ class ShardedView:
         )
 
     def forecast_inputs(self) -> ForecastInputs:
-        found = [shard.forecast_inputs() for shard in self._shards]
+        found = [shard.forecast_inputs() for shard in self._shards if not shard.unseen_shards()]
         return replace(
             found[0],
             schedules=list(chain.from_iterable(each.schedules for each in found)),

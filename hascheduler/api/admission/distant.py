@@ -4,7 +4,8 @@ The rate of a tenant is exact, as everywhere: all replicas take from one bucket.
 limit are counted in the database, up to that limit: several requests at once may together exceed it by what they write
 in those milliseconds. How many jobs wait in all, and how late the leader is, is in the leader's last heartbeat: what
 was let in here since is added. Where the leader is late and jobs wait, submits are refused until it says otherwise:
-which tenant gets what is left is decided where the shard is followed.
+which tenant gets what is left is decided where the shard is followed. A replica that has never had the home's mirror
+complete does not know the limits of tenants, and admits nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from hascheduler.ports import BucketStore, Clock, ClusterView, JobSelection
 from hascheduler.ports.jobs import Path
 
 _AGAIN_S = 2
+_STARTING_S = 1
 _TOLD_FOR_MS = 2_000
 """For so long what was let in here is added to what the leader told: until its next heartbeat has it."""
 
@@ -31,7 +33,8 @@ class CountingStore(Protocol):
 
 
 class DistantAdmission:
-    """`hascheduler.ports.Admission` of the shard whose second-hand ``view`` it is. Owner of what was let in lately."""
+    """`hascheduler.ports.Admission` of the shard whose second-hand ``view`` it is. Owner of what was let in lately.
+    ``is_ready``: the home's mirror, which has the limits, is complete."""
 
     def __init__(
         self,
@@ -40,6 +43,7 @@ class DistantAdmission:
         jobs: CountingStore,
         clock: Clock,
         *,
+        is_ready: Callable[[], bool],
         max_pending: int | None,
         refused: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -47,12 +51,18 @@ class DistantAdmission:
         self._buckets = buckets
         self._jobs = jobs
         self._clock = clock
+        self._is_ready = is_ready
+        self._was_ever_ready = False
         self._max_pending = max_pending
         self._refused = refused
         self._lately = 0
         self._lately_since_ms = 0
 
     async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",)) -> None:
+        self._was_ever_ready = self._was_ever_ready or self._is_ready()
+        if not self._was_ever_ready:
+            self._refused("starting")
+            raise Overloaded("this replica has only just begun, and does not know yet how much waits", _STARTING_S)
         limits = self._view.tenant(tenant) or Tenant(tenant)
         for most in (limits.max_pending, None if limits.submit_rate is None else limits.submit_rate.count):
             self._require_possible(jobs, most, path)

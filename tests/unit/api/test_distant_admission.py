@@ -28,7 +28,12 @@ def admission(world: World, tenant: Tenant = ACME, max_pending: int | None = Non
     world.view.tenant = lambda _: tenant
     world.clock = Clock()
     return DistantAdmission(
-        world.view, MemoryBucketStore(world.connection), world.jobs, world.clock, max_pending=max_pending
+        world.view,
+        MemoryBucketStore(world.connection),
+        world.jobs,
+        world.clock,
+        is_ready=lambda: world.view.ready,
+        max_pending=max_pending,
     )
 
 
@@ -81,3 +86,14 @@ async def test_a_leader_that_is_late_while_jobs_wait_gets_no_more(
             await room.admit("acme", 1)
     else:
         await room.admit("acme", 1)
+
+
+async def test_nothing_is_let_in_before_the_limits_of_tenants_are_known(world: World) -> None:
+    room = admission(world)
+    world.view.ready = False
+    with pytest.raises(Overloaded, match="only just begun"):
+        await room.admit("acme", 1)
+    world.view.ready = True
+    await room.admit("acme", 1)
+    world.view.ready = False
+    await room.admit("acme", 1)

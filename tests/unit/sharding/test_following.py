@@ -12,7 +12,7 @@ from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.shard_report import LedShard, ShardReport
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.sharding.following import READING_MAX, Following, StoredShares
-from hascheduler.sharding.reports import ShardReports
+from hascheduler.sharding.reports import LOOK_MS, ShardReports
 from hascheduler.sharding.shard import KnownShard, Shard
 
 NAMES = ("a", "b", "c", "d")
@@ -293,6 +293,16 @@ def test_whom_to_ask_is_who_leads_and_is_ready() -> None:
     told = reports.led(shard)
     assert told is not None
     assert told[0].name == "f"
+
+
+def test_a_look_at_the_heartbeats_is_kept_for_a_moment() -> None:
+    clock, live = Clock(), [status("b", {SHARDS[1]: ShardReport(ready=True)})]
+    reports = ShardReports(lambda: live, clock.mono_ms)
+    assert reports.addresses(SHARDS[1], "a.1") == ["b:80"]
+    live.clear()
+    assert reports.addresses(SHARDS[1], "a.1") == ["b:80"]
+    clock.now += LOOK_MS
+    assert reports.addresses(SHARDS[1], "a.1") == []
 
 
 class Stored:
