@@ -26,14 +26,18 @@ lease and its journal, and for a moment nobody may follow: then nothing is decid
 """
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Collection as SomeOf
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
 
 from hascheduler.election.preferences import candidates_of
 from hascheduler.errors import StoreUnavailable
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.routing import ROUTING_ID
 from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.routing import Routing
 from hascheduler.model.shard_report import ShardReport
 from hascheduler.model.share import Share
 from hascheduler.ports import Clock
@@ -47,7 +51,8 @@ READING_MAX = 8
 ALONE_AFTER_MS = 1_000
 """For so long a candidate has been one before it begins to follow a shard that nobody else does, that is ready."""
 _TURN_S = 0.5
-_SHARES_TURN_S = 1.0
+_SHARES_TURN_S, _SHARES_BUSY_TURN_S = 1.0, 0.1
+"""The second while slots move: nothing of these starts meanwhile."""
 _SHARES_LIMIT_S = 5.0
 
 
@@ -168,9 +173,7 @@ class Following:
         is_followed = bool(self._counted_on(shard, live))
         return lasted_ms >= (self._begin_after_ms if is_followed else min(ALONE_AFTER_MS, self._begin_after_ms))
 
-    def _consider_leaving(
-        self, shard: Shard, candidates: Collection[str], live: Sequence[ReplicaStatus], now: int
-    ) -> None:
+    def _consider_leaving(self, shard: Shard, candidates: SomeOf[str], live: Sequence[ReplicaStatus], now: int) -> None:
         if now - self._unwanted_since.setdefault(shard.shard, now) < self._leave_after_ms:
             return
         if not set(candidates) <= self._counted_on(shard.shard, live):
@@ -203,7 +206,9 @@ class StoredShares:
     async def run(self) -> None:
         while True:
             await self.turn()
-            await asyncio.sleep(_SHARES_TURN_S)
+            routing: Routing | None = self._shards[0].nouns(Collection.ROUTING).get(ROUTING_ID)
+            is_busy = routing is not None and bool(routing.moving)
+            await asyncio.sleep(_SHARES_BUSY_TURN_S if is_busy else _SHARES_TURN_S)
 
     async def turn(self) -> None:
         leads = self._shards[0].view.leading
