@@ -5,16 +5,19 @@ and then in another, while replicas die, stand still and are cut off, and the pr
 lost. Each shard is judged by the checkers of a single one, and all of them together by the caps: at no commit do more
 jobs occupy slots than a cap allows over all shards. Meanwhile slots of tenants move to other shards, with their
 schedules; requests go by a routing that may be an older one. A document that moves is the same document: the checkers
-of jobs and schedules judge all shards as one.
+of jobs and schedules judge all shards as one. Some jobs wait for others, and some schedules skip a time while their
+last job lives: both must be kept whichever shard has which of them at the moment.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import merge
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 from hascheduler.daemon.replica import Replica
@@ -27,13 +30,13 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.job import TERMINAL, NewJob
+from hascheduler.model.job import TERMINAL, JobState, NewJob
 from hascheduler.model.routing import Routing, slot_of, with_slot
-from hascheduler.model.schedule import CatchUp, JobTemplate, SchedulePolicy
+from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
 from hascheduler.model.share import Share, SharedCap, slot_key
 from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports.sharding import MovedDocuments
+from hascheduler.ports.sharding import MovedDocuments, Passage
 from hascheduler.processor import Handlers
 from hascheduler.sharding.moves import SlotMover
 from hascheduler.sharding.placement import LeaderPlacement
@@ -77,6 +80,8 @@ _REBALANCED_MS = 3_000
 ROUTING = Routing.even(SHARDS)
 TENANTS = tuple(f"t{number}" for number in range(6))
 """Of all shards."""
+SKIPPING = ("every-1", "every-3", "every-5")
+"""The schedules that skip a time while an earlier job lives."""
 OF_ALL = (decided_once, legal_moves, nothing_lost, one_effect)
 """These judge what may move."""
 
@@ -165,22 +170,28 @@ class SimSlots:
         self._store = MemorySlotStore([MemoryConnection(shard.server.database) for shard in shards], RETENTION_MS)
         self._links = [Link(network, shard.server, host) for shard in shards]
 
-    async def move_some(self, source: int, target: int, share: Share, limit: int, at_ms: WallMs) -> MovedDocuments:
-        both = [self._shards[source], self._shards[target]]
+    async def move_first(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        return await self._moved(passage, lambda: self._store.move_first(passage, self._limit(limit), at_ms))
+
+    async def move_rest(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        return await self._moved(passage, lambda: self._store.move_rest(passage, self._limit(limit), at_ms))
+
+    async def _moved(self, passage: Passage, move: Callable[[], Coroutine[Any, Any, MovedDocuments]]) -> MovedDocuments:
+        both = [self._shards[passage.source], self._shards[passage.target]]
 
         async def transaction() -> MovedDocuments:
             if not all(shard.server.is_up for shard in both):
                 raise StoreUnavailable("there is no primary")
             for shard in both:
                 shard.server.database.commit(shard.server.database.version)
-            moved = await self._store.move_some(source, target, share, self._limit(limit), at_ms)
+            moved = await move()
             for shard in both:
                 shard.is_moving = True
                 shard.server.database.commit(shard.server.database.version)
                 shard.is_moving = False
             return moved
 
-        return await self._links[source].call("slots", transaction)
+        return await self._links[passage.source].call("slots", transaction)
 
     def _limit(self, limit: int) -> int:
         """Some at a time, so that it breaks off in between."""
@@ -406,7 +417,10 @@ class _Story:
     async def _bursts(self, until_s: float) -> None:
         while self._loop.now_s < until_s:
             for _ in range(self._chance.choice((1, 3, 12))):
-                await self._submit(self._chance.choice(DEFINITIONS).name)
+                submitted = await self._submit(self._chance.choice(DEFINITIONS).name, self._chance.choice(TENANTS))
+                if submitted is not None and self._chance.random() < 0.3:
+                    tenant, first = submitted
+                    await self._submit("any", tenant, waits_for=(first,))
             await asyncio.sleep(self._chance.uniform(0.1, 1.5))
 
     @property
@@ -423,7 +437,7 @@ class _Story:
             await asyncio.sleep(self._chance.uniform(0.5, 4))
             self._old = self._routing
             slot, to = slot_of(self._chance.choice(TENANTS)), self._chance.randrange(len(SHARDS))
-            if slot not in self._old.moving and self._old.shard_of_slot[slot] != to:
+            if self._old.is_at_rest(slot) and self._old.shard_of_slot[slot] != to:
                 with suppress(StoreUnavailable):
                     if await store.replace(self._old.epoch, self._old.beginning({slot: to})):
                         self._say(f"slot {slot} is to move to {SHARDS[to]}")
@@ -431,22 +445,24 @@ class _Story:
     async def _schedule(self, name: str, tenant: str) -> None:
         now = WallMs(EPOCH_MS + int(self._loop.now_s * 1_000))
         template = JobTemplate("any", "a", tenant, "default", "", 5, "queued")
-        policy = SchedulePolicy(grace_ms=3_600_000, catch_up=CatchUp.ALL)
+        overlap = Overlap.SKIP if name in SKIPPING else Overlap.ALLOW
+        policy = SchedulePolicy(grace_ms=3_600_000, catch_up=CatchUp.ALL, overlap=overlap)
         schedule = NewSchedule(name, Trigger(Interval(2_000, now)), template, {}, {}, now, policy)
         index = ROUTING.index_of(tenant)
         store = MemoryScheduleStore(MemoryConnection(self._shards[index].server.database))
         await store.create(new_schedule_document(schedule))
         self._all.schedules[name] = schedule
 
-    async def _submit(self, definition: str) -> None:
-        """By the routing as it is, or as it was."""
+    async def _submit(self, definition: str, tenant: str, waits_for: tuple[str, ...] = ()) -> tuple[str, str] | None:
+        """By the routing as it is, or as it was; the tenant and the id of a job that is there."""
         self._submitted += 1
-        tenant = self._chance.choice(TENANTS)
-        routing = self._old if self._chance.random() < 0.1 else self._routing
-        if slot_of(tenant) in routing.moving:
-            return
+        routing = self._old if not waits_for and self._chance.random() < 0.1 else self._routing
+        if not routing.is_at_rest(slot_of(tenant)):
+            return None
         index = routing.index_of(tenant)
         shard, link = self._shards[index], self._links[index]
+        if not all(shard.server.database.find(Collection.JOBS, id) for id in waits_for):
+            return None  # refused: they are in another shard, as one of them came by an older routing
         job = NewJob(
             id=with_slot(f"job:{self._submitted:06}", tenant),
             definition=definition,
@@ -459,6 +475,8 @@ class _Story:
             mode="queued",
             labels={},
             submitted_at_ms=WallMs(EPOCH_MS + int(self._loop.now_s * 1_000)),
+            depends_on=waits_for,
+            waits_for=waits_for,
         )
         submit = Submitted(job.id, self._loop.now_s)
         self._all.submits.append(submit)
@@ -467,8 +485,9 @@ class _Story:
             await store.submit(job)
         except StoreUnavailable as error:
             self._say(f"submit of {job.id}: {error}")
-            return
+            return None
         submit.acknowledged = True
+        return tenant, job.id
 
     async def _peace(self) -> None:
         limit_s = self._loop.now_s + PEACE_S
@@ -490,8 +509,8 @@ class _Story:
             if job["state"] not in TERMINAL and (job["nominal_ms"] or 0) <= until_ms
         ]
         routing = self._routing
-        if routing.moving:
-            return f"slots have not arrived: {routing.moving}"
+        if routing.moving or routing.leaving:
+            return f"slots have not arrived: {routing.moving}, or not wholly: {routing.leaving}"
         late = [
             schedule["_id"]
             for shard in self._shards
@@ -555,6 +574,10 @@ class _Story:
             found = checker(evidence)
             if found:
                 self._result.violations[checker.__name__] = found
+        for judged in (waited_for, skipped_while_live):
+            wrong = judged(evidence.of(Collection.JOBS))
+            if wrong:
+                self._result.violations[judged.__name__] = wrong
         self._result.obligations = len(evidence.submits) + sum(
             commit.before is None and commit.after is not None and commit.after.get("nominal_ms") is not None
             for commit in evidence.of(Collection.JOBS)
@@ -576,6 +599,38 @@ def caps_over_shards(shards: Sequence[Evidence]) -> list[str]:
             if change > 0 and cap is not None and running[key] > cap:
                 of = f" of {key}" if key else ""
                 wrong.append(f"{running[key]} jobs{of} at {commit.at_s:.3f} s, cap {cap}: {commit.id}")
+    return wrong
+
+
+def waited_for(commits: Iterable[Commit]) -> list[str]:
+    """No job is dispatched before those that it waits for have succeeded."""
+    succeeded: set[str] = set()
+    wrong = []
+    for commit in commits:
+        job = commit.after or {}
+        if job.get("state") == JobState.SUCCEEDED:
+            succeeded.add(commit.id)
+        missing = [id for id in job.get("waits_for", ()) if id not in succeeded]
+        if missing and occupies(commit.after):
+            wrong.append(f"{commit.id} was dispatched at {commit.at_s:.3f} s, before {missing} had succeeded")
+    return wrong
+
+
+def skipped_while_live(commits: Iterable[Commit]) -> list[str]:
+    """No job of a schedule that skips is made while an earlier one lives, in whichever shard."""
+    live: dict[str, set[str]] = {name: set() for name in SKIPPING}
+    wrong = []
+    for commit in commits:
+        job = commit.after or commit.before or {}
+        of_schedule = live.get(job.get("schedule") or "")
+        if of_schedule is None:
+            continue
+        if commit.before is None and of_schedule:
+            wrong.append(f"{commit.id} was made at {commit.at_s:.3f} s, while {of_schedule} lived")
+        if commit.after is not None and commit.after["state"] not in TERMINAL:
+            of_schedule.add(commit.id)
+        else:
+            of_schedule.discard(commit.id)
     return wrong
 
 
@@ -714,30 +769,70 @@ def _moves_without_release(mover: SlotMover) -> None:
     mover._closed = at_once  # type: ignore[method-assign]
 
 
-class _MovesWhatRuns:
-    """What a processor has moves too, and under any share: it is there that it ends."""
+class _MovesFirst:
+    """What goes over before the slot is opened is found by ``move_first``."""
+
+    def __init__(self, slots: SimSlots, move_first: Callable[..., Coroutine[Any, Any, MovedDocuments]]) -> None:
+        self.move_first = slots.move_first
+        self.move_rest = slots.move_rest
+        store: Any = SimpleNamespace(move_first=partial(move_first, slots._store), move_rest=slots._store.move_rest)
+        slots._store = store
+
+
+def _moved(
+    store: MemorySlotStore, passage: Passage, collection: Collection, which: Callable[[Document], bool], limit: int
+) -> MovedDocuments:
+    """Whatever the shares say."""
+    here, there = (store._connections[index].database for index in (passage.source, passage.target))
+    some = [
+        document
+        for document in here.documents(collection)
+        if slot_key(slot_of(document.get("tenant") or document["job"]["tenant"])) == passage.closed.key
+        and which(document)
+    ][:limit]
+    for document in some:
+        here.delete(collection, document["_id"])
+        there.replace(collection, document)
+    return MovedDocuments(len(some), len(some))
+
+
+async def _what_runs_too(store: MemorySlotStore, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+    """It is there that it ends."""
+    moved = _moved(store, passage, Collection.JOBS, lambda job: True, limit)
+    return moved if moved.documents else await store.move_first(passage, limit, at_ms)
+
+
+async def _schedules_alone(store: MemorySlotStore, passage: Passage, limit: int, _at_ms: WallMs) -> MovedDocuments:
+    """All jobs come afterwards."""
+    return _moved(store, passage, Collection.SCHEDULES, lambda schedule: True, limit)
+
+
+async def _dependents_alone(store: MemorySlotStore, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+    """What they wait for comes afterwards."""
+    moved = _moved(store, passage, Collection.JOBS, lambda job: job["state"] == "pending" and job["waits_for"], limit)
+    return moved if moved.documents else await store.move_first(passage, limit, at_ms)
+
+
+class _UnderAnyShares:
+    """What was seen of a slot is taken to be so still: a mover that was asleep goes on where it was."""
 
     def __init__(self, slots: SimSlots) -> None:
         self._slots = slots
-        self.move_some = slots.move_some
-        store: Any = slots._store
-        slots._store = _WithoutShare(store)  # type: ignore[assignment]
 
+    async def move_first(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        return await self._slots.move_first(self._as_stored(passage), limit, at_ms)
 
-class _WithoutShare:
-    def __init__(self, store: MemorySlotStore) -> None:
-        self._store = store
+    async def move_rest(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        return await self._slots.move_rest(self._as_stored(passage), limit, at_ms)
 
-    async def move_some(self, source: int, target: int, share: Share, limit: int, at_ms: WallMs) -> MovedDocuments:
-        here = self._store._connections[source].database
-        there = self._store._connections[target].database
-        some = [job for job in here.documents(Collection.JOBS) if slot_key(slot_of(job["tenant"])) == share.key][:limit]
-        for job in some:
-            here.delete(Collection.JOBS, job["_id"])
-            there.replace(Collection.JOBS, job)
-        if some:
-            return MovedDocuments(len(some), 1)
-        return await self._store.move_some(source, target, share, limit, at_ms)
+    def _as_stored(self, passage: Passage) -> Passage:
+        def stored(index: int, seen: Share) -> Share:
+            found = self._slots._shards[index].server.database.find(Collection.SHARES, seen.key)
+            return seen if found is None else replace(seen, rev=found["rev"], limit=found["limit"])
+
+        return replace(
+            passage, closed=stored(passage.source, passage.closed), there=stored(passage.target, passage.there)
+        )
 
 
 class _RoutingWithoutEpoch:
@@ -764,11 +859,22 @@ class PlantedInShards(Planted):
 
 
 PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
-    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=10),
-    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=57),
-    "slot-moved-without-drain": PlantedInShards(ShardBugs(mover=_moves_without_release), ("kill_leader",), first=6),
+    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=56),
+    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=63),
+    "slot-moved-without-drain": PlantedInShards(
+        ShardBugs(mover=_moves_without_release), ("slow_majority", "kill"), first=20
+    ),
     "slot-moved-with-what-runs": PlantedInShards(
-        ShardBugs(slots=_MovesWhatRuns, mover=_moves_without_release), ("kill_leader",)
+        ShardBugs(slots=partial(_MovesFirst, move_first=_what_runs_too), mover=_moves_without_release), ("kill_leader",)
+    ),
+    "slot-opened-before-jobs-of-schedules-are-there": PlantedInShards(
+        ShardBugs(slots=partial(_MovesFirst, move_first=_schedules_alone)), ("kill_leader",)
+    ),
+    "slot-opened-before-dependencies-are-there": PlantedInShards(
+        ShardBugs(slots=partial(_MovesFirst, move_first=_dependents_alone)), ("kill_leader",)
+    ),
+    "slot-moved-under-any-shares": PlantedInShards(
+        ShardBugs(slots=_UnderAnyShares, mover=slots_moved_by_all), ("pause", "lossy_network"), first=17
     ),
     "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=50),
     "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
