@@ -32,7 +32,6 @@ documents are moved after the others (*sweep*).
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, Protocol
 
 import structlog
@@ -74,8 +73,7 @@ class MovedShard(Protocol):
 
 
 class SlotMover:
-    """Owner of nothing but what it last warned of. ``shards`` are in the order of the routing, ``stores`` those of
-    their shares."""
+    """Owner of nothing. ``shards`` are in the order of the routing, ``stores`` those of their shares."""
 
     def __init__(
         self,
@@ -90,7 +88,6 @@ class SlotMover:
         self._shards = shards
         self._slots = slots
         self._clock = clock
-        self._reminders = Reminders()
 
     async def run(self) -> None:
         """Two loops: what waits for a slot that is closed does not wait for the rest of another one."""
@@ -99,37 +96,47 @@ class SlotMover:
                 tasks.create_task(self._run(turn))
 
     async def _run(self, turn: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+        reminders = Reminders()
         while True:
-            is_busy = await turn()
+            is_busy = True
+            try:
+                is_busy = await turn()
+                reminders.over()
+            except (StoreUnavailable, InvalidInput) as error:
+                if reminders.is_due(str(error), self._clock.mono_ms()):
+                    log.warning("slots_delayed", error=str(error))
             await asyncio.sleep(_BUSY_TURN_S if is_busy else _TURN_S)
 
     async def turn(self) -> bool:
         """One look at slots until they are open where they go; whether something is on its way."""
         known = self._known()
-        if known is None or not (known.moving or any(self._unopened(known))):
-            return False
-        with self._delays():
-            routing = await self._read()
-            if routing is not None:
-                for slot, to in self._taken_up(routing):
-                    routing = await self._advance(routing, slot, to)
-                for slot in self._unopened(routing):
-                    await self._open(routing, slot)
+        if known is None or not (any(self._unopened(known)) or any(self._is_to_do(known))):
+            return known is not None and bool(known.moving)
+        routing = await self._read()
+        if routing is not None:
+            for slot, to in self._taken_up(routing):
+                routing = await self._advance(routing, slot, to)
+            for slot in self._unopened(routing):
+                await self._open(routing, slot)
         return bool(known.moving)
 
     async def turn_of_the_rest(self) -> bool:
-        """One look at what is left of slots elsewhere; whether something is on its way, or about to be."""
+        """One look at what is left of slots elsewhere; whether something moves, or is about to."""
         known = self._known()
         if known is None or not (known.leaving or any(self._strays(known))):
             return known is not None and bool(known.moving)
-        with self._delays():
-            routing = await self._read()
-            if routing is not None:
-                for slot, source in list(routing.leaving.items()):
-                    routing = await self._empty(routing, slot, source)
-                for index, slot in self._strays(routing):
-                    await self._move_rest(routing, slot, index)
-        return bool(known.leaving)
+        is_busy = bool(known.moving)
+        routing = await self._read()
+        if routing is not None:
+            for slot, source in list(routing.leaving.items()):
+                moved = await self._move_rest(routing, slot, source)
+                is_opening = self._is_closed(slot, routing.shard_of_slot[slot])
+                is_busy |= is_opening or (moved is not None and moved.documents > 0)
+                if moved == MovedDocuments(0, 0):
+                    routing = await self._empty(routing, slot)
+            for index, slot in self._strays(routing):
+                await self._move_rest(routing, slot, index)
+        return is_busy
 
     def _known(self) -> Routing | None:
         """As this replica's mirror has it; None: it does not lead the home."""
@@ -142,14 +149,11 @@ class SlotMover:
         routing = await self._routing.get()
         return None if routing is None or len(routing.shards) > len(self._shards) else routing
 
-    @contextmanager
-    def _delays(self) -> Iterator[None]:
-        try:
-            yield
-            self._reminders.over()
-        except (StoreUnavailable, InvalidInput) as error:
-            if self._reminders.is_due(str(error), self._clock.mono_ms()):
-                log.warning("slots_delayed", error=str(error))
+    def _is_to_do(self, known: Routing) -> Iterator[bool]:
+        """Of each slot that is on its way: whether it waits for anything but its release, which may take long."""
+        for slot, _ in self._taken_up(known):
+            share = self._share(slot, known.shard_of_slot[slot])
+            yield share is None or share.limit > 0 or not share.is_awaited
 
     def _taken_up(self, routing: Routing) -> Sequence[tuple[int, int]]:
         """The slots that move now, and where to: those that are closed, and others while few are on their way."""
@@ -189,19 +193,16 @@ class SlotMover:
         await self._open(arrived, slot)
         return arrived
 
-    async def _empty(self, routing: Routing, slot: int, source: int) -> Routing:
-        """Move some of what is still in the shard that the slot came from; the routing after it."""
-        moved = await self._move_rest(routing, slot, source)
-        if moved is None or moved.documents or moved.left:
-            return routing
+    async def _empty(self, routing: Routing, slot: int) -> Routing:
+        """Nothing is left where it came from; the routing after that was written."""
         emptied = routing.emptied(slot)
         if not await self._routing.replace(routing.epoch, emptied):
             return routing
-        log.info("slot_emptied", slot=slot, shard=self._shards[source].shard, epoch=emptied.epoch)
+        log.info("slot_emptied", slot=slot, epoch=emptied.epoch)
         return emptied
 
     async def _move_rest(self, routing: Routing, slot: int, source: int) -> MovedDocuments | None:
-        """None: not yet, as the slot is not seen to be closed there and open where it is."""
+        """None: not now, as it is not seen to be closed there and open where it is, or one of the two is not ready."""
         here = routing.shard_of_slot[slot]
         closed, opened = self._share(slot, source), self._share(slot, here)
         if closed is None or closed.limit or opened is None or not opened.limit:

@@ -138,10 +138,15 @@ def _show(routing: Routing, moves: Mapping[int, int], *, as_json: bool) -> None:
     for name, before, after in zip(routing.shards, now, then, strict=True):
         table.add_row(name, str(before), str(after))
     console().print(table)
-    told = (("move now", routing.moving), ("open there, the rest follows", routing.leaving), ("would move", moves))
-    for what, some in told:
+    told = (
+        ("moves now", "move now", routing.moving),
+        ("is open there, the rest follows", "are open there, the rest follows", routing.leaving),
+        ("would move", "would move", moves),
+    )
+    for one, several, some in told:
         if some:
-            console().print(f"{len(some)} slot{'s' if len(some) > 1 else ''} {what}", markup=False)
+            what = f"1 slot {one}" if len(some) == 1 else f"{len(some)} slots {several}"
+            console().print(what, markup=False)
 
 
 def _document(routing: Routing, moves: Mapping[int, int], now: Sequence[int], then: Sequence[int]) -> dict[str, Any]:
