@@ -122,7 +122,7 @@ def unused_name(name: str, tenant: str, use: int, reserved_at_ms: int) -> Findin
 def _check_place(document: str, tenant: str, here: CheckedShard, harm: str, again: str) -> Iterator[Finding]:
     """Of a slot that moves, each document is in one of two shards; right after it, some may be on their way."""
     right = here.shard_of(tenant)
-    if right != here.name and slot_of(tenant) not in here.routing.moving:
+    if right != here.name and here.routing.is_at_rest(slot_of(tenant)):
         yield Finding(
             FindingKind.MISPLACED,
             document,

@@ -53,12 +53,14 @@ def shard_database(home: str, index: int) -> str:
 class Routing:
     """``shards`` are the names of the shards, the home first; ``shard_of_slot`` has an index into them for each slot.
     ``moving`` are the slots that are on their way to another shard, with the index of that: until they are there, they
-    are where they were. ``epoch`` grows with every change."""
+    are where they were. ``leaving`` are those that are there, and decided there, while the rest of their documents is
+    still in another shard, with the index of that. ``epoch`` grows with every change."""
 
     epoch: int
     shards: tuple[str, ...]
     shard_of_slot: tuple[int, ...]
     moving: Mapping[int, int] = field(default_factory=dict, hash=False)
+    leaving: Mapping[int, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.shards) <= SHARDS_MAX:
@@ -70,9 +72,10 @@ class Routing:
         for slot, index in enumerate(self.shard_of_slot):
             if not 0 <= index < len(self.shards):
                 raise InvalidInput(("slots", slot), f"shard {index}", f"0 to {len(self.shards) - 1}")
-        for slot, index in self.moving.items():
-            if not (0 <= slot < SLOT_COUNT and 0 <= index < len(self.shards)):
-                raise InvalidInput(("moving",), f"slot {slot} to shard {index}", f"one of {len(self.shards)} shards")
+        for path, slots in (("moving", self.moving), ("leaving", self.leaving)):
+            for slot, index in slots.items():
+                if not (0 <= slot < SLOT_COUNT and 0 <= index < len(self.shards)):
+                    raise InvalidInput((path,), f"slot {slot}, shard {index}", f"one of {len(self.shards)} shards")
 
     @classmethod
     def even(cls, shards: Sequence[str]) -> "Routing":
@@ -87,21 +90,39 @@ class Routing:
     def beginning(self, moves: Mapping[int, int]) -> "Routing":
         """The next one, in which those slots begin to move; `InvalidInput` for one that moves already."""
         for slot in moves:
-            if slot in self.moving:
-                raise InvalidInput(("slots", slot), f"it moves to {self.shards[self.moving[slot]]}", "one that rests")
+            if not self.is_at_rest(slot):
+                raise InvalidInput(("slots", slot), f"it moves to {self.shards[self.goal_of(slot)]}", "one that rests")
         there = {slot: to for slot, to in moves.items() if self.shard_of_slot[slot] != to}
         return replace(self, epoch=self.epoch + 1, moving={**self.moving, **there})
 
     def arrived(self, slot: int) -> "Routing":
-        """The next one, in which that slot is where it was moving to."""
+        """The next one, in which that slot is where it was moving to, and the rest of it leaves the shard before."""
         placed = list(self.shard_of_slot)
         placed[slot] = self.moving[slot]
         left = {each: to for each, to in self.moving.items() if each != slot}
-        return replace(self, epoch=self.epoch + 1, shard_of_slot=tuple(placed), moving=left)
+        leaving = {**self.leaving, slot: self.shard_of_slot[slot]}
+        return replace(self, epoch=self.epoch + 1, shard_of_slot=tuple(placed), moving=left, leaving=leaving)
+
+    def emptied(self, slot: int) -> "Routing":
+        """The next one, in which nothing of that slot is left in the shard that it came from."""
+        left = {each: source for each, source in self.leaving.items() if each != slot}
+        return replace(self, epoch=self.epoch + 1, leaving=left)
 
     def extended(self, shards: Sequence[str]) -> "Routing":
         """The next one, with more shards, which have no slot yet."""
         return replace(self, epoch=self.epoch + 1, shards=tuple(shards))
+
+    def is_at_rest(self, slot: int) -> bool:
+        """Whether all that is of that slot is in one shard."""
+        return slot not in self.moving and slot not in self.leaving
+
+    def goal_of(self, slot: int) -> int:
+        """The index of the shard that the slot is in, or moves to."""
+        return self.moving.get(slot, self.shard_of_slot[slot])
+
+    def other_of(self, slot: int) -> int | None:
+        """The index of the other shard that something of the slot may be in; None: it is at rest."""
+        return self.moving.get(slot, self.leaving.get(slot))
 
     def index_of(self, tenant: str) -> int:
         """The index of the shard that has what is of that tenant."""

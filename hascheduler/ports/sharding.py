@@ -152,6 +152,20 @@ class ShareStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """The way of a slot's documents from shard ``source`` to shard ``target``.
+
+    ``closed`` is the share that closes the slot in the first, ``there`` the one that the second has of it. Both have to
+    be stored as they are: where a shard was closed, opened or closed again since they were read, nothing moves.
+    """
+
+    source: int
+    target: int
+    closed: Share
+    there: Share
+
+
+@dataclass(frozen=True, slots=True)
 class MovedDocuments:
     """How many ``documents`` were moved, and that about so many are ``left``; both 0: nothing is there any more."""
 
@@ -160,15 +174,26 @@ class MovedDocuments:
 
 
 class SlotStore(Protocol):
-    """All that is of the tenants of one slot, in the databases of all shards."""
+    """All that is of the tenants of one slot, in the databases of all shards.
 
-    async def move_some(self, source: int, target: int, share: Share, limit: int, at_ms: WallMs) -> MovedDocuments:
-        """Move up to about ``limit`` jobs, verdicts and schedules from shard ``source`` to ``target``: each document is
-        in one of them at every instant. ``share``, which closes the slot in ``source``, is the one that has to be there
-        still. What a processor has is left; what others change meanwhile too.
+    Each document is in one shard at every instant. What a processor has is left, and so is what others change
+    meanwhile. A job that is there already goes from here. One whose idempotency or unique key another one has there
+    arrives cancelled, without its key: the other one was first.
+    """
 
-        A job that is there already goes from here. One whose idempotency or unique key another one has there arrives
-        cancelled, without its key: the other one was first.
+    async def move_first(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        """Move up to about ``limit`` documents of those without which the target can't decide: schedules, the waiting
+        jobs that they made, waiting jobs that wait for others, and those that they wait for, ended ones too.
+
+        ``left`` 0: neither those are there, nor what a processor has.
+        """
+        ...
+
+    async def move_rest(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        """Move up to about ``limit`` documents of all that is left, to a target that decides: waiting jobs, the most
+        urgent and oldest first, then those that ended, then verdicts. A job comes after those that it waits for.
+
+        ``left`` 0: nothing is there any more.
         """
         ...
 

@@ -126,11 +126,16 @@ class ShardedJobStore:
         return await self._first(job_id, lambda shard: shard.retry_once(job_id, at_ms, key))
 
     async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
-        return await self._shards[self._places.of_tenant(tenant)].of_key(tenant, key, at_ms)
+        shards = self._places.meant(self._shards, tenant)
+        return await first_answer(shards, lambda shard: shard.of_key(tenant, key, at_ms), none=None)
 
     async def retry_dependent(
         self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
     ) -> bool:
+        """`StoreUnavailable` while its tenant moves: what it waits for may be in the other shard."""
+        stored = await self.get(job.id)
+        if stored is not None:
+            self._places.require_at_rest(str(stored["tenant"]))
         shards = await self._searched(job.id)
         return await first_answer(shards, lambda shard: shard.retry_dependent(job, waits_for, at_ms, key), none=False)
 

@@ -3,22 +3,35 @@
 What is to move stands in the routing (`Routing.moving`), and each step can be seen in what is stored, so whoever leads
 the home goes on where another one broke off:
 
-1. *close*: the shard where the slot is, and the one where it goes, get a share of it that is nothing. What of it waits
-   is decided no more; what a processor has goes on.
-2. *release*: the leader of the first says so through its journal, once nothing of the slot is promised or running
+1. *close*: the shard where the slot goes, and then the one where it is, get a share of it that is nothing. What of it
+   waits is decided no more; what a processor has goes on.
+2. *release*: the leader of the second says so through its journal, once nothing of the slot is promised or running
    there (`hascheduler.dispatch.closed_slots`).
-3. *move*: its documents, some at a time, in transactions over both databases: at every instant a document is in exactly
-   one shard. A transaction demands the closed share that this replica saw, so one that was asleep meanwhile moves
-   nothing.
-4. *arrive*: the routing says where the slot is, by compare-and-set on its epoch.
+3. *move what decides*: the schedules, the waiting jobs that they made, and the waiting jobs that wait for others, after
+   those that they wait for. Without these the other shard would decide wrongly; all else it can do without.
+4. *arrive*: the routing says where the slot is, and that it is leaving the shard before, by compare-and-set on its
+   epoch.
 5. *open*: there it gets a share that is something, and everything is caught up with by the cursors that came along.
+6. *move the rest*, while the other shard decides: waiting jobs, the most urgent and oldest first, those that ended,
+   verdicts. Once nothing is left, the routing says that the slot is at rest.
+
+Nothing of a slot starts between the first step and the fifth. So that is short however much there is of it.
+
+Documents move some at a time, in transactions over both databases: at every instant a document is in exactly one shard.
+A transaction demands the shares of the slot that this replica saw in both shards. Each later step, and each later move,
+begins by putting another one in one of them, so one that was asleep meanwhile moves nothing.
+
+One shard decides at most: the first none since its release, the other only of what has arrived. What it can't see yet
+must not matter to what it decides: a fire looks at its schedule's live jobs and at its cursor, a job at those that it
+waits for, and these came before. A key may be held by what is still to come: so new jobs and schedules are refused
+until the slot is at rest (`ShardPlaces.require_at_rest`). Of `max_pending`, fires count what has arrived.
 
 A request that goes by the routing of before, or is very late, writes into a shard that decides nothing of it: such
 documents are moved after the others (*sweep*).
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
@@ -30,13 +43,13 @@ from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.routing import Routing
 from hascheduler.model.share import Share, slot_key, slot_of_key
 from hascheduler.ports import Clock, ClusterView
-from hascheduler.ports.sharding import RoutingStore, ShareStore, SlotStore
+from hascheduler.ports.sharding import MovedDocuments, Passage, RoutingStore, ShareStore, SlotStore
 from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
 
 _TURN_S = 0.5
-_BUSY_TURN_S = 0.05
+_BUSY_TURN_S = 0.02
 """While a slot moves: what is not decided there waits for each of these steps."""
 _SLOTS_AT_ONCE_MAX = 4
 _DOCUMENTS_AT_ONCE = 1_000
@@ -60,8 +73,7 @@ class MovedShard(Protocol):
 
 
 class SlotMover:
-    """Owner of nothing but what it last warned of. ``shards`` are in the order of the routing, ``stores`` those of
-    their shares."""
+    """Owner of nothing. ``shards`` are in the order of the routing, ``stores`` those of their shares."""
 
     def __init__(
         self,
@@ -76,39 +88,83 @@ class SlotMover:
         self._shards = shards
         self._slots = slots
         self._clock = clock
-        self._reminders = Reminders()
 
     async def run(self) -> None:
+        """Two loops: what waits for a slot that is closed does not wait for the rest of another one."""
+        async with asyncio.TaskGroup() as tasks:
+            for turn in (self.turn, self.turn_of_the_rest):
+                tasks.create_task(self._run(turn))
+
+    async def _run(self, turn: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+        reminders = Reminders()
         while True:
-            is_busy = await self.turn()
+            is_busy = True
+            try:
+                is_busy = await turn()
+                reminders.over()
+            except (StoreUnavailable, InvalidInput) as error:
+                if reminders.is_due(str(error), self._clock.mono_ms()):
+                    log.warning("slots_delayed", error=str(error))
             await asyncio.sleep(_BUSY_TURN_S if is_busy else _TURN_S)
 
     async def turn(self) -> bool:
-        """One look; whether something is on its way."""
-        home = self._shards[0]
-        known: Routing | None = home.nouns(Collection.ROUTING).get(ROUTING_ID)
-        if not (home.view.leading and home.view.ready) or known is None or not self._is_to_do(known):
-            return False
-        try:
-            routing = await self._routing.get()
-            if routing is None or len(routing.shards) > len(self._shards):
-                return False  # a replica that knows all shards is about to lead the home
-            for slot, to in list(routing.moving.items())[:_SLOTS_AT_ONCE_MAX]:
+        """One look at slots until they are open where they go; whether something is on its way."""
+        known = self._known()
+        if known is None or not (any(self._unopened(known)) or any(self._is_to_do(known))):
+            return known is not None and bool(known.moving)
+        routing = await self._read()
+        if routing is not None:
+            for slot, to in self._taken_up(routing):
                 routing = await self._advance(routing, slot, to)
             for slot in self._unopened(routing):
                 await self._open(routing, slot)
-            for index, slot, share in self._strays(routing):
-                await self._slots.move_some(
-                    index, routing.shard_of_slot[slot], share, _DOCUMENTS_AT_ONCE, self._clock.wall_ms()
-                )
-            self._reminders.over()
-        except (StoreUnavailable, InvalidInput) as error:
-            if self._reminders.is_due(str(error), self._clock.mono_ms()):
-                log.warning("slots_delayed", error=str(error))
         return bool(known.moving)
 
-    def _is_to_do(self, known: Routing) -> bool:
-        return bool(known.moving) or any(self._unopened(known)) or any(self._strays(known))
+    async def turn_of_the_rest(self) -> bool:
+        """One look at what is left of slots elsewhere; whether something moves, or is about to."""
+        known = self._known()
+        if known is None or not (known.leaving or any(self._strays(known))):
+            return known is not None and bool(known.moving)
+        is_busy = bool(known.moving)
+        routing = await self._read()
+        if routing is not None:
+            for slot, source in list(routing.leaving.items()):
+                moved = await self._move_rest(routing, slot, source)
+                is_opening = self._is_closed(slot, routing.shard_of_slot[slot])
+                is_busy |= is_opening or (moved is not None and moved.documents > 0)
+                if moved == MovedDocuments(0, 0):
+                    routing = await self._empty(routing, slot)
+            for index, slot in self._strays(routing):
+                await self._move_rest(routing, slot, index)
+        return is_busy
+
+    def _known(self) -> Routing | None:
+        """As this replica's mirror has it; None: it does not lead the home."""
+        home = self._shards[0]
+        known: Routing | None = home.nouns(Collection.ROUTING).get(ROUTING_ID)
+        return known if home.view.leading and home.view.ready else None
+
+    async def _read(self) -> Routing | None:
+        """The newest one; None: a replica that knows all of its shards is about to lead the home."""
+        routing = await self._routing.get()
+        return None if routing is None or len(routing.shards) > len(self._shards) else routing
+
+    def _is_to_do(self, known: Routing) -> Iterator[bool]:
+        """Of each slot that is on its way: whether it waits for anything but its release, which may take long."""
+        for slot, _ in self._taken_up(known):
+            share = self._share(slot, known.shard_of_slot[slot])
+            yield share is None or share.limit > 0 or not share.is_awaited
+
+    def _taken_up(self, routing: Routing) -> Sequence[tuple[int, int]]:
+        """The slots that move now, and where to: those that are closed, and others while few are on their way."""
+        closed = {slot: to for slot, to in routing.moving.items() if self._is_closed(slot, routing.shard_of_slot[slot])}
+        leaving = sum(self._shards[source].view.ready for source in routing.leaving.values())
+        others = [(slot, to) for slot, to in routing.moving.items() if slot not in closed]
+        return [*closed.items(), *others[: max(_SLOTS_AT_ONCE_MAX - len(closed) - leaving, 0)]]
+
+    def _is_closed(self, slot: int, index: int) -> bool:
+        share = self._share(slot, index)
+        return share is not None and not share.limit
 
     async def _advance(self, routing: Routing, slot: int, to: int) -> Routing:
         """The next step of that move, as far as it can be taken now; the routing after it."""
@@ -119,14 +175,11 @@ class SlotMover:
         living = {status.id for status in self._shards[0].live_replicas()}
         if not living <= {status.id for status in there.live_replicas()}:
             return routing  # some replica does not follow that shard yet
-        closed = [
-            await self._closed(routing, slot, index, lowered=index == source) for index in dict.fromkeys((source, to))
-        ]
-        share = closed[0]
-        if share is None or share.is_awaited or None in closed:
+        passage = await self._closed_both(routing, slot, source, to)
+        if passage is None or passage.closed.is_awaited:
             return routing
         for _ in range(_BATCHES_A_TURN):
-            moved = await self._slots.move_some(source, to, share, _DOCUMENTS_AT_ONCE, self._clock.wall_ms())
+            moved = await self._slots.move_first(passage, _DOCUMENTS_AT_ONCE, self._clock.wall_ms())
             if not moved.documents:
                 break
         else:
@@ -140,6 +193,33 @@ class SlotMover:
         await self._open(arrived, slot)
         return arrived
 
+    async def _empty(self, routing: Routing, slot: int) -> Routing:
+        """Nothing is left where it came from; the routing after that was written."""
+        emptied = routing.emptied(slot)
+        if not await self._routing.replace(routing.epoch, emptied):
+            return routing
+        log.info("slot_emptied", slot=slot, epoch=emptied.epoch)
+        return emptied
+
+    async def _move_rest(self, routing: Routing, slot: int, source: int) -> MovedDocuments | None:
+        """None: not now, as it is not seen to be closed there and open where it is, or one of the two is not ready."""
+        here = routing.shard_of_slot[slot]
+        closed, opened = self._share(slot, source), self._share(slot, here)
+        if closed is None or closed.limit or opened is None or not opened.limit:
+            return None
+        if not all(self._shards[index].view.ready for index in (source, here)):
+            return None
+        passage = Passage(source, here, closed, opened)
+        return await self._slots.move_rest(passage, _DOCUMENTS_AT_ONCE, self._clock.wall_ms())
+
+    async def _closed_both(self, routing: Routing, slot: int, source: int, to: int) -> Passage | None:
+        """The way between the two, once both are seen to be closed. The source is last: with it the pause begins."""
+        there = await self._closed(routing, slot, to, lowered=False)
+        if there is None:
+            return None
+        closed = await self._closed(routing, slot, source, lowered=True)
+        return None if closed is None else Passage(source, to, closed, there)
+
     async def _closed(self, routing: Routing, slot: int, index: int, *, lowered: bool) -> Share | None:
         """The share that closes the slot there, once this replica's mirror shows it."""
         share = self._share(slot, index)
@@ -151,21 +231,19 @@ class SlotMover:
     def _unopened(self, routing: Routing) -> Iterator[int]:
         """The slots that are closed where they are, and do not move."""
         for slot in self._known_slots():
-            share = self._share(slot, routing.shard_of_slot[slot])
-            if slot not in routing.moving and share is not None and not share.limit:
+            if slot not in routing.moving and self._is_closed(slot, routing.shard_of_slot[slot]):
                 yield slot
 
     async def _open(self, routing: Routing, slot: int) -> None:
         await self._stores[routing.shard_of_slot[slot]].put(Share(slot_key(slot), routing.epoch, 1))
 
-    def _strays(self, routing: Routing) -> Iterator[tuple[int, int, Share]]:
+    def _strays(self, routing: Routing) -> Iterator[tuple[int, int]]:
         """The shards in which something is of a slot that is another shard's."""
         for slot in self._known_slots():
             for index, shard in enumerate(self._shards):
-                share = self._share(slot, index)
-                elsewhere = routing.shard_of_slot[slot] != index and slot not in routing.moving
-                if elsewhere and share is not None and not share.limit and shard.kept_aside(slot):
-                    yield index, slot, share
+                is_elsewhere = routing.shard_of_slot[slot] != index and routing.is_at_rest(slot)
+                if is_elsewhere and self._is_closed(slot, index) and shard.kept_aside(slot):
+                    yield index, slot
 
     def _known_slots(self) -> Sequence[int]:
         """Those that moved once."""

@@ -45,19 +45,19 @@ class ShardPlaces:
     def require_at_rest(self, tenant: str) -> None:
         """`StoreUnavailable` for a moment, while what is of that tenant moves to another shard: nothing new is taken,
         as a key of it may be held in either of the two."""
-        if slot_of(tenant) in self._routing.moving:
+        if not self._routing.is_at_rest(slot_of(tenant)):
             raise StoreUnavailable(f"tenant {quoted(tenant)} moves to another shard; come again in a second")
 
     def of_tenant(self, tenant: str) -> int:
         return self.of_slot(slot_of(tenant))
 
     def meant(self, shards: Sequence[_Shard], tenant: str | None) -> Sequence[_Shard]:
-        """Of one thing a shard, the one of that tenant, and while its slot moves the one where it goes too; all where
+        """Of one thing a shard, the one of that tenant, and while its slot moves the other one of the two; all where
         none is given."""
         if tenant is None:
             return shards
-        here, to = self.of_tenant(tenant), self._routing.moving.get(slot_of(tenant))
-        return [shards[here]] if to is None or to >= self.count else [shards[here], shards[to]]
+        here, other = self.of_tenant(tenant), self._routing.other_of(slot_of(tenant))
+        return [shards[here]] if other is None or other >= self.count else [shards[here], shards[other]]
 
     def of_slot(self, slot: int) -> int:
         """`StoreUnavailable` where it is in a shard that this process was not started for."""

@@ -10,7 +10,7 @@ from hascheduler.model.values.error_texts import quoted
 def even_moves(routing: Routing) -> Mapping[int, int]:
     """The fewest moves after which no shard has two slots more than another, by slot; those that move already stay on
     their way."""
-    there = [routing.moving.get(slot, index) for slot, index in enumerate(routing.shard_of_slot)]
+    there = [routing.goal_of(slot) for slot in range(SLOT_COUNT)]
     slots_of = {index: [slot for slot in range(SLOT_COUNT) if there[slot] == index] for index in _indexes(routing)}
     least, more = divmod(SLOT_COUNT, len(routing.shards))
     # Those that have most keep one more, so that fewer move.
@@ -19,7 +19,7 @@ def even_moves(routing: Routing) -> Mapping[int, int]:
     free = [
         slot
         for index, slots in slots_of.items()
-        for slot in [slot for slot in slots if slot not in routing.moving][: max(len(slots) - wanted[index], 0)]
+        for slot in [slot for slot in slots if routing.is_at_rest(slot)][: max(len(slots) - wanted[index], 0)]
     ]
     moves: dict[int, int] = {}
     for index, slots in slots_of.items():
@@ -40,16 +40,15 @@ def moves_to(routing: Routing, shard: str, tenants: Sequence[str] = (), slots: S
             raise InvalidInput(("--slot",), f"{slot}", f"0 to {SLOT_COUNT - 1}")
     wanted = {**{slot_of(tenant): to for tenant in tenants}, **dict.fromkeys(slots, to)}
     for slot in wanted:
-        if slot in routing.moving:
-            there = routing.shards[routing.moving[slot]]
+        if not routing.is_at_rest(slot):
+            there = routing.shards[routing.goal_of(slot)]
             raise InvalidInput(("--slot",), f"{slot} moves to {there}", "one that rests: wait until it is there")
     return {slot: to for slot, to in wanted.items() if routing.shard_of_slot[slot] != to}
 
 
 def slot_counts(routing: Routing, moves: Mapping[int, int] | None = None) -> Sequence[int]:
     """How many slots each shard has once everything is where it moves to, ``moves`` too."""
-    there = {**routing.moving, **(moves or {})}
-    placed = [there.get(slot, index) for slot, index in enumerate(routing.shard_of_slot)]
+    placed = [(moves or {}).get(slot, routing.goal_of(slot)) for slot in range(SLOT_COUNT)]
     return [placed.count(index) for index in _indexes(routing)]
 
 

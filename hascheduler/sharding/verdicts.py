@@ -1,6 +1,8 @@
 """Verdicts of all shards as one store."""
 
 from collections.abc import Collection, Sequence
+from heapq import merge
+from itertools import islice
 
 from hascheduler.model.documents.verdict import verdict_id
 from hascheduler.model.job import ScheduleId
@@ -20,7 +22,7 @@ from hascheduler.sharding.places import ShardPlaces
 
 
 class ShardedVerdictStore:
-    """`hascheduler.ports.VerdictStore`. All verdicts of a schedule are in one shard."""
+    """`hascheduler.ports.VerdictStore`. All verdicts of a schedule are in one shard, but while it moves."""
 
     def __init__(self, places: ShardPlaces, shards: Sequence[VerdictStore]) -> None:
         self._places = places
@@ -29,8 +31,9 @@ class ShardedVerdictStore:
     async def list(
         self, schedule: ScheduleId, verdicts: Collection[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
     ) -> Sequence[VerdictRecord]:
-        shard = self._shards[self._places.of_tenant(schedule.tenant)]
-        return await shard.list(schedule, verdicts, after_ms, before_ms, limit)
+        shards = self._places.meant(self._shards, schedule.tenant)
+        found = await ask_all(shard.list(schedule, verdicts, after_ms, before_ms, limit) for shard in shards)
+        return list(islice(merge(*found, key=lambda record: record.run.first_ms, reverse=True), limit))
 
     async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
         shards = self._places.meant(self._shards, which.tenant)

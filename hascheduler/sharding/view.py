@@ -82,12 +82,13 @@ class ShardedView:
 
     def pending(self, tenant: str | None = None) -> int:
         if tenant is not None:
-            return self._of_tenant(tenant).pending(tenant)
+            return sum(shard.pending(tenant) for shard in self._of_tenant(tenant))
         return sum(shard.pending() for shard in self._shards)
 
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
         if tenant is not None:
-            return self._of_tenant(tenant).live_jobs(definition=definition, tenant=tenant)
+            of_tenant = self._of_tenant(tenant)
+            return _summed(shard.live_jobs(definition=definition, tenant=tenant) for shard in of_tenant)
         return _summed(shard.live_jobs(definition=definition) for shard in self._shards)
 
     # What people define: the home has it
@@ -243,8 +244,8 @@ class ShardedView:
     def alive(self) -> bool:
         return all(shard.alive for shard in self._shards)
 
-    def _of_tenant(self, tenant: str) -> ClusterView:
-        return self._shards[self._places.of_tenant(tenant)]
+    def _of_tenant(self, tenant: str) -> Sequence[ClusterView]:
+        return self._places.meant(self._shards, tenant)
 
     def _likely(self, job_id: str) -> Sequence[ClusterView]:
         """The shard that the id of a submitted job tells, or that has the schedule by now whose job it is; else all."""

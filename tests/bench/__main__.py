@@ -214,8 +214,8 @@ def cost(
 @app.command()
 def floor(
     loads: Annotated[
-        str, typer.Option(help="Jobs a second, with commas; 200/4 is 200 a second, 4 of which share each exchange.")
-    ] = "50,200/4,1000/500",
+        str, typer.Option(help="Jobs a second, with commas; 1000/500 is 1,000 a second, 500 of them a request.")
+    ] = "50,200,1000/500",
     seconds: Count = 20,
     streams: Annotated[int, typer.Option(min=0, help="As many as there would be replicas.")] = 3,
     rest_ms: Annotated[int, typer.Option(min=0, help="Of each stream, before it asks for more.")] = 20,

@@ -1,23 +1,29 @@
 """The least that a job can cost with this protocol and these drivers: its exchanges alone, with nothing around them.
 
-One process does what replicas and processors do, through the drivers that they use, and no more: a job is inserted, the
-journal takes an entry, the job is dispatched by a compare-and-set, its message goes through the broker and is
-acknowledged, the job is started and finished by a compare-and-set each. Every write is majority-acknowledged, and as
-many change streams of the whole database are read as there are replicas, as raw bytes that nobody decodes; each rests
-between an answer and the next request, while the server gathers events: the cheapest that a stream can be. There is no
-HTTP, no decision, no validation, no index, no log, no metric and no retry, and one process wakes where five would.
+One process does what replicas and processors do, through the server and the drivers that they use, and no more: jobs
+arrive over HTTP and are inserted, the journal takes an entry, they are dispatched by a compare-and-set, a message goes
+through the broker and is acknowledged, they are started and finished by a compare-and-set each. Every write is
+majority-acknowledged, and as many change streams of the whole database are read as there are replicas, as raw bytes
+that nobody decodes; each rests between an answer and the next request, while the server gathers events: the cheapest
+that a stream can be. There is no validation, no decision, no index, no log, no metric, no audit and no retry.
 
-So what a whole system costs above this is hascheduler's own, and what is below it no work on hascheduler can reach.
+What waits at the same moment shares an exchange, as in the system: dispatches as far apart as the leader's, and what
+arrived meanwhile for starts and finishes. Here one process leads and works for all, where five would wake and each
+gather less. So what a whole system costs above this is hascheduler's own, and what is below it no work on hascheduler
+can reach.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import aio_pika
+import orjson
 import psutil
+import uvicorn
+from bson import ObjectId
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 from pymongo import AsyncMongoClient, UpdateMany
@@ -25,16 +31,22 @@ from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 
+from hascheduler.daemon.loop.batch_delay import BatchDelay
+from hascheduler.daemon.loop.stepper import DELAY_MAX_MS, PER_DECISION_MS
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.embedded.rabbitmq import start_rabbitmq
+from hascheduler.errors import WorldError
+from hascheduler.model.values.instants import MonoMs
 from tests.bench.cast import cpu_s, servers
 from tests.bench.cost import Rate
 from tests.bench.figures import Figures
+from tests.bench.load import Load, loading
 
 _DATABASE = "hascheduler-floor"
 _PATIENCE_S = 30
 _SETTLE_S = 5
+_TAIL_S = 1
 _SERVER_WAIT_MS = 1_000
 _JOB: dict[str, Any] = {
     "definition": "noop",
@@ -62,31 +74,58 @@ async def _measure(pace: Rate, seconds: int, streams: int, rest_ms: int) -> Figu
         mongod = await opened.enter_async_context(start_mongod())
         rabbitmq = await opened.enter_async_context(start_rabbitmq())
         cast = {**servers(), "drivers": [psutil.Process()]}
-        readers = await opened.enter_async_context(asyncio.TaskGroup())
+        loops = await opened.enter_async_context(asyncio.TaskGroup())
         exchanges = await opened.enter_async_context(_exchanges(mongod.uri, rabbitmq.url))
-        await exchanges.lead_through("first", pace.batch)
-        following = []
+        running = [loops.create_task(exchanges.lead()), loops.create_task(exchanges.work())]
         for _ in range(streams):
             client = await opened.enter_async_context(AsyncMongoClient[dict[str, Any]](mongod.uri))
-            following.append(readers.create_task(_follow(client, rest_ms)))
-        await asyncio.sleep(_SETTLE_S)
-        before, jobs = cpu_s(cast), 0
-        loop = asyncio.get_running_loop()
-        began_at = loop.time()
-        async with asyncio.TaskGroup() as under_way:
-            while loop.time() < began_at + seconds:
-                under_way.create_task(exchanges.lead_through(str(jobs), pace.batch))
-                jobs += pace.batch
-                await asyncio.sleep(max(0, began_at + jobs / pace.per_second - loop.time()))
-        after, took_s = cpu_s(cast), loop.time() - began_at
-        for task in following:
+            running.append(loops.create_task(_follow(client, rest_ms)))
+        url = await opened.enter_async_context(_serving(exchanges))
+        load = Load((url,), pace.per_second, _SETTLE_S + seconds + _TAIL_S, pace.batch)
+        async with loading(load) as sending:
+            await asyncio.sleep(_SETTLE_S)
+            before, finished, began_at = cpu_s(cast), exchanges.finished, asyncio.get_running_loop().time()
+            await asyncio.sleep(seconds)
+            after, took_s = cpu_s(cast), asyncio.get_running_loop().time() - began_at
+            jobs = exchanges.finished - finished
+            sent = await sending.sent()
+        for task in running:
             task.cancel()
+    if sent.failed or not jobs:
+        raise WorldError(f"{sent.failed} submits failed, and {jobs} jobs have ended")
     by_kind = {kind: 1_000 * (after[kind] - before[kind]) / jobs for kind in cast}
     return {
         "jobs_per_s": round(jobs / took_s, 1),
         "cpu_ms_per_job": round(sum(by_kind.values()), 3),
         **{f"{kind}_cpu_ms_per_job": round(ms, 3) for kind, ms in by_kind.items()},
     }
+
+
+@asynccontextmanager
+async def _serving(exchanges: "_Exchanges") -> AsyncIterator[str]:
+    """The address at which an application takes jobs that does nothing else, under the server of the API."""
+    server = uvicorn.Server(
+        uvicorn.Config(
+            exchanges.submit,
+            port=0,
+            http="h11",
+            interface="asgi3",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+        )
+    )
+    serving = asyncio.create_task(server.serve(), name="uvicorn")
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            while not server.started:  # noqa: ASYNC110  # it has no event for that
+                await asyncio.sleep(0.01)
+        host, port = server.servers[0].sockets[0].getsockname()
+        yield f"http://{host}:{port}"
+    finally:
+        server.should_exit = True
+        await serving
 
 
 async def _follow(client: AsyncMongoClient[dict[str, Any]], rest_ms: int) -> None:
@@ -109,7 +148,7 @@ async def _follow(client: AsyncMongoClient[dict[str, Any]], rest_ms: int) -> Non
             await asyncio.sleep(rest_ms / 1_000)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Exchanges:
     jobs: _Jobs
     journal: _Jobs
@@ -117,20 +156,55 @@ class _Exchanges:
     queue: str
     arrived: asyncio.Queue[aio_pika.abc.AbstractIncomingMessage]
 
-    async def lead_through(self, name: str, size: int) -> None:
-        """``size`` jobs from their insert to their end."""
-        async with asyncio.timeout(_PATIENCE_S):
-            ids = [f"{name}/{number}" for number in range(size)]
-            documents = [{"_id": id, "state": "pending", **_JOB} for id in ids]
-            await (self.jobs.insert_many(documents, ordered=False) if size > 1 else self.jobs.insert_one(documents[0]))
-            decisions = [["dispatch", id, 1, "processor"] for id in ids]
-            await self.journal.insert_one({"_id": {"shard": "default", "seq": name}, "decisions": decisions})
-            await self._move(ids, "pending", {"state": "dispatched", "attempt": 1, "processor": "processor"})
-            message = aio_pika.Message(" ".join(ids).encode(), delivery_mode=aio_pika.DeliveryMode.NOT_PERSISTENT)
-            await self.exchange.publish(message, routing_key=self.queue)
-            await (await self.arrived.get()).ack()
-            await self._start(ids)
-            await self._move(ids, "running", {"state": "succeeded", "result": None})
+    submitted: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+    finished: int = 0
+
+    async def submit(self, scope: Any, receive: Any, send: Any) -> None:
+        """The ASGI application: a job, or a batch of them."""
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        count = len(orjson.loads(body).get("jobs", "1"))
+        ids = [str(ObjectId()) for _ in range(count)]
+        documents = [{"_id": id, "state": "pending", **_JOB} for id in ids]
+        await (self.jobs.insert_many(documents, ordered=False) if count > 1 else self.jobs.insert_one(documents[0]))
+        for id in ids:
+            self.submitted.put_nowait(id)
+        answer = orjson.dumps({"results": [{"job": id} for id in ids]})
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(answer)).encode())]
+        await send({"type": "http.response.start", "status": 201, "headers": headers})
+        await send({"type": "http.response.body", "body": answer})
+
+    async def lead(self) -> None:
+        """Dispatch what was submitted, as far apart as a leader does."""
+        loop, delay = asyncio.get_running_loop(), BatchDelay(PER_DECISION_MS, DELAY_MAX_MS)
+        while True:
+            ids = [await self.submitted.get()]
+            await asyncio.sleep(delay.wait_s(MonoMs(int(1_000 * loop.time()))))
+            while not self.submitted.empty():
+                ids.append(self.submitted.get_nowait())
+            delay.passed(len(ids), MonoMs(int(1_000 * loop.time())))
+            async with asyncio.timeout(_PATIENCE_S):
+                decisions = [["dispatch", id, 1, "processor"] for id in ids]
+                await self.journal.insert_one({"_id": {"shard": "default", "seq": ids[0]}, "decisions": decisions})
+                await self._move(ids, "pending", {"state": "dispatched", "attempt": 1, "processor": "processor"})
+                message = aio_pika.Message(" ".join(ids).encode(), delivery_mode=aio_pika.DeliveryMode.NOT_PERSISTENT)
+                await self.exchange.publish(message, routing_key=self.queue)
+
+    async def work(self) -> None:
+        """Start and finish what has arrived."""
+        while True:
+            messages = [await self.arrived.get()]
+            while not self.arrived.empty():
+                messages.append(self.arrived.get_nowait())
+            async with asyncio.timeout(_PATIENCE_S):
+                ids = " ".join(message.body.decode() for message in messages).split()
+                for message in messages:
+                    await message.ack()
+                await self._start(ids)
+                await self._move(ids, "running", {"state": "succeeded", "result": None})
+            self.finished += len(ids)
 
     async def _start(self, ids: list[str]) -> None:
         running = {"state": "running", "started_at_ms": 1}

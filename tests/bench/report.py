@@ -39,8 +39,8 @@ whole, and a row of its own.
 measures without it.
 - *MongoDB's commands*: the server's own count by name, whoever sent them.
 - The budget is a ratio of what release 0.2.0 took; all budgets are in `tests/bench/ledger/budget.py`.
-- The floor is what `python -m tests.bench floor` measures: the exchanges of a job through the same drivers, in one \
-process, with nothing around them. No work on hascheduler gets below it.
+- The floor is what `python -m tests.bench floor` measures: the exchanges of a job, from HTTP to its end, through the \
+same server and drivers, in one process, with nothing around them. No work on hascheduler gets below it.
 """
 
 

@@ -11,7 +11,8 @@ from hascheduler.gc_tuning import collect_seldom
 from tests.cluster_simulation.faults import FAULTS
 from tests.cluster_simulation.mutants import PLANTED
 from tests.cluster_simulation.run import Result, run_seed
-from tests.cluster_simulation.shards import PLANTED_IN_SHARDS, TROUBLES, run_shards
+from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
+from tests.cluster_simulation.shards import TROUBLES, run_shards
 
 _PLANTED = {**PLANTED, **PLANTED_IN_SHARDS}
 _SEEDS_PER_PROCESS = 10

@@ -262,12 +262,12 @@ PLANTED: Mapping[str, Planted] = {
     "no-renew-deadline": Planted(Bugs(replica=_no_renew_deadline), ("leader_lease_hangs",)),
     "find-then-watch": Planted(Bugs(source=_FindThenWatch), ("kill", "history_lost")),
     "dead-stream-unnoticed": Planted(Bugs(replica=_dead_stream_unnoticed), ("hold_stream",)),
-    "fence-skipped": Planted(Bugs(journal=_JournalWithoutFence), (*_LEADERS, "lossy_network"), first=3),
+    "fence-skipped": Planted(Bugs(journal=_JournalWithoutFence), (*_LEADERS, "lossy_network"), first=8),
     "deciding-before-the-barrier": Planted(
-        Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader"), first=2
+        Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader"), first=3
     ),
     "attempt-check-dropped-on-finish": Planted(
-        Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network"), first=29
+        Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network"), first=48
     ),
     "advance-before-fire": Planted(Bugs(claims=_AdvanceBeforeFire), ("kill_leader", "fail_over", "lossy_network")),
     "resume-from-now-after-lost-history": Planted(Bugs(source=ResumesFromNow), ("history_lost",)),

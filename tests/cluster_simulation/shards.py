@@ -5,12 +5,13 @@ and then in another, while replicas die, stand still and are cut off, and the pr
 lost. Each shard is judged by the checkers of a single one, and all of them together by the caps: at no commit do more
 jobs occupy slots than a cap allows over all shards. Meanwhile slots of tenants move to other shards, with their
 schedules; requests go by a routing that may be an older one. A document that moves is the same document: the checkers
-of jobs and schedules judge all shards as one.
+of jobs and schedules judge all shards as one. Some jobs wait for others, and some schedules skip a time while their
+last job lives: both must be kept whichever shard has which of them at the moment.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import merge
@@ -27,13 +28,12 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.job import TERMINAL, NewJob
+from hascheduler.model.job import TERMINAL, JobState, NewJob
 from hascheduler.model.routing import Routing, slot_of, with_slot
-from hascheduler.model.schedule import CatchUp, JobTemplate, SchedulePolicy
-from hascheduler.model.share import Share, SharedCap, slot_key
+from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
 from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports.sharding import MovedDocuments
+from hascheduler.ports.sharding import MovedDocuments, Passage
 from hascheduler.processor import Handlers
 from hascheduler.sharding.moves import SlotMover
 from hascheduler.sharding.placement import LeaderPlacement
@@ -58,10 +58,8 @@ from tests.cluster_simulation.cluster import RETENTION_MS, Bugs, Cluster, Life
 from tests.cluster_simulation.database import Server, SimDatabase
 from tests.cluster_simulation.faults import Faults
 from tests.cluster_simulation.loop import EPOCH_MS, Process, SimClock, SimLoop
-from tests.cluster_simulation.mutants import Planted
 from tests.cluster_simulation.network import Link, Network, Remote
 from tests.cluster_simulation.run import PEACE_S, TROUBLE_S, Result, Say, documents_of, run_story
-from tests.mutants.everywhere import LeaseUpdateWithoutCompare
 
 SHARDS = ("default", "0001", "0002")
 CAP = 7
@@ -77,6 +75,8 @@ _REBALANCED_MS = 3_000
 ROUTING = Routing.even(SHARDS)
 TENANTS = tuple(f"t{number}" for number in range(6))
 """Of all shards."""
+SKIPPING = ("every-1", "every-3", "every-5")
+"""The schedules that skip a time while an earlier job lives."""
 OF_ALL = (decided_once, legal_moves, nothing_lost, one_effect)
 """These judge what may move."""
 
@@ -164,23 +164,32 @@ class SimSlots:
         self._shards = shards
         self._store = MemorySlotStore([MemoryConnection(shard.server.database) for shard in shards], RETENTION_MS)
         self._links = [Link(network, shard.server, host) for shard in shards]
+        self._chance = network.chance
 
-    async def move_some(self, source: int, target: int, share: Share, limit: int, at_ms: WallMs) -> MovedDocuments:
-        both = [self._shards[source], self._shards[target]]
+    async def move_first(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        return await self._moved(passage, lambda: self._store.move_first(passage, self._limit(limit), at_ms))
+
+    async def move_rest(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        return await self._moved(passage, lambda: self._store.move_rest(passage, self._limit(limit), at_ms))
+
+    async def _moved(self, passage: Passage, move: Callable[[], Coroutine[Any, Any, MovedDocuments]]) -> MovedDocuments:
+        both = [self._shards[passage.source], self._shards[passage.target]]
+        if self._chance.random() < 0.03:
+            await asyncio.sleep(self._chance.uniform(0.5, 4))  # it was asleep, and others went on
 
         async def transaction() -> MovedDocuments:
             if not all(shard.server.is_up for shard in both):
                 raise StoreUnavailable("there is no primary")
             for shard in both:
                 shard.server.database.commit(shard.server.database.version)
-            moved = await self._store.move_some(source, target, share, self._limit(limit), at_ms)
+            moved = await move()
             for shard in both:
                 shard.is_moving = True
                 shard.server.database.commit(shard.server.database.version)
                 shard.is_moving = False
             return moved
 
-        return await self._links[source].call("slots", transaction)
+        return await self._links[passage.source].call("slots", transaction)
 
     def _limit(self, limit: int) -> int:
         """Some at a time, so that it breaks off in between."""
@@ -406,7 +415,10 @@ class _Story:
     async def _bursts(self, until_s: float) -> None:
         while self._loop.now_s < until_s:
             for _ in range(self._chance.choice((1, 3, 12))):
-                await self._submit(self._chance.choice(DEFINITIONS).name)
+                submitted = await self._submit(self._chance.choice(DEFINITIONS).name, self._chance.choice(TENANTS))
+                if submitted is not None and self._chance.random() < 0.3:
+                    tenant, first = submitted
+                    await self._submit("any", tenant, waits_for=(first,))
             await asyncio.sleep(self._chance.uniform(0.1, 1.5))
 
     @property
@@ -423,7 +435,7 @@ class _Story:
             await asyncio.sleep(self._chance.uniform(0.5, 4))
             self._old = self._routing
             slot, to = slot_of(self._chance.choice(TENANTS)), self._chance.randrange(len(SHARDS))
-            if slot not in self._old.moving and self._old.shard_of_slot[slot] != to:
+            if self._old.is_at_rest(slot) and self._old.shard_of_slot[slot] != to:
                 with suppress(StoreUnavailable):
                     if await store.replace(self._old.epoch, self._old.beginning({slot: to})):
                         self._say(f"slot {slot} is to move to {SHARDS[to]}")
@@ -431,22 +443,24 @@ class _Story:
     async def _schedule(self, name: str, tenant: str) -> None:
         now = WallMs(EPOCH_MS + int(self._loop.now_s * 1_000))
         template = JobTemplate("any", "a", tenant, "default", "", 5, "queued")
-        policy = SchedulePolicy(grace_ms=3_600_000, catch_up=CatchUp.ALL)
+        overlap = Overlap.SKIP if name in SKIPPING else Overlap.ALLOW
+        policy = SchedulePolicy(grace_ms=3_600_000, catch_up=CatchUp.ALL, overlap=overlap)
         schedule = NewSchedule(name, Trigger(Interval(2_000, now)), template, {}, {}, now, policy)
         index = ROUTING.index_of(tenant)
         store = MemoryScheduleStore(MemoryConnection(self._shards[index].server.database))
         await store.create(new_schedule_document(schedule))
         self._all.schedules[name] = schedule
 
-    async def _submit(self, definition: str) -> None:
-        """By the routing as it is, or as it was."""
+    async def _submit(self, definition: str, tenant: str, waits_for: tuple[str, ...] = ()) -> tuple[str, str] | None:
+        """By the routing as it is, or as it was; the tenant and the id of a job that is there."""
         self._submitted += 1
-        tenant = self._chance.choice(TENANTS)
-        routing = self._old if self._chance.random() < 0.1 else self._routing
-        if slot_of(tenant) in routing.moving:
-            return
+        routing = self._old if not waits_for and self._chance.random() < 0.1 else self._routing
+        if not routing.is_at_rest(slot_of(tenant)):
+            return None
         index = routing.index_of(tenant)
         shard, link = self._shards[index], self._links[index]
+        if not all(shard.server.database.find(Collection.JOBS, id) for id in waits_for):
+            return None  # refused: they are in another shard, as one of them came by an older routing
         job = NewJob(
             id=with_slot(f"job:{self._submitted:06}", tenant),
             definition=definition,
@@ -459,6 +473,8 @@ class _Story:
             mode="queued",
             labels={},
             submitted_at_ms=WallMs(EPOCH_MS + int(self._loop.now_s * 1_000)),
+            depends_on=waits_for,
+            waits_for=waits_for,
         )
         submit = Submitted(job.id, self._loop.now_s)
         self._all.submits.append(submit)
@@ -467,8 +483,9 @@ class _Story:
             await store.submit(job)
         except StoreUnavailable as error:
             self._say(f"submit of {job.id}: {error}")
-            return
+            return None
         submit.acknowledged = True
+        return tenant, job.id
 
     async def _peace(self) -> None:
         limit_s = self._loop.now_s + PEACE_S
@@ -490,8 +507,8 @@ class _Story:
             if job["state"] not in TERMINAL and (job["nominal_ms"] or 0) <= until_ms
         ]
         routing = self._routing
-        if routing.moving:
-            return f"slots have not arrived: {routing.moving}"
+        if routing.moving or routing.leaving:
+            return f"slots have not arrived: {routing.moving}, or not wholly: {routing.leaving}"
         late = [
             schedule["_id"]
             for shard in self._shards
@@ -555,6 +572,10 @@ class _Story:
             found = checker(evidence)
             if found:
                 self._result.violations[checker.__name__] = found
+        for judged in (waited_for, skipped_while_live):
+            wrong = judged(evidence.of(Collection.JOBS))
+            if wrong:
+                self._result.violations[judged.__name__] = wrong
         self._result.obligations = len(evidence.submits) + sum(
             commit.before is None and commit.after is not None and commit.after.get("nominal_ms") is not None
             for commit in evidence.of(Collection.JOBS)
@@ -579,204 +600,33 @@ def caps_over_shards(shards: Sequence[Evidence]) -> list[str]:
     return wrong
 
 
-# Planted bugs
+def waited_for(commits: Iterable[Commit]) -> list[str]:
+    """No job is dispatched before those that it waits for have succeeded."""
+    succeeded: set[str] = set()
+    wrong = []
+    for commit in commits:
+        job = commit.after or {}
+        if job.get("state") == JobState.SUCCEEDED:
+            succeeded.add(commit.id)
+        missing = [id for id in job.get("waits_for", ()) if id not in succeeded]
+        if missing and occupies(commit.after):
+            wrong.append(f"{commit.id} was dispatched at {commit.at_s:.3f} s, before {missing} had succeeded")
+    return wrong
 
 
-class _Overwrites:
-    """A share is put over whatever is there, however late."""
-
-    def __init__(self, shares: Any) -> None:
-        self._shares = shares
-
-    async def put(self, share: Share) -> bool:
-        store, link = self._shares._store, self._shares._link
-
-        async def overwrite() -> bool:
-            async with store._connection.exchange("shares.put") as database:
-                database.delete(Collection.SHARES, share.key)
-            return bool(await store.put(share))
-
-        return bool(await link.call("shares.put", overwrite))
-
-
-class _ComparesNothing:
-    """A cap is replaced whatever revision it has by now, and whoever replaces it."""
-
-    def __init__(self, caps: Any) -> None:
-        self._caps = caps
-        self.all = caps.all
-        self.create = caps.create
-
-    async def replace(self, rev: int, cap: SharedCap) -> bool:
-        store, link = self._caps._store, self._caps._link
-
-        async def overwrite() -> bool:
-            async with store._connection.exchange("caps.replace") as database:
-                found = database.find(Collection.CAPS, cap.key)
-            return found is not None and bool(await store.replace(found["rev"], cap))
-
-        return bool(await link.call("caps.replace", overwrite))
-
-
-@dataclass
-class _ReleasedAtOnce:
-    """A shard of which each share counts as released when it is written."""
-
-    shard: Replica
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.shard, name)
-
-    def nouns(self, collection: Collection) -> Mapping[str, Any]:
-        nouns = self.shard.nouns(collection)
-        if collection is not Collection.SHARES:
-            return nouns
-        return {key: replace(share, released=share.rev) for key, share in nouns.items()}
-
-
-def _grants_before_the_shrink(keeper: ShareKeeper) -> None:
-    keeper._shards = [_ReleasedAtOnce(shard) for shard in keeper._shards]  # type: ignore[arg-type]  # all else is the shard's
-
-
-class _Leading:
-    """Of a shard's view, as if this replica led it."""
-
-    leading = True
-
-    def __init__(self, view: Any) -> None:
-        self._view = view
-
-    @property
-    def ready(self) -> bool:
-        return bool(self._view.ready)
-
-
-class _LedByAll:
-    """A shard that each replica leads, as far as it knows."""
-
-    def __init__(self, shard: Any) -> None:
-        self._shard = shard
-        self.view = _Leading(shard.view)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._shard, name)
-
-
-def moved_by_all(keeper: ShareKeeper) -> None:
-    """Every replica moves units, all the time. That is no bug: it is the compare-and-set that keeps a cap."""
-    home: Any = _LedByAll(keeper._shards[0])
-    keeper._shards = [home, *keeper._shards[1:]]
-
-
-def _releases_what_is_used(replica: Replica) -> None:
-    core: Any = replica.view._core
-    released = core._released
-
-    def at_once(now: WallMs) -> Any:
-        limits = core._state.limits
-        in_use, limits.in_use = limits.in_use, lambda key: 0
-        try:
-            return released(now)
-        finally:
-            limits.in_use = in_use
-
-    core._released = at_once
-
-
-def _keeps_to_no_share(replica: Replica) -> None:
-    """It runs what was its share before, whatever the home says."""
-    core: Any = replica.view._core
-    fold = core._fold
-
-    def deaf(seen: Any, now: WallMs) -> None:
-        share = getattr(seen, "share", None)
-        if share is not None and share.lowered:
-            seen = replace(seen, share=replace(share, limit=share.limit + 1))
-        fold(seen, now)
-
-    core._fold = deaf
-
-
-def slots_moved_by_all(mover: SlotMover) -> None:
-    """Every replica moves slots, all the time. That is no bug either."""
-    home: Any = _LedByAll(mover._shards[0])
-    mover._shards = [home, *mover._shards[1:]]
-
-
-def _moves_without_release(mover: SlotMover) -> None:
-    """A slot is drained once it was asked to close."""
-    closed = mover._closed
-
-    async def at_once(routing: Routing, slot: int, index: int, *, lowered: bool) -> Share | None:
-        share = await closed(routing, slot, index, lowered=lowered)
-        return None if share is None else replace(share, released=share.rev)
-
-    mover._closed = at_once  # type: ignore[method-assign]
-
-
-class _MovesWhatRuns:
-    """What a processor has moves too, and under any share: it is there that it ends."""
-
-    def __init__(self, slots: SimSlots) -> None:
-        self._slots = slots
-        self.move_some = slots.move_some
-        store: Any = slots._store
-        slots._store = _WithoutShare(store)  # type: ignore[assignment]
-
-
-class _WithoutShare:
-    def __init__(self, store: MemorySlotStore) -> None:
-        self._store = store
-
-    async def move_some(self, source: int, target: int, share: Share, limit: int, at_ms: WallMs) -> MovedDocuments:
-        here = self._store._connections[source].database
-        there = self._store._connections[target].database
-        some = [job for job in here.documents(Collection.JOBS) if slot_key(slot_of(job["tenant"])) == share.key][:limit]
-        for job in some:
-            here.delete(Collection.JOBS, job["_id"])
-            there.replace(Collection.JOBS, job)
-        if some:
-            return MovedDocuments(len(some), 1)
-        return await self._store.move_some(source, target, share, limit, at_ms)
-
-
-class _RoutingWithoutEpoch:
-    """The routing is replaced whichever it is by now."""
-
-    def __init__(self, store: Any) -> None:
-        self._store = store
-        self.get = store.get
-
-    async def replace(self, _epoch: int, routing: Routing) -> bool:
-        newest = await self._store.get()
-        later = replace(routing, epoch=newest.epoch + 1)
-        return bool(await self._store.replace(newest.epoch, later))
-
-
-def _epoch_not_checked(mover: SlotMover) -> None:
-    slots_moved_by_all(mover)
-    mover._routing = _RoutingWithoutEpoch(mover._routing)  # type: ignore[assignment]
-
-
-@dataclass(frozen=True)
-class PlantedInShards(Planted):
-    bugs: ShardBugs
-
-
-PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
-    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=10),
-    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=57),
-    "slot-moved-without-drain": PlantedInShards(ShardBugs(mover=_moves_without_release), ("kill_leader",), first=6),
-    "slot-moved-with-what-runs": PlantedInShards(
-        ShardBugs(slots=_MovesWhatRuns, mover=_moves_without_release), ("kill_leader",)
-    ),
-    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=50),
-    "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
-    "share-not-kept-to": PlantedInShards(ShardBugs(replica=_keeps_to_no_share), ("kill_leader",)),
-    "share-put-over-a-later-one": PlantedInShards(
-        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=22
-    ),
-    "cap-without-compare-and-set": PlantedInShards(
-        ShardBugs(caps=_ComparesNothing, keeper=moved_by_all), ("lossy_network",), first=4
-    ),
-}
+def skipped_while_live(commits: Iterable[Commit]) -> list[str]:
+    """No job of a schedule that skips is made while an earlier one lives, in whichever shard."""
+    live: dict[str, set[str]] = {name: set() for name in SKIPPING}
+    wrong = []
+    for commit in commits:
+        job = commit.after or commit.before or {}
+        of_schedule = live.get(job.get("schedule") or "")
+        if of_schedule is None:
+            continue
+        if commit.before is None and of_schedule:
+            wrong.append(f"{commit.id} was made at {commit.at_s:.3f} s, while {of_schedule} lived")
+        if commit.after is not None and commit.after["state"] not in TERMINAL:
+            of_schedule.add(commit.id)
+        else:
+            of_schedule.discard(commit.id)
+    return wrong

@@ -1,7 +1,7 @@
 """`SlotStore`: documents of one slot of tenants on their way from one shard to another."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Client, open_database
 from hascheduler.mongo.slots import MongoSlotStore
 from hascheduler.mongo.stream.source import MongoChangeSource
-from hascheduler.ports.sharding import MovedDocuments, SlotStore
+from hascheduler.ports.sharding import MovedDocuments, Passage, SlotStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.routing import MemorySlotStore
@@ -30,6 +30,9 @@ from tests.factories import NOW
 KEPT_MS = 600_000
 TENANT, OTHER = "acme", "t1"
 SHARE = Share(slot_key(slot_of(TENANT)), 5, 0, lowered=True, released=5)
+CLOSED, OPEN = Share(SHARE.key, 5, 0), Share(SHARE.key, 6, 1)
+"""Of the target: before the slot arrives, and afterwards."""
+FIRST, REST = Passage(0, 1, SHARE, CLOSED), Passage(0, 1, SHARE, OPEN)
 AT = WallMs(NOW + 1_000)
 
 
@@ -40,14 +43,28 @@ class Shards:
     store: SlotStore
     documents: Any
     insert: Any
+    put: Any
 
     async def ids(self, index: int, collection: Collection = Collection.JOBS) -> list[str]:
         return sorted(document["_id"] for document in await self.documents(index, collection))
 
-    async def all_moved(self, limit: int = 100) -> MovedDocuments:
+    async def first_moved(self, limit: int = 100) -> MovedDocuments:
         """The last answer, after calls until nothing more moves."""
+        return await self._until_none(lambda: self.store.move_first(FIRST, limit, AT))
+
+    async def all_moved(self, limit: int = 100) -> MovedDocuments:
+        """As `first_moved`, of the rest too."""
+        await self.first_moved(limit)
+        await self.arrive()
+        return await self._until_none(lambda: self.store.move_rest(REST, limit, AT))
+
+    async def arrive(self) -> None:
+        """The slot is opened in the target."""
+        await self.put(1, OPEN)
+
+    async def _until_none(self, move: Callable[[], Awaitable[MovedDocuments]]) -> MovedDocuments:
         for _ in range(100):
-            moved = await self.store.move_some(0, 1, SHARE, limit, AT)
+            moved = await move()
             if not moved.documents:
                 return moved
         raise AssertionError("it goes on for ever")
@@ -69,8 +86,12 @@ async def memory_shards() -> Shards:
     async def insert(index: int, collection: Collection, document: dict[str, Any]) -> None:
         assert connections[index].database.insert(collection, document)
 
-    await insert(0, Collection.SHARES, encode_share(SHARE))
-    return Shards(MemorySlotStore(connections, KEPT_MS), documents, insert)
+    async def put(index: int, share: Share) -> None:
+        connections[index].database.replace(Collection.SHARES, encode_share(share))
+
+    await put(0, SHARE)
+    await put(1, CLOSED)
+    return Shards(MemorySlotStore(connections, KEPT_MS), documents, insert, put)
 
 
 @pytest.fixture
@@ -83,8 +104,13 @@ async def pymongo_shards(pymongo_client: Client, ready_databases: Sequence[str])
     async def insert(index: int, collection: Collection, document: dict[str, Any]) -> None:
         await databases[index][collection.value].insert_one(dict(document))
 
-    await insert(0, Collection.SHARES, encode_share(SHARE))
-    return Shards(MongoSlotStore(databases, KEPT_MS), documents, insert)
+    async def put(index: int, share: Share) -> None:
+        of_it = {"_id": share.key}
+        await databases[index][Collection.SHARES.value].replace_one(of_it, encode_share(share), upsert=True)
+
+    await put(0, SHARE)
+    await put(1, CLOSED)
+    return Shards(MongoSlotStore(databases, KEPT_MS), documents, insert, put)
 
 
 def job(id: str, state: JobState = JobState.PENDING, tenant: str = TENANT, **more: Any) -> dict[str, Any]:
@@ -125,14 +151,79 @@ async def test_what_a_processor_has_is_left_and_counted(shards: Shards) -> None:
     assert await shards.ids(1) == []
 
 
-@pytest.mark.parametrize("share", [Share(SHARE.key, 4, 0), Share(SHARE.key, 6, 0)])
-async def test_nothing_moves_under_another_share_than_the_one_that_closed_the_slot(
-    shards: Shards, share: Share
-) -> None:
+async def test_first_goes_what_the_target_needs_to_decide_and_no_more(shards: Shards) -> None:
+    """A fire looks at the live jobs of its schedule, and a job at those that it waits for."""
+    await shards.insert(0, Collection.SCHEDULES, schedule("tick"))
+    await shards.insert(0, Collection.JOBS, job(f"fire:tick:{NOW}", schedule="tick"))
+    await shards.insert(0, Collection.JOBS, job("fire:tick:1", JobState.FAILED, schedule="tick"))
+    await shards.insert(0, Collection.JOBS, job("ended", JobState.FAILED))
+    await shards.insert(0, Collection.JOBS, job("awaited", JobState.FAILED))
+    await shards.insert(0, Collection.JOBS, job("first"))
+    await shards.insert(0, Collection.JOBS, job("second", waits_for=["first", "awaited", "long gone"]))
+    await shards.insert(0, Collection.JOBS, job("third", waits_for=["second"]))
+    await shards.insert(0, Collection.JOBS, job("alone", waits_for=[]))
+    assert await shards.first_moved(limit=2) == MovedDocuments(0, 0)
+    assert await shards.ids(0) == ["alone", "ended", "fire:tick:1"]
+    assert await shards.ids(1, Collection.SCHEDULES) == ["tick"]
+    assert await shards.all_moved(limit=2) == MovedDocuments(0, 0)
+    assert await shards.ids(0) == []
+
+
+async def test_a_job_comes_after_those_that_it_waits_for(shards: Shards) -> None:
+    """However few move at a time: one that is not there would count as succeeded."""
+    waits_for = {f"b-{number}": [f"b-{number - 1}", "a"] for number in range(1, 5)}
+    await shards.insert(0, Collection.JOBS, job("b-0", JobState.FAILED))
     await shards.insert(0, Collection.JOBS, job("a"))
-    moved = await shards.store.move_some(0, 1, share, 10, AT)
+    for id, ids in waits_for.items():
+        await shards.insert(0, Collection.JOBS, job(id, waits_for=ids))
+    await shards.arrive()
+    there: set[str] = set()
+    for _ in range(20):
+        await shards.store.move_rest(REST, 1, AT)
+        there = set(await shards.ids(1))
+        assert all(there.issuperset(waits_for[id]) for id in there & waits_for.keys()), there
+    assert there == {"a", "b-0", *waits_for}
+
+
+async def test_what_is_most_urgent_comes_first_and_what_ended_after_it(shards: Shards) -> None:
+    for id, state, priority, at_ms in (
+        ("low", JobState.PENDING, 1, 1),
+        ("late", JobState.PENDING, 9, 3),
+        ("early", JobState.PENDING, 9, 2),
+        ("over", JobState.SUCCEEDED, 10, 1),
+    ):
+        await shards.insert(0, Collection.JOBS, job(id, state, priority=priority, submitted_at_ms=at_ms))
+    await shards.arrive()
+    seen: list[str] = []
+    for _ in range(4):
+        await shards.store.move_rest(REST, 1, AT)
+        seen += set(await shards.ids(1)) - set(seen)
+    assert seen == ["early", "late", "low", "over"]
+
+
+@pytest.mark.parametrize("shares", [
+    (Share(SHARE.key, 4, 0), CLOSED),
+    (Share(SHARE.key, 6, 0), CLOSED),
+    (SHARE, OPEN),
+    (SHARE, Share(SHARE.key, 4, 0)),
+])  # fmt: skip
+@pytest.mark.parametrize("part", ["move_first", "move_rest"])
+async def test_nothing_moves_under_other_shares_than_the_mover_has_seen(
+    shards: Shards, part: str, shares: tuple[Share, Share]
+) -> None:
+    await shards.insert(0, Collection.JOBS, job("a", waits_for=[] if part == "move_rest" else ["gone"]))
+    await shards.insert(0, Collection.SCHEDULES, schedule("tick"))
+    moved = await getattr(shards.store, part)(Passage(0, 1, *shares), 10, AT)
     assert (moved.documents, await shards.ids(0), await shards.ids(1)) == (0, ["a"], [])
+    assert await shards.ids(0, Collection.SCHEDULES) == ["tick"]
     assert moved.left
+
+
+async def test_a_mover_that_saw_the_slot_closed_moves_nothing_once_it_is_open(shards: Shards) -> None:
+    await shards.insert(0, Collection.JOBS, job("a", schedule="tick"))
+    await shards.arrive()
+    assert (await shards.store.move_first(FIRST, 10, AT)).documents == 0
+    assert await shards.ids(0) == ["a"]
 
 
 async def test_a_job_that_is_there_already_goes_from_here(shards: Shards) -> None:
@@ -171,8 +262,9 @@ async def test_however_many_move_at_once_each_document_is_in_one_shard(shards: S
     async def moves() -> None:
         for _ in range(20):
             with suppress(StoreUnavailable):  # they are in each other's way
-                await shards.store.move_some(0, 1, SHARE, 7, AT)
+                await shards.store.move_rest(REST, 7, AT)
 
+    await shards.arrive()
     await asyncio.gather(*(moves() for _ in range(4)))
     assert await shards.all_moved() == MovedDocuments(0, 0)
     assert await shards.ids(0) == []
@@ -191,7 +283,8 @@ async def test_a_stream_tells_what_has_moved_from_what_has_happened(
         await pymongo_shards.insert(1, Collection.JOBS, job("b"))
         changes: list[Change] = []
         while len(changes) < 2:
-            changes += (await stream.next_batch(1_000)).changes
+            found = (await stream.next_batch(1_000)).changes
+            changes += [change for change in found if change.collection is Collection.JOBS]
     assert [(change.id, change.moved) for change in changes] == [("a", True), ("b", False)]
     folded = Mirror().fold(changes)
     assert "a" not in {event.job for event in folded.events}

@@ -43,7 +43,7 @@ async def write_everything(backend: Backend) -> None:
     await backend.pauses.put(make_pause())
     await backend.tokens.create(make_token())
     await backend.shares.put(Share("all", 2, 1))
-    await backend.routing.create(Routing.even(["default", "0001"]).beginning({0: 1}))
+    await backend.routing.create(Routing.even(["default", "0001"]).beginning({0: 1, 3: 0}).arrived(0))
     await backend.schedules.create(make_schedule())
     await backend.schedules.edit("tick", 1, {"payload": "new"})
     await applied(backend.claims, make_fire(1))

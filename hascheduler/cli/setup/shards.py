@@ -68,8 +68,9 @@ def apply(
 ) -> None:
     """Move slots to other shards while everything runs, and follow them until they are there.
 
-    What of a slot waits is not started while it moves, and its tenants' submits are answered 503 with Retry-After; what
-    runs goes on, and the slot waits for its end. Ctrl-C leaves it going. Status 1: it was not there in the end.
+    Nothing of a slot is started for a moment, until what runs has ended and its schedules are there; then it goes on
+    there, and the rest follows. Until all of it is there, its tenants' submits are answered 503 with Retry-After.
+    Ctrl-C leaves it going. Status 1: it was not there in the end.
     """
     from hascheduler import assembly  # every driver there is: only when it runs
 
@@ -80,7 +81,7 @@ def apply(
     moves = _moves(routing, even=even, tenants=tenant or (), slots=slot or (), to=to)
     if moves:
         routing = asyncio.run(assembly.begin_moves(settings, routing, moves))
-    if not no_wait and routing.moving:
+    if not no_wait and (routing.moving or routing.leaving):
         routing = _followed(settings, routing)
     _show(routing, {}, as_json=as_json)
 
@@ -109,15 +110,17 @@ def _moves(routing: Routing, *, even: bool, tenants: Sequence[str], slots: Seque
 def _followed(settings: Settings, routing: Routing) -> Routing:
     from hascheduler import assembly
 
-    begun = set(routing.moving)
+    begun = {*routing.moving, *routing.leaving}
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     shown = Console(stderr=True)
     with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
         bar = progress.add_task("slots", total=len(begun))
 
         def seen(now: Routing) -> bool:
-            left = begun & set(now.moving)
-            progress.update(bar, completed=len(begun) - len(left))
+            left = [slot for slot in begun if not now.is_at_rest(slot)]
+            arrived = len(begun & set(now.leaving))
+            what = f"slots ({arrived} open there, the rest follows)" if arrived else "slots"
+            progress.update(bar, completed=len(begun) - len(left), description=what)
             return not left
 
         try:
@@ -135,9 +138,15 @@ def _show(routing: Routing, moves: Mapping[int, int], *, as_json: bool) -> None:
     for name, before, after in zip(routing.shards, now, then, strict=True):
         table.add_row(name, str(before), str(after))
     console().print(table)
-    for what, some in (("move now", routing.moving), ("would move", moves)):
+    told = (
+        ("moves now", "move now", routing.moving),
+        ("is open there, the rest follows", "are open there, the rest follows", routing.leaving),
+        ("would move", "would move", moves),
+    )
+    for one, several, some in told:
         if some:
-            console().print(f"{len(some)} slot{'s' if len(some) > 1 else ''} {what}", markup=False)
+            what = f"1 slot {one}" if len(some) == 1 else f"{len(some)} slots {several}"
+            console().print(what, markup=False)
 
 
 def _document(routing: Routing, moves: Mapping[int, int], now: Sequence[int], then: Sequence[int]) -> dict[str, Any]:
@@ -148,5 +157,6 @@ def _document(routing: Routing, moves: Mapping[int, int], now: Sequence[int], th
             for name, before, after in zip(routing.shards, now, then, strict=True)
         ],
         "moving": [{"slot": slot, "to": routing.shards[to]} for slot, to in sorted(routing.moving.items())],
+        "leaving": [{"slot": slot, "from": routing.shards[source]} for slot, source in sorted(routing.leaving.items())],
         "would_move": [{"slot": slot, "to": routing.shards[to]} for slot, to in sorted(moves.items())],
     }

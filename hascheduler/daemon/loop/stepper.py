@@ -29,8 +29,8 @@ from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 log = structlog.get_logger(__name__)
 
 _IDLE_MS = 250
-_PER_DECISION_MS = 0.05
-_DELAY_MAX_MS = 20.0
+PER_DECISION_MS = 0.05
+DELAY_MAX_MS = 20.0
 """At 200 decisions a second 10 ms, from 400 on 20: those closer together go into the journal together."""
 
 
@@ -121,7 +121,7 @@ class Stepper:
         self._wake_at_ms: int | None = None
         self._turned_at = clock.mono_ms()
         self._rounds = 0
-        self._delay = BatchDelay(_PER_DECISION_MS, _DELAY_MAX_MS)
+        self._delay = BatchDelay(PER_DECISION_MS, DELAY_MAX_MS)
         self._decision_lag = DecisionLag()
 
     @property

@@ -8,11 +8,11 @@ from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_vers
 from hascheduler.model.values.fields import Document, integer, is_integer, positive
 
 ROUTING_ID = "routing"
-ROUTING_FIELDS = ("v", "rev", "epoch", "shards", "slots", "moving")
+ROUTING_FIELDS = ("v", "rev", "epoch", "shards", "slots", "moving", "leaving")
 
 
 def encode_routing(routing: Routing) -> dict[str, Any]:
-    moving = [[slot, to] for slot, to in sorted(routing.moving.items())]
+    under_way = {"moving": routing.moving, "leaving": routing.leaving}
     return {
         "_id": ROUTING_ID,
         "v": WRITTEN_VERSION,
@@ -20,7 +20,7 @@ def encode_routing(routing: Routing) -> dict[str, Any]:
         "epoch": routing.epoch,
         "shards": list(routing.shards),
         "slots": list(routing.shard_of_slot),
-        **({"moving": moving} if moving else {}),
+        **{name: [list(pair) for pair in sorted(slots.items())] for name, slots in under_way.items() if slots},
     }
 
 
@@ -32,11 +32,16 @@ def decode_routing(fields: Document) -> Routing:
         raise InvalidInput(("shards",), f"{str(shards)[:64]}", "a list of names")
     if not isinstance(slots, list) or not all(map(is_integer, slots)):
         raise InvalidInput(("slots",), f"{str(slots)[:64]}", "a list of indexes of shards")
-    moving = fields.get("moving", [])
-    if not isinstance(moving, list) or not all(_is_pair(row) for row in moving):
-        raise InvalidInput(("moving",), f"{str(moving)[:64]}", "a list of slots, each with the index of a shard")
     integer(fields, "rev")
-    return Routing(positive(fields, "epoch"), tuple(shards), tuple(slots), dict(moving))
+    moving, leaving = _by_slot(fields, "moving"), _by_slot(fields, "leaving")
+    return Routing(positive(fields, "epoch"), tuple(shards), tuple(slots), moving, leaving)
+
+
+def _by_slot(fields: Document, name: str) -> dict[int, int]:
+    rows = fields.get(name, [])
+    if not isinstance(rows, list) or not all(_is_pair(row) for row in rows):
+        raise InvalidInput((name,), f"{str(rows)[:64]}", "a list of slots, each with the index of a shard")
+    return dict(rows)
 
 
 def _is_pair(row: object) -> bool:

@@ -224,6 +224,7 @@ class _Pass:
             self._context,
             kept_since_ms=certain_since_ms(self.now, kept_ms),
             times_max=self._bounds.times_max,
+            moving=frozenset() if self._shards is None else await self._shards.moving(),
         )
 
 

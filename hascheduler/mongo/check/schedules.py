@@ -22,6 +22,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.verdict import verdict_id
 from hascheduler.model.job import ScheduleId, fire_job_id
+from hascheduler.model.routing import slot_of
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.verdict import VerdictRun
@@ -38,10 +39,18 @@ _PAYLOADS_AT_ONCE = 10
 
 
 class ScheduleScan:
-    """Verdicts decided after ``kept_since_ms`` can't have expired. Owner of the progress through the schedules."""
+    """Verdicts decided after ``kept_since_ms`` can't have expired. Those of a schedule whose slot is ``moving`` may be
+    in two shards, so they are not compared. Owner of the progress through the schedules."""
 
     def __init__(
-        self, database: Database, pace: ScanPace, context: ScanContext, *, kept_since_ms: int, times_max: int
+        self,
+        database: Database,
+        pace: ScanPace,
+        context: ScanContext,
+        *,
+        kept_since_ms: int,
+        times_max: int,
+        moving: frozenset[int] = frozenset(),
     ) -> None:
         self._database = database
         self._schedules = database[Collection.SCHEDULES.value]
@@ -51,6 +60,7 @@ class ScheduleScan:
         self._calendars = context.calendars
         self._kept_since_ms = kept_since_ms
         self._times_max = times_max
+        self._moving = moving
         self._compared = 0
         self.compared_through = ""
         """The name of the last schedule whose verdicts were compared, or that had none to compare."""
@@ -103,7 +113,7 @@ class ScheduleScan:
             next_nominal(schedule.trigger, 0)  # a cron expression is parsed when its times are computed
             for finding in check_cursor(self._on_its_days(schedule), self._now, self._config, led=led):
                 yield finding
-            if compare:
+            if compare and slot_of(schedule.template.tenant) not in self._moving:
                 async for finding in self._compared_with_verdicts(schedule):
                     yield finding
         except InvalidInput as error:

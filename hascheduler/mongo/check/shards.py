@@ -7,7 +7,7 @@ a look grows with the number of tenants, not of jobs.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from collections.abc import Collection as SomeOf
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,6 +100,14 @@ class ShardScan:
             yield finding
         async for finding in self._names(names, ScanTurn()):
             yield finding
+
+    async def moving(self) -> frozenset[int]:
+        """The slots of which something may be in another shard still, or already."""
+        with suppress(InvalidInput):
+            routing = await MongoRoutingStore(self._home).get()
+            if routing is not None:
+                return frozenset({*routing.moving, *routing.leaving})
+        return frozenset()
 
     @property
     def _is_home(self) -> bool:

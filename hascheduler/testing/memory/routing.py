@@ -7,7 +7,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.documents.share import encode_share, encode_shared_cap
-from hascheduler.model.job import OCCUPYING
+from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.model.routing import Routing, slot_of
 from hascheduler.model.share import Share, SharedCap, slot_of_key
 from hascheduler.model.values.fields import is_integer
@@ -15,6 +15,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import StoredDocument
 from hascheduler.ports.sharding import (
     MovedDocuments,
+    Passage,
     ReservedName,
     StoredCaps,
     decode_reserved_name,
@@ -141,29 +142,52 @@ class MemorySlotStore:
         self._connections = connections
         self._job_retention_ms = job_retention_ms
 
-    async def move_some(self, source: int, target: int, share: Share, limit: int, at_ms: WallMs) -> MovedDocuments:
-        async with self._connections[source].exchange("slots.move_some") as here:
-            there = self._connections[target].database
-            stored = here.find(Collection.SHARES, share.key) or {}
-            if (stored.get("rev"), stored.get("limit")) != (share.rev, 0):
+    async def move_first(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        async with self._connections[passage.source].exchange("slots.move_first") as here:
+            there = self._connections[passage.target].database
+            if not _is_unchanged(passage, here, there):
                 return MovedDocuments(0, 1)
-            slot = slot_of_key(share.key)
-            jobs = [job for job in here.documents(Collection.JOBS) if slot_of(job["tenant"]) == slot]
-            waiting = [job for job in jobs if job["state"] not in OCCUPYING][:limit]
-            schedules = [one for one in here.documents(Collection.SCHEDULES) if slot_of(one["job"]["tenant"]) == slot]
-            names = {one["_id"] for one in schedules}
+            jobs, schedules = _of_slot(passage, here)
+            waiting = [job for job in jobs if job["state"] == JobState.PENDING]
+            tied = [job for job in waiting if job.get("schedule") or job.get("waits_for")]
+            awaited = {id for job in tied for id in job.get("waits_for") or ()}
+            first = [job for job in jobs if job["_id"] in awaited and job not in tied and job["state"] not in OCCUPYING]
+            some = (first + tied)[:limit]
+            for job in some:
+                self._move_job(here, there, job, at_ms)
+            more = schedules[: limit - len(some)]
+            _move_as_they_are(Collection.SCHEDULES, more, here, there)
+            moved = len(some) + len(more)
+            return MovedDocuments(moved, 1 if moved else sum(job["state"] in OCCUPYING for job in jobs))
+
+    async def move_rest(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        async with self._connections[passage.source].exchange("slots.move_rest") as here:
+            there = self._connections[passage.target].database
+            if not _is_unchanged(passage, here, there):
+                return MovedDocuments(0, 1)
+            jobs, schedules = _of_slot(passage, here)
+            ids = {job["_id"] for job in jobs}
+            waiting = [job for job in jobs if job["state"] == JobState.PENDING]
+            alone = sorted((job for job in waiting if not job.get("waits_for")), key=_most_urgent_first)
+            ended = [job for job in jobs if job["state"] in TERMINAL]
+            names = {one["_id"] for database in (here, there) for one in _of_slot(passage, database)[1]}
             verdicts = [one for one in here.documents(Collection.VERDICTS) if one["schedule"] in names]
-            if waiting:
-                for job in waiting:
+            dependents = [job for job in waiting if job.get("waits_for") and ids.isdisjoint(job["waits_for"])]
+            for collection, found in (
+                (Collection.JOBS, alone),
+                (Collection.JOBS, ended),
+                (Collection.VERDICTS, verdicts),
+                (Collection.SCHEDULES, schedules),
+                (Collection.JOBS, dependents),
+            ):
+                some = found[:limit]
+                if collection is not Collection.JOBS:
+                    _move_as_they_are(collection, some, here, there)
+                for job in some if collection is Collection.JOBS else ():
                     self._move_job(here, there, job, at_ms)
-                return MovedDocuments(len(waiting), 1)
-            collection, some = (
-                (Collection.VERDICTS, verdicts[:limit]) if verdicts else (Collection.SCHEDULES, schedules[:limit])
-            )
-            for document in some:
-                here.delete(collection, document["_id"])
-                there.insert(collection, document)
-            return MovedDocuments(len(some), len(some) or len(jobs))
+                if some:
+                    return MovedDocuments(len(some), 1)
+            return MovedDocuments(0, len(jobs))
 
     def _move_job(self, here: MemoryDatabase, there: MemoryDatabase, job: StoredDocument, at_ms: WallMs) -> None:
         here.delete(Collection.JOBS, job["_id"])
@@ -174,6 +198,35 @@ class MemorySlotStore:
             if other["_id"] != job["_id"]
         )
         there.insert(Collection.JOBS, duplicate_of_another(job, at_ms, self._job_retention_ms) if is_taken else job)
+
+
+def _is_unchanged(passage: Passage, here: MemoryDatabase, there: MemoryDatabase) -> bool:
+    for database, share in ((here, passage.closed), (there, passage.there)):
+        stored = database.find(Collection.SHARES, share.key) or {}
+        if (stored.get("rev"), stored.get("limit")) != (share.rev, share.limit):
+            return False
+    return True
+
+
+def _of_slot(passage: Passage, database: MemoryDatabase) -> tuple[list[StoredDocument], list[StoredDocument]]:
+    """Its jobs and its schedules."""
+    slot = slot_of_key(passage.closed.key)
+    return (
+        [job for job in database.documents(Collection.JOBS) if slot_of(job["tenant"]) == slot],
+        [one for one in database.documents(Collection.SCHEDULES) if slot_of(one["job"]["tenant"]) == slot],
+    )
+
+
+def _most_urgent_first(job: StoredDocument) -> tuple[int, int, str]:
+    return (-job.get("priority", 0), job.get("submitted_at_ms", 0), job["_id"])
+
+
+def _move_as_they_are(
+    collection: Collection, documents: Sequence[StoredDocument], here: MemoryDatabase, there: MemoryDatabase
+) -> None:
+    for document in documents:
+        here.delete(collection, document["_id"])
+        there.insert(collection, document)
 
 
 class MemoryCopyStore:

@@ -99,6 +99,24 @@ async def test_a_healthy_deployment_has_no_findings(shards: Shards) -> None:
     assert (report.looked_at["schedules by shard"], report.looked_at["names by shard"]) == (2, 2)
 
 
+async def test_times_of_a_schedule_are_not_compared_while_its_jobs_are_in_two_shards(shards: Shards) -> None:
+    """A slot arrives with its schedules, and their finished jobs follow."""
+    created_ms = shards.healthy.now - 600_000
+    times = {"created_at_ms": created_ms, "since_ms": created_ms, "cursor_ms": shards.healthy.now}
+    await shards.databases[1].schedules.insert_one(shards.schedule("tack", ONE, **times))
+    await shards.reserve("tack", ONE)
+    left = (FindingKind.VERDICT_MISSING, "0001: schedules/tack")
+    assert left in keys((await shards.look()).findings)
+    slot = slot_of(ONE)
+    for routing, is_compared in (
+        (ROUTING.beginning({slot: 2}), False),
+        (replace(ROUTING, epoch=3, leaving={slot: 2}), False),
+        (replace(ROUTING, epoch=4), True),
+    ):
+        await shards.databases[0].routing.replace_one({}, encode_routing(routing))
+        assert (left in keys((await shards.look()).findings)) == is_compared
+
+
 async def put_schedule(shards: Shards, index: int, name: str, tenant: str) -> None:
     await shards.databases[index].schedules.insert_one(shards.schedule(name, tenant))
 

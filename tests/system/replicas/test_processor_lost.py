@@ -5,6 +5,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from hascheduler.embedded.daemons import Daemon
 from tests.system.processes import Processes, eventually
 
 
@@ -58,10 +61,24 @@ async def test_the_job_of_a_processor_whose_process_is_proved_dead_does_not_wait
     assert _logged(processes.folder, "one", "processor_lost") == []
 
 
+async def _is_watched(processes: Processes, processor: str, replica: Daemon) -> None:
+    """Wait until the replica has a connection to the endpoint at which that processor is watched."""
+    [registered] = await processes.database.processors.find({"name": processor}).to_list()
+    port = int(registered["liveness_endpoint"].rpartition(":")[2])
+
+    async def look() -> bool:
+        opened = psutil.Process(replica.pid).net_connections("tcp")
+        return any(each.status == psutil.CONN_ESTABLISHED and each.raddr.port == port for each in opened)
+
+    await eventually(look, f"{replica.name} watches {processor}")
+
+
 async def test_the_next_leader_has_the_proof_too(processes: Processes) -> None:
-    await processes.together("one", "two", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
+    replicas = await processes.together("one", "two", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
     leader, term = await processes.leader()
     first = await processes.processor("first", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
+    for replica in replicas:
+        await _is_watched(processes, "first", replica)
     job_id = await _submit(processes, 3)
     await _in_state(processes, job_id, "running")
     await first.kill()

@@ -1,7 +1,8 @@
 """A browser that looks at the dashboard: Chromium, headless, with a profile of its own.
 
-Owner of the browser's process. What must hold in every test: the page violates its own policy nowhere, asks no other
-origin for anything, and throws nothing that nobody catches (`Browser.complaints`).
+Owner of the browser's process. To start it takes longer than most of what a test does, so one serves many tests, and
+forgets between them (`Browser.forget`). What must hold in every test: the page violates its own policy nowhere, asks no
+other origin for anything, and throws nothing that nobody catches (`Browser.complaints`).
 """
 
 import asyncio
@@ -57,13 +58,32 @@ class Browser:
         )
         self._asked: list[str] = []
         self._said: list[str] = []
+        self._origins: set[str] = set()
 
     def close(self) -> None:
         self._driver.quit()
 
+    def forget(self) -> None:
+        """As it was at its start: one tab that shows nothing, and nothing is kept of where it has been."""
+        first, *others = self._driver.window_handles
+        for other in others:
+            self._driver.switch_to.window(other)
+            self._driver.close()
+        self._driver.switch_to.window(first)
+        self._driver.get("about:blank")
+        self._driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        self._driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        self._driver.execute_cdp_cmd("Network.clearBrowserCache", {})
+        for origin in self._origins:
+            self._driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        self._log("performance")
+        self._log("browser")
+        self._asked, self._said, self._origins = [], [], set()
+
     # Going and looking
 
     async def open(self, url: str) -> None:
+        self._origins.add("/".join(url.split("/")[:3]))
         await asyncio.to_thread(self._driver.get, url)
 
     async def reload(self) -> None:

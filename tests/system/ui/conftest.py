@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from selenium.common.exceptions import WebDriverException
 
 from tests.system.processes import Processes
 from tests.system.ui.browser import Browser
@@ -102,6 +103,40 @@ def new_browser(tmp_path: Path) -> Iterator[Callable[..., Browser]]:
             browser.close()
 
 
+class KeptBrowser:
+    """One for the tests of a process, one test after the other. Owner of the browser: one that does not come back to
+    where it began is ended, and the next test gets a new one."""
+
+    def __init__(self, profiles: pytest.TempPathFactory) -> None:
+        self._profiles = profiles
+        self._browser: Browser | None = None
+
+    def get(self) -> Browser:
+        if self._browser is None:
+            self._browser = Browser(self._profiles.mktemp("profile"))
+        return self._browser
+
+    def forget(self) -> None:
+        if self._browser is not None:
+            try:
+                self._browser.forget()
+            except WebDriverException:
+                self.close()
+
+    def close(self) -> None:
+        if self._browser is not None:
+            self._browser.close()
+            self._browser = None
+
+
+@pytest.fixture(scope="session")
+def kept_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptBrowser]:
+    kept = KeptBrowser(tmp_path_factory)
+    yield kept
+    kept.close()
+
+
 @pytest.fixture
-def browser(new_browser: Callable[..., Browser]) -> Browser:
-    return new_browser()
+def browser(kept_browser: KeptBrowser) -> Iterator[Browser]:
+    yield kept_browser.get()
+    kept_browser.forget()

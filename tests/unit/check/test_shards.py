@@ -62,6 +62,10 @@ def test_what_is_of_a_slot_that_moves_is_misplaced_in_no_shard() -> None:
     moving = replace(HERE, routing=HERE.routing.beginning({slot_of(TWO): 1}))
     assert list(check_place_of_job("job:x", TWO, HERE)) != []
     assert list(check_place_of_job("job:x", TWO, moving)) == []
+    there = replace(HERE, routing=HERE.routing.beginning({slot_of(ONE): 2}).arrived(slot_of(ONE)))
+    assert list(check_place_of_job("job:x", ONE, there)) == [], "the rest is to follow"
+    emptied = replace(there, routing=there.routing.emptied(slot_of(ONE)))
+    assert list(check_place_of_job("job:x", ONE, emptied)) != []
 
 
 def test_a_name_is_reserved_for_the_tenant_of_its_schedule() -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.cluster_simulation.shards import PLANTED_IN_SHARDS
+from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
 from tests.tiers import TIER, in_tier
 from tests.unit.cluster_simulation.simulating import ENVIRONMENT, simulate
 from tests.warm import warm
@@ -12,7 +12,8 @@ from tests.warm import warm
 QUICKLY_NOTICED = ("share-not-kept-to",)
 SEEDS = in_tier(check=2, test=8, verify=60)
 _MOVED_BY_ALL = f"""
-from tests.cluster_simulation.shards import ShardBugs, moved_by_all, run_shards, slots_moved_by_all
+from tests.cluster_simulation.shard_mutants import moved_by_all, slots_moved_by_all
+from tests.cluster_simulation.shards import ShardBugs, run_shards
 bugs = ShardBugs(keeper=moved_by_all, mover=slots_moved_by_all)
 found = [run_shards(seed, bugs=bugs).violations for seed in range({in_tier(check=1, test=2, verify=8)})]
 raise SystemExit(str(found) if any(found) else 0)

@@ -13,11 +13,12 @@ from hascheduler.dispatch.decisions import (
     Settlement,
 )
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TrustLost
-from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen, ShareGone, ShareSeen
+from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen, ShareGone, ShareSeen, TenantSeen
 from hascheduler.model.job import JobState
 from hascheduler.model.routing import slot_of
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.share import Share, slot_key
+from hascheduler.model.tenant import Tenant
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
@@ -131,3 +132,40 @@ def test_a_core_made_of_what_another_knows_keeps_the_same_aside() -> None:
     other = Scene(*scene.core.state_snapshot(wall(2)), leading=False, **SHARD)
     assert other.core.kept_aside(SLOT) == scene.core.kept_aside(SLOT) == 2
     assert CountFailures not in {type(each) for each in other.at(3).decisions}
+
+
+def test_of_max_pending_fires_count_what_has_come_and_are_throttled_once_the_rest_is_there() -> None:
+    """The schedules of a slot arrive before most of its jobs."""
+    tenant = TenantSeen(Tenant(TENANT, 1, max_pending=3))
+    scene = Scene(tenant, CLOSED, ScheduleSeen(theirs("s")), **SHARD)
+
+    known: set[str] = set()
+
+    def new_fires(at: int, *inputs: Input) -> set[str]:
+        new = {each.job_id for each in scene.at(at, *inputs).decisions if isinstance(each, Fire)} - known
+        known.update(new)
+        return new
+
+    [made] = new_fires(60_000, OPEN)
+    assert not new_fires(60_001, *jobs(ours(made), ours("a"), ours("b")))
+    assert scene.core.pending(TENANT) == 3
+    assert not new_fires(120_000)
+    assert not new_fires(180_000, JobGone("unknown", JobState.CANCELLED))
+    assert len(new_fires(240_000, JobGone("a", JobState.CANCELLED))) == 1
+
+
+def test_jobs_that_come_after_the_slot_was_opened_are_decided_as_they_come() -> None:
+    scene = scene_of(CLOSED, OPEN)
+    assert started(scene, 1, *jobs(ours("a"))) == ["a"]
+    assert started(scene, 2, JobGone("late", JobState.FAILED), *jobs(ours("b", waits_for=("late",)))) == []
+    assert scene.core.pending(TENANT) == 2
+
+
+def test_jobs_of_a_released_slot_that_leave_one_by_one_are_kept_no_longer() -> None:
+    scene = scene_of(*jobs(ours("a"), ours("b")), leading=False)
+    scene.at(1, CLOSED)
+    assert scene.core.kept_aside(SLOT) == 2
+    scene.at(2, JobGone("a", None))
+    assert scene.core.kept_aside(SLOT) == 1
+    assert scene.at(3, JobGone("b", None)).decisions == ()
+    assert scene.core.kept_aside(SLOT) == 0

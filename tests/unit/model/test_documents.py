@@ -168,7 +168,7 @@ REPLICAS = st.builds(
     **REPORTED,
 )  # fmt: skip
 SHARES = st.builds(Share, NAME, POSITIVE, COUNT, st.booleans(), COUNT)
-ROUTINGS = st.just(Routing.even(["default", "0001"]).beginning({0: 1, 3: 0}))
+ROUTINGS = st.just(Routing.even(["default", "0001"]).beginning({0: 1, 3: 0}).arrived(0))
 SCHEMAS = st.builds(SchemaVersion, INTEGER, INTEGER)
 
 Decoder = Callable[[object, Any], Any]

@@ -23,13 +23,13 @@ from tests.tiers import spread
 from tests.unit.dispatch.core_vs_oracle import CoreVsOracle
 from tests.unit.dispatch.test_against_oracle import check
 
-SEEDS = range(400)
+SEEDS = 400
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def _notices() -> bool:
+def _notices(first: int) -> bool:
     try:
-        for seed in SEEDS:
+        for seed in range(first, first + SEEDS):
             check(seed, CoreVsOracle(seed))
     except (AssertionError, KeyError):
         return True
@@ -206,16 +206,16 @@ EARLY: list[Plant] = [
     _resources_that_nobody_takes,
     _schedules_that_are_known_by_their_names,
 ]
-LATE: list[Plant] = [
-    _score_without_rarity,
-    _key_rate_that_is_never_dry,
-    _key_rate_that_never_lifts,
-    _deadline_that_is_compared_once_among_growing_priorities,
+LATE: list[tuple[Plant, int]] = [
+    (_score_without_rarity, 294),
+    (_key_rate_that_is_never_dry, 286),
+    (_key_rate_that_never_lifts, 286),
+    (_deadline_that_is_compared_once_among_growing_priorities, 146),
 ]
-"""Noticed after a hundred seeds and more, which takes seconds each: not after each edit."""
+"""Noticed by a seed of hundreds. The search begins with one that noticed it before, and goes on from there."""
 
 
-@pytest.mark.parametrize("plant", [*spread(EARLY, check=10), *spread(LATE, check=0)])
-def test_a_planted_bug_is_noticed(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("plant", "first"), [*((plant, 0) for plant in spread(EARLY, check=10)), *LATE])
+def test_a_planted_bug_is_noticed(plant: Plant, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
-    assert _notices()
+    assert _notices(first)

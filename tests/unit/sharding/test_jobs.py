@@ -1,5 +1,6 @@
 """Jobs of tenants in different shards: found by their ids, listed as one, never waiting for one of another shard."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import JobState, NewJob, ScheduleId
-from hascheduler.model.routing import with_slot
+from hascheduler.model.routing import slot_of, with_slot
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     CancelAnswer,
@@ -19,7 +20,7 @@ from hascheduler.ports import (
     SubmitAnswer,
 )
 from tests.factories import NOW, make_job, make_schedule, make_template
-from tests.unit.sharding.deployment import HOME, ONE, TWO, Deployment
+from tests.unit.sharding.deployment import HOME, ONE, ROUTING, TWO, Deployment
 
 AT = WallMs(NOW + 100)
 TENANTS = (HOME, ONE, TWO)
@@ -69,6 +70,33 @@ async def test_a_key_is_the_tenants_and_is_found_in_its_shard() -> None:
         assert (await deployment.jobs.of_key(tenant, "k", AT) or {})["tenant"] == tenant
         again = await deployment.jobs.submit(job_of(tenant, 9, idempotency_key="k", request_hash="h"))
         assert again.answer is SubmitAnswer.KNOWN
+
+
+# While what is of a tenant moves
+
+
+async def test_until_all_of_a_slot_is_in_one_shard_both_are_looked_at_and_nothing_new_is_taken() -> None:
+    """A key may be held in either of the two, and so may a job be that another one waits for."""
+    deployment = Deployment()
+    failed = job_of(ONE, 1, idempotency_key="k", request_hash="h")
+    waiting = job_of(ONE, 2, depends_on=(failed.id,))
+    for index, job in ((1, failed), (2, waiting)):
+        deployment.insert(index, Collection.JOBS, {**new_job_document(job), "state": "failed"})
+    begun = ROUTING.beginning({slot_of(ONE): 2})
+    deployment.places.follow(lambda: begun)
+    [dependent] = await deployment.jobs.dependents([failed.id], ONE, [], 9)
+    for routing in (begun, begun.arrived(slot_of(ONE))):
+        deployment.places.follow(partial(lambda now: now, routing))
+        assert (await deployment.jobs.of_key(ONE, "k", AT) or {})["_id"] == failed.id
+        page = await deployment.jobs.list(JobSelection(tenant=ONE), None, 9)
+        assert [job["_id"] for job in page.documents] == [waiting.id, failed.id]
+        assert await deployment.jobs.dependents([failed.id], ONE, [], 9) == [dependent]
+        with pytest.raises(StoreUnavailable, match="moves to another shard"):
+            await deployment.jobs.submit(job_of(ONE, 9, idempotency_key="k", request_hash="h"))
+        with pytest.raises(StoreUnavailable, match="moves to another shard"):
+            await deployment.jobs.retry_dependent(dependent, [failed.id], AT)
+    deployment.places.follow(lambda: begun.arrived(slot_of(ONE)).emptied(slot_of(ONE)))
+    assert await deployment.jobs.retry_dependent(dependent, [], AT)
 
 
 # Submits

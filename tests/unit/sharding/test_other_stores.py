@@ -10,7 +10,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.processor import shard_in, with_shard
-from hascheduler.model.routing import with_slot
+from hascheduler.model.routing import slot_of, with_slot
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import (
@@ -26,7 +26,7 @@ from hascheduler.ports import (
 from hascheduler.sharding.asking import outages_of
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from tests.factories import NOW, make_failover, make_job, make_processor, make_schedule, make_template
-from tests.unit.sharding.deployment import HOME, ONE, RETENTION_MS, SHARDS, TWO, Deployment
+from tests.unit.sharding.deployment import HOME, ONE, RETENTION_MS, ROUTING, SHARDS, TWO, Deployment
 
 AT = WallMs(NOW + 100)
 TENANTS = (HOME, ONE, TWO)
@@ -118,6 +118,17 @@ async def test_verdicts_of_all_shards_come_by_when_they_were_decided(limit: int)
     schedule = ScheduleId(names[1], ONE, NOW)
     records = await deployment.verdicts.list(schedule, [Verdict.MISSED], WallMs(0), AT, 9)
     assert [record.run.first_ms - NOW for record in records] == [7, 4, 1]
+
+
+async def test_verdicts_of_a_schedule_that_moves_are_those_of_both_shards() -> None:
+    deployment = Deployment()
+    for index, number in ((1, 1), (1, 3), (2, 2)):
+        run = VerdictRun("tick", Verdict.MISSED, WallMs(NOW + number), WallMs(NOW + number), 1)
+        deployment.insert(index, Collection.VERDICTS, verdict_document(run, NOW, NOW))
+    arrived = ROUTING.beginning({slot_of(ONE): 2}).arrived(slot_of(ONE))
+    deployment.places.follow(lambda: arrived)
+    found = await deployment.verdicts.list(ScheduleId("tick", ONE, NOW), [Verdict.MISSED], WallMs(0), AT, 2)
+    assert [record.run.first_ms - NOW for record in found] == [3, 2]
 
 
 # Processors

@@ -142,23 +142,38 @@ def test_a_slot_is_where_it_was_until_it_has_arrived() -> None:
     assert begun.shard_of_slot == routing.shard_of_slot
     with pytest.raises(InvalidInput, match="it moves to 0002"):
         begun.beginning({0: 1})
+    assert (begun.goal_of(0), begun.other_of(0), begun.is_at_rest(0)) == (2, 2, False)
     arrived = begun.arrived(0)
     assert (arrived.epoch, arrived.moving, arrived.shard_of_slot[0]) == (3, {}, 2)
 
 
-@pytest.mark.parametrize("moving", [{256: 0}, {0: 3}, {-1: 0}])
-def test_moves_to_nowhere_are_refused(moving: dict[int, int]) -> None:
+def test_a_slot_rests_once_nothing_of_it_is_left_where_it_was() -> None:
+    arrived = Routing.even(NAMES).beginning({0: 2, 3: 1}).arrived(0)
+    assert arrived.leaving == {0: 0}
+    assert (arrived.goal_of(0), arrived.other_of(0), arrived.is_at_rest(0)) == (2, 0, False)
+    with pytest.raises(InvalidInput, match="it moves to 0002"):
+        arrived.beginning({0: 1})
+    assert decode_routing(encode_routing(arrived)) == arrived
+    emptied = arrived.emptied(0)
+    assert (emptied.epoch, emptied.moving, emptied.leaving) == (4, {3: 1}, {})
+    assert (emptied.other_of(0), emptied.is_at_rest(0)) == (None, True)
+
+
+@pytest.mark.parametrize("name", ["moving", "leaving"])
+@pytest.mark.parametrize("slots", [{256: 0}, {0: 3}, {-1: 0}])
+def test_moves_to_nowhere_are_refused(name: str, slots: dict[int, int]) -> None:
     with pytest.raises(InvalidInput) as refused:
-        Routing(1, tuple(NAMES), Routing.even(NAMES).shard_of_slot, moving)
-    assert refused.value.path == ("moving",)
+        Routing(1, tuple(NAMES), Routing.even(NAMES).shard_of_slot, **{name: slots})
+    assert refused.value.path == (name,)
 
 
-@pytest.mark.parametrize("moving", ["x", [[1]], [[1, "a"]], [[300, 0]]])
-def test_moves_that_were_broken_by_hand_are_refused(moving: object) -> None:
-    stored = {**encode_routing(Routing.even(NAMES)), "moving": moving}
+@pytest.mark.parametrize("name", ["moving", "leaving"])
+@pytest.mark.parametrize("slots", ["x", [[1]], [[1, "a"]], [[300, 0]]])
+def test_moves_that_were_broken_by_hand_are_refused(name: str, slots: object) -> None:
+    stored = {**encode_routing(Routing.even(NAMES)), name: slots}
     with pytest.raises(InvalidInput) as refused:
         decode_routing(stored)
-    assert refused.value.path == ("moving",)
+    assert refused.value.path == (name,)
 
 
 @given(st.lists(st.integers(0, 4), min_size=SLOT_COUNT, max_size=SLOT_COUNT), st.integers(5, 7))
@@ -184,6 +199,8 @@ def test_tenants_and_slots_are_moved_by_name() -> None:
         assert refused.value.path == (path,)
     with pytest.raises(InvalidInput, match="1 moves to default"):
         moves_to(routing.beginning({1: 0}), NAMES[2], [], [1])
+    with pytest.raises(InvalidInput, match="1 moves to default"):
+        moves_to(routing.beginning({1: 0}).arrived(1), NAMES[2], [], [1])
 
 
 async def test_places_follow_the_newest_routing_of_their_shards() -> None:
@@ -203,7 +220,12 @@ async def test_places_follow_the_newest_routing_of_their_shards() -> None:
     assert places.meant([0, 1, 2], tenant) == [here, there], "some of it is there already"
     newest = newest.arrived(slot_of(tenant))
     assert places.of_tenant(tenant) == there
+    assert places.meant([0, 1, 2], tenant) == [there, here], "the rest is there still"
+    with pytest.raises(StoreUnavailable, match="moves to another shard"):
+        places.require_at_rest(tenant)
+    newest = newest.emptied(slot_of(tenant))
     assert places.meant([0, 1, 2], tenant) == [there]
+    places.require_at_rest(tenant)
     newest = newest.extended([*NAMES, "0003"]).beginning({slot_of(tenant): 3}).arrived(slot_of(tenant))
     assert places.count == len(NAMES)
     with pytest.raises(StoreUnavailable, match="shard 0003 was added since this replica started"):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from hascheduler.daemon.outbound.waiters import Waiters
 from hascheduler.errors import Overloaded
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.routing import Routing, with_slot
+from hascheduler.model.routing import Routing, slot_of, with_slot
 from hascheduler.ports import LeaderLag
 from hascheduler.sharding.admission import ShardedAdmission
 from hascheduler.sharding.places import ShardPlaces
@@ -86,6 +87,21 @@ def test_counts_of_a_tenant_are_those_of_its_shard_and_others_the_sum(room: Room
     own = room.places.of_tenant("acme")
     assert room.view.live_jobs(tenant="acme") == {"pending": own + 1, "running": 10}
     assert [shard.tenants_asked for shard in room.shards if "acme" in shard.tenants_asked] == [[None, "acme"]]
+
+
+def test_counts_of_a_tenant_whose_slot_moves_are_those_of_both_shards(room: Room) -> None:
+    for number, shard in enumerate(room.shards):
+        shard.live = {"pending": number + 1}
+    own, slot = room.places.of_tenant("acme"), slot_of("acme")
+    begun = Routing.even(NAMES).beginning({slot: (own + 1) % 3})
+    both = {"pending": own + 1 + (own + 1) % 3 + 1}
+    for routing, told in (
+        (begun, both),
+        (begun.arrived(slot), both),
+        (begun.arrived(slot).emptied(slot), {"pending": (own + 1) % 3 + 1}),
+    ):
+        room.places.follow(partial(lambda now: now, routing))
+        assert room.view.live_jobs(tenant="acme") == told
 
 
 def test_schedules_of_all_shards_are_one_mapping(room: Room) -> None:

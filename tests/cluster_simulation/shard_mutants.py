@@ -1,0 +1,275 @@
+"""Bugs planted where units of caps and slots of tenants move, and two things that are none.
+
+As `tests.cluster_simulation.mutants`, in the cluster of `tests.cluster_simulation.shards`.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from hascheduler.daemon.replica import Replica
+from hascheduler.model.collection import Collection
+from hascheduler.model.routing import Routing, slot_of
+from hascheduler.model.share import Share, SharedCap, slot_key
+from hascheduler.model.values.instants import WallMs
+from hascheduler.ports.sharding import MovedDocuments, Passage
+from hascheduler.sharding.moves import SlotMover
+from hascheduler.sharding.shares import ShareKeeper
+from hascheduler.testing.memory.database import Document
+from hascheduler.testing.memory.routing import MemorySlotStore
+from tests.cluster_simulation.mutants import Planted
+from tests.cluster_simulation.shards import ShardBugs, SimSlots
+from tests.mutants.everywhere import LeaseUpdateWithoutCompare
+
+
+class _Overwrites:
+    """A share is put over whatever is there, however late."""
+
+    def __init__(self, shares: Any) -> None:
+        self._shares = shares
+
+    async def put(self, share: Share) -> bool:
+        store, link = self._shares._store, self._shares._link
+
+        async def overwrite() -> bool:
+            async with store._connection.exchange("shares.put") as database:
+                database.delete(Collection.SHARES, share.key)
+            return bool(await store.put(share))
+
+        return bool(await link.call("shares.put", overwrite))
+
+
+class _ComparesNothing:
+    """A cap is replaced whatever revision it has by now, and whoever replaces it."""
+
+    def __init__(self, caps: Any) -> None:
+        self._caps = caps
+        self.all = caps.all
+        self.create = caps.create
+
+    async def replace(self, rev: int, cap: SharedCap) -> bool:
+        store, link = self._caps._store, self._caps._link
+
+        async def overwrite() -> bool:
+            async with store._connection.exchange("caps.replace") as database:
+                found = database.find(Collection.CAPS, cap.key)
+            return found is not None and bool(await store.replace(found["rev"], cap))
+
+        return bool(await link.call("caps.replace", overwrite))
+
+
+@dataclass
+class _ReleasedAtOnce:
+    """A shard of which each share counts as released when it is written."""
+
+    shard: Replica
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.shard, name)
+
+    def nouns(self, collection: Collection) -> Mapping[str, Any]:
+        nouns = self.shard.nouns(collection)
+        if collection is not Collection.SHARES:
+            return nouns
+        return {key: replace(share, released=share.rev) for key, share in nouns.items()}
+
+
+def _grants_before_the_shrink(keeper: ShareKeeper) -> None:
+    keeper._shards = [_ReleasedAtOnce(shard) for shard in keeper._shards]  # type: ignore[arg-type]  # all else is the shard's
+
+
+class _Leading:
+    """Of a shard's view, as if this replica led it."""
+
+    leading = True
+
+    def __init__(self, view: Any) -> None:
+        self._view = view
+
+    @property
+    def ready(self) -> bool:
+        return bool(self._view.ready)
+
+
+class _LedByAll:
+    """A shard that each replica leads, as far as it knows."""
+
+    def __init__(self, shard: Any) -> None:
+        self._shard = shard
+        self.view = _Leading(shard.view)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._shard, name)
+
+
+def moved_by_all(keeper: ShareKeeper) -> None:
+    """Every replica moves units, all the time. That is no bug: it is the compare-and-set that keeps a cap."""
+    home: Any = _LedByAll(keeper._shards[0])
+    keeper._shards = [home, *keeper._shards[1:]]
+
+
+def _releases_what_is_used(replica: Replica) -> None:
+    core: Any = replica.view._core
+    released = core._released
+
+    def at_once(now: WallMs) -> Any:
+        limits = core._state.limits
+        in_use, limits.in_use = limits.in_use, lambda key: 0
+        try:
+            return released(now)
+        finally:
+            limits.in_use = in_use
+
+    core._released = at_once
+
+
+def _keeps_to_no_share(replica: Replica) -> None:
+    """It runs what was its share before, whatever the home says."""
+    core: Any = replica.view._core
+    fold = core._fold
+
+    def deaf(seen: Any, now: WallMs) -> None:
+        share = getattr(seen, "share", None)
+        if share is not None and share.lowered:
+            seen = replace(seen, share=replace(share, limit=share.limit + 1))
+        fold(seen, now)
+
+    core._fold = deaf
+
+
+def slots_moved_by_all(mover: SlotMover) -> None:
+    """Every replica moves slots, all the time. That is no bug either."""
+    home: Any = _LedByAll(mover._shards[0])
+    mover._shards = [home, *mover._shards[1:]]
+
+
+def _moves_without_release(mover: SlotMover) -> None:
+    """A slot is drained once it was asked to close."""
+    closed = mover._closed
+
+    async def at_once(routing: Routing, slot: int, index: int, *, lowered: bool) -> Share | None:
+        share = await closed(routing, slot, index, lowered=lowered) or Share(slot_key(slot), routing.epoch, 0, lowered)
+        return replace(share, released=share.rev)
+
+    mover._closed = at_once  # type: ignore[method-assign]
+
+
+class _MovesFirst:
+    """What goes over before the slot is opened is found by ``move_first``."""
+
+    def __init__(self, slots: SimSlots, move_first: Callable[..., Coroutine[Any, Any, MovedDocuments]]) -> None:
+        self.move_first = slots.move_first
+        self.move_rest = slots.move_rest
+        store: Any = SimpleNamespace(move_first=partial(move_first, slots._store), move_rest=slots._store.move_rest)
+        slots._store = store
+
+
+def _moved(
+    store: MemorySlotStore, passage: Passage, collection: Collection, which: Callable[[Document], bool], limit: int
+) -> MovedDocuments:
+    """Whatever the shares say."""
+    here, there = (store._connections[index].database for index in (passage.source, passage.target))
+    some = [
+        document
+        for document in here.documents(collection)
+        if slot_key(slot_of(document.get("tenant") or document["job"]["tenant"])) == passage.closed.key
+        and which(document)
+    ][:limit]
+    for document in some:
+        here.delete(collection, document["_id"])
+        there.replace(collection, document)
+    return MovedDocuments(len(some), len(some))
+
+
+async def _what_runs_too(store: MemorySlotStore, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+    """It is there that it ends."""
+    moved = _moved(store, passage, Collection.JOBS, lambda job: True, limit)
+    return moved if moved.documents else await store.move_first(passage, limit, at_ms)
+
+
+async def _schedules_alone(store: MemorySlotStore, passage: Passage, limit: int, _at_ms: WallMs) -> MovedDocuments:
+    """All jobs come afterwards."""
+    return _moved(store, passage, Collection.SCHEDULES, lambda schedule: True, limit)
+
+
+async def _dependents_alone(store: MemorySlotStore, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+    """What they wait for comes afterwards."""
+    moved = _moved(store, passage, Collection.JOBS, lambda job: job["state"] == "pending" and job["waits_for"], limit)
+    return moved if moved.documents else await store.move_first(passage, limit, at_ms)
+
+
+class _UnderAnyShares:
+    """What was seen of a slot is taken to be so still: a mover that was asleep goes on where it was."""
+
+    def __init__(self, slots: SimSlots) -> None:
+        self._slots = slots
+
+    async def move_first(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        return await self._slots.move_first(self._as_stored(passage), limit, at_ms)
+
+    async def move_rest(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+        return await self._slots.move_rest(self._as_stored(passage), limit, at_ms)
+
+    def _as_stored(self, passage: Passage) -> Passage:
+        def stored(index: int, seen: Share) -> Share:
+            found = self._slots._shards[index].server.database.find(Collection.SHARES, seen.key)
+            return seen if found is None else replace(seen, rev=found["rev"], limit=found["limit"])
+
+        return replace(
+            passage, closed=stored(passage.source, passage.closed), there=stored(passage.target, passage.there)
+        )
+
+
+class _RoutingWithoutEpoch:
+    """The routing is replaced whichever it is by now."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.get = store.get
+
+    async def replace(self, _epoch: int, routing: Routing) -> bool:
+        newest = await self._store.get()
+        later = replace(routing, epoch=newest.epoch + 1)
+        return bool(await self._store.replace(newest.epoch, later))
+
+
+def _epoch_not_checked(mover: SlotMover) -> None:
+    slots_moved_by_all(mover)
+    mover._routing = _RoutingWithoutEpoch(mover._routing)  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class PlantedInShards(Planted):
+    bugs: ShardBugs
+
+
+PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
+    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=76),
+    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=76),
+    "slot-moved-without-drain": PlantedInShards(
+        ShardBugs(mover=_moves_without_release), ("slow_majority", "kill"), first=14
+    ),
+    "slot-moved-with-what-runs": PlantedInShards(
+        ShardBugs(slots=partial(_MovesFirst, move_first=_what_runs_too), mover=_moves_without_release), ("kill_leader",)
+    ),
+    "slot-opened-before-jobs-of-schedules-are-there": PlantedInShards(
+        ShardBugs(slots=partial(_MovesFirst, move_first=_schedules_alone)), ("kill_leader",)
+    ),
+    "slot-opened-before-dependencies-are-there": PlantedInShards(
+        ShardBugs(slots=partial(_MovesFirst, move_first=_dependents_alone)), ("kill_leader",)
+    ),
+    "slot-moved-under-any-shares": PlantedInShards(
+        ShardBugs(slots=_UnderAnyShares, mover=slots_moved_by_all), ("pause", "lossy_network"), first=7
+    ),
+    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=60),
+    "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
+    "share-not-kept-to": PlantedInShards(ShardBugs(replica=_keeps_to_no_share), ("kill_leader",)),
+    "share-put-over-a-later-one": PlantedInShards(
+        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=25
+    ),
+    "cap-without-compare-and-set": PlantedInShards(
+        ShardBugs(caps=_ComparesNothing, keeper=moved_by_all), ("lossy_network",), first=4
+    ),
+}
