@@ -20,6 +20,7 @@ EXTERNAL = "tests/manifests/variants/external"
 HTTPS = "tests/manifests/variants/https"
 EXTERNAL_ELSEWHERE = "tests/manifests/variants/production-elsewhere"
 ELSEWHERE = "tests/manifests/variants/another-namespace"
+SHARDS = "tests/manifests/variants/shards"
 VARIANTS = (
     KIND,
     TRIAL,

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from tests.manifests.objects import Objects
-from tests.manifests.rendering import EXTERNAL, KIND, LEASE, PRODUCTION, TRIAL, rendered
+from tests.manifests.rendering import EXTERNAL, KIND, LEASE, PRODUCTION, SHARDS, TRIAL, rendered
 from tests.manifests.traffic import End, Port, passes
 
 Reach = set[tuple[str, int | str]]
@@ -64,3 +64,6 @@ def test_what_a_component_adds_is_for_those_that_need_it() -> None:
     keeper = _reached(rendered(LEASE), "scheduler") - NEEDED["scheduler"]
     assert {port for _, port in keeper} == {443, 6443}
     assert _reached(rendered(LEASE), "processor") == NEEDED["processor"]
+    of_shards = rendered(SHARDS)
+    assert _reached(of_shards, "scheduler") == NEEDED["scheduler"] | {("scheduler", 8080)}
+    assert _reached(of_shards, "bootstrap") == NEEDED["bootstrap"]
