@@ -37,8 +37,8 @@ class ReportedShard(Protocol):
 
 
 class ShardReports:
-    """Owner of a look at the heartbeats, which is taken anew after `LOOK_MS`: a request asks about many shards.
-    ``live`` gives the replicas that live, by the home's mirror; ``mono_ms`` the time: without it each look is new."""
+    """Owner of the last look at the heartbeats, which serves for `LOOK_MS`: a request asks about many shards. ``live``
+    gives the replicas that live, by the home's mirror; ``mono_ms`` the time: without it each look is new."""
 
     def __init__(self, live: Callable[[], Sequence[ReplicaStatus]], mono_ms: Callable[[], int] | None = None) -> None:
         self._live = live
