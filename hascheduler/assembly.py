@@ -7,8 +7,8 @@ order, and a second signal ends the process at once.
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
@@ -128,7 +128,8 @@ async def serve(settings: Settings) -> None:
         here = followed(settings, replica_id, clock, liveness, make)
         shards = [ServedShard(database, shard) for database, shard in zip(databases, here.shards, strict=True)]
         if here.following is not None and here.reports is not None:
-            forwarder = await closing.enter_async_context(_forwarding(settings, here.reports, replica_id))
+            forwarder = _forwarder(settings, here.reports, replica_id)
+            closing.push_async_callback(forwarder.close)
             candidacy = Candidacy(here.following, forwarder)
         services = services_of(
             settings,
@@ -376,17 +377,12 @@ def _log_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
     log.info(event, step=str(step), **more)
 
 
-@asynccontextmanager
-async def _forwarding(settings: Settings, reports: ShardReports, replica_id: str) -> "AsyncIterator[Forwarder]":
+def _forwarder(settings: Settings, reports: ShardReports, replica_id: str) -> "Forwarder":
     from hascheduler.api.routing.forwarder import Forwarder
 
-    forwarder = Forwarder(
+    return Forwarder(
         lambda shard: reports.addresses(shard, replica_id), tls=peer_tls(settings), tls_name=settings.peer_tls_name
     )
-    try:
-        yield forwarder
-    finally:
-        await forwarder.close()
 
 
 def peer_tls(settings: Settings) -> ssl.SSLContext | None:

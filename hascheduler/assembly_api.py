@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
-from typing import overload
 
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.distant import DistantAdmission
@@ -94,7 +93,7 @@ def services_of(
 ) -> ApiServices:
     """Of the home alone where there is no ``routing``; otherwise of all ``shards``, the home first."""
     ids = _Ids(clock)
-    admissions = _Admissions(settings, shards, ids, clock, metrics)
+    admissions = EachNow([each.shard for each in shards], _Admissions(settings, shards, ids, clock, metrics).to)
     home = shards[0]
     database = home.database
     audit = MongoAuditStore(database, settings.audit_retention_ms)
@@ -196,7 +195,7 @@ def _followed_events(shard: Shard) -> EventFeed:
     return shard.events
 
 
-class _Admissions(Sequence[Admission]):
+class _Admissions:
     """The admission to each shard, as it is at the moment: by the mirror where the shard is followed here."""
 
     def __init__(
@@ -213,23 +212,12 @@ class _Admissions(Sequence[Admission]):
         for index, each in enumerate(shards):
             each.shard.when_followed(partial(self._followed, index))
 
-    @overload
-    def __getitem__(self, index: int) -> Admission: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Admission]: ...
-
-    def __getitem__(self, index: int | slice) -> Admission | Sequence[Admission]:
-        if isinstance(index, slice):
-            return [self[place] for place in range(len(self))[index]]
-        if self._shards[index].shard.is_followed:
+    def to(self, index: int, shard: Shard) -> Admission:
+        if shard.is_followed:
             return self._by_mirror[index]
         if index not in self._by_hearsay:
             self._by_hearsay[index] = self._distant(index)
         return self._by_hearsay[index]
-
-    def __len__(self) -> int:
-        return len(self._shards)
 
     def _followed(self, index: int, replica: Replica | None) -> None:
         if replica is None:

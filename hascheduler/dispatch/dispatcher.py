@@ -88,13 +88,10 @@ class Dispatcher:
         self._accepting = True
         self._accepting_since_ms = 0
         self._more = False
-        self._forget()
+        self.forget()
 
     def forget(self) -> None:
-        """Let go of all that it knows, where it is asked for nothing any more."""
-        self._forget()
-
-    def _forget(self) -> None:
+        """Let go of all that it knows."""
         self._state = CoreState(self._config)
         self._ledger = self._state.ledger
         self._pool = self._state.pool
@@ -314,7 +311,7 @@ class Dispatcher:
                 self._stop()
             case Resynced():
                 self._leading = False
-                self._forget()
+                self.forget()
 
     # Slots of tenants that this shard does not decide for
 

@@ -31,30 +31,52 @@ _GROWTH = 1.5
 _NOTHING = LedShard(0, since_ms=0, journal_seq=0)  # type: ignore[arg-type]  # no instant: nobody leads
 
 
-class DistantView:
-    """`hascheduler.ports.ClusterView` of ``shard``, which this replica does not follow. What people define is looked up
-    in the ``home``."""
+class DefinedInHome:
+    """The part of `hascheduler.ports.ClusterView` about what people define: the ``home`` has it."""
+
+    def __init__(self, home: ClusterView) -> None:
+        self._home = home
+
+    def tenant(self, name: str) -> Tenant | None:
+        return self._home.tenant(name)
+
+    def lanes(self) -> Mapping[str, Lane]:
+        return self._home.lanes()
+
+    def definitions(self) -> Mapping[str, Definition]:
+        return self._home.definitions()
+
+    def calendars(self) -> Mapping[str, Calendar]:
+        return self._home.calendars()
+
+    def token(self, digest: str) -> Token | None:
+        return self._home.token(digest)
+
+
+class DistantView(DefinedInHome):
+    """`hascheduler.ports.ClusterView` of ``shard``, which this replica does not follow."""
 
     def __init__(self, shard: str, reports: ShardReports, home: ClusterView) -> None:
+        super().__init__(home)
         self._shard = shard
         self._reports = reports
-        self._home = home
         self.shares_are_read = False
         """Who moves units over all shards has to know them; nobody else asks."""
 
     @property
-    def _led(self) -> LedShard:
+    def led(self) -> LedShard:
+        """What its leader told; nothing of anything where none does."""
         told = self._reports.led(self._shard)
         return _NOTHING if told is None else told[1]
 
     @property
     def slots(self) -> int:
         """Of the processors that live there."""
-        return sum(self._led.slots.values())
+        return sum(self.led.slots.values())
 
     @property
     def processors_live(self) -> int:
-        return self._led.processors.get("live", 0) + self._led.processors.get("draining", 0)
+        return self.led.processors.get("live", 0) + self.led.processors.get("draining", 0)
 
     # One job, one processor
 
@@ -86,11 +108,11 @@ class DistantView:
         """`NotFollowedHere` for one tenant."""
         if tenant is not None:
             raise NotFollowedHere(self._shard)
-        return self._led.jobs.get("pending", 0)
+        return self.led.jobs.get("pending", 0)
 
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
         """`NotFollowedHere` for one tenant, and for a definition that the report does not name."""
-        led = self._led
+        led = self.led
         if tenant is not None:
             raise NotFollowedHere(self._shard)
         if definition is None:
@@ -98,23 +120,6 @@ class DistantView:
         if definition not in led.definitions and "" in led.definitions:
             raise NotFollowedHere(self._shard)
         return led.definitions.get(definition, {})
-
-    # What people define
-
-    def tenant(self, name: str) -> Tenant | None:
-        return self._home.tenant(name)
-
-    def lanes(self) -> Mapping[str, Lane]:
-        return self._home.lanes()
-
-    def definitions(self) -> Mapping[str, Definition]:
-        return self._home.definitions()
-
-    def calendars(self) -> Mapping[str, Calendar]:
-        return self._home.calendars()
-
-    def token(self, digest: str) -> Token | None:
-        return self._home.token(digest)
 
     # The whole shard
 
@@ -126,10 +131,10 @@ class DistantView:
 
     def schedules_on(self, calendar: str) -> list[str]:
         """That there are some; their names are not told."""
-        return [f"(of shard {self._shard})"] if calendar in self._led.calendars else []
+        return [f"(of shard {self._shard})"] if calendar in self.led.calendars else []
 
     def unschedulable(self) -> SomeOf[str]:
-        return self._led.unschedulable
+        return self.led.unschedulable
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:
         return None
@@ -168,7 +173,7 @@ class DistantView:
         )
 
     def gauges(self) -> Gauges:
-        led = self._led
+        led = self.led
         return Gauges(
             leading=False,
             ready=self.ready,
@@ -207,7 +212,7 @@ class DistantView:
 
     @property
     def leader_lag(self) -> LeaderLag:
-        return LeaderLag(self._led.lag_ms, self._led.least_lag_ms)
+        return LeaderLag(self.led.lag_ms, self.led.least_lag_ms)
 
     @property
     def leading(self) -> bool:

@@ -1,8 +1,8 @@
 """Which shards this replica follows, where each shard has a few candidates (`HASCHEDULER_SHARD_CANDIDATES`).
 
-Every second it looks at the replicas that live in the home's mirror, and at who is a candidate of which shard by their
-names (`hascheduler.election.preferences`). All replicas go by the same rule and nearly the same list, and none is told
-by another::
+Twice a second it looks at the replicas that live in the home's mirror, and at who is a candidate of which shard by
+their names (`hascheduler.election.preferences`). All replicas go by the same rule and nearly the same list, and none is
+told by another::
 
     a candidate for a while ──► begin: stream, mirror, core, election ──► mirror complete: it answers and may lead
           ▲                                                                        │
@@ -26,8 +26,8 @@ lease and its journal, and for a moment nobody may follow: then nothing is decid
 """
 
 import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from collections.abc import Collection as SomeOf
-from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
@@ -62,10 +62,8 @@ class SharesOfShard(Protocol):
     async def all(self) -> Mapping[str, Share]: ...
 
 
-class Run(Protocol):
-    """Runs a replica to its end, as the process runs that of the home."""
-
-    def __call__(self, replica: FollowingReplica) -> Coroutine[Any, Any, None]: ...
+Run = Callable[[FollowingReplica], Coroutine[Any, Any, None]]
+"""Runs a replica to its end, as the process runs that of the home."""
 
 
 class Following:

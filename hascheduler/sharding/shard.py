@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, overload
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.shard_report import LedShard, ShardReport
+from hascheduler.model.shard_report import ShardReport
 from hascheduler.model.share import Share, slot_key
 from hascheduler.ports import ClusterView, EventFeed
 from hascheduler.sharding.distant import DistantView
@@ -65,7 +65,6 @@ class Shard:
     ) -> None:
         self.shard = shard
         self._make = make
-        self._reports = reports
         self._distant = None if reports is None or home is None else DistantView(shard, reports, home.view)
         self._listeners: list[Callable[[Any], None]] = []
         self._stored_shares: Mapping[str, Share] = {}
@@ -133,23 +132,21 @@ class Shard:
         if self._distant is not None:
             self._distant.shares_are_read = shares is not None
 
+    @property
+    def _own(self) -> FollowingReplica | None:
+        return self.replica if self.is_followed else None
+
     # As `Replica`
 
     @property
     def view(self) -> ClusterView:
-        view: ClusterView
-        if self.is_followed and self.replica is not None:
-            view = self.replica.view
-        else:
-            assert self._distant is not None
-            view = self._distant
+        view: ClusterView = self.distant if self._own is None else self._own.view
         return view
 
     @property
     def events(self) -> EventFeed | None:
         """None: it is not followed here."""
-        events: EventFeed | None = self.replica.events if self.is_followed and self.replica is not None else None
-        return events
+        return None if self._own is None else self._own.events
 
     @property
     def lease_holder(self) -> str:
@@ -157,27 +154,20 @@ class Shard:
 
     def nouns(self, collection: Collection) -> Mapping[str, Any]:
         """Of a shard that is not followed shares alone, as they were read last."""
-        if self.is_followed and self.replica is not None:
-            return self.replica.nouns(collection)
+        if self._own is not None:
+            return self._own.nouns(collection)
         return self._stored_shares if collection is Collection.SHARES else {}
 
     def live_jobs(self) -> Mapping[str, Mapping[str, int]]:
-        if self.is_followed and self.replica is not None:
-            return self.replica.live_jobs()
-        told = self._told()
-        return {} if told is None else told.definitions
+        return self.distant.led.definitions if self._own is None else self._own.live_jobs()
 
     def short_of(self) -> Set[str]:
-        if self.is_followed and self.replica is not None:
-            return self.replica.short_of()
-        told = self._told()
-        return frozenset() if told is None else frozenset(told.short_of)
+        return frozenset(self.distant.led.short_of) if self._own is None else self._own.short_of()
 
     def kept_aside(self, slot: int) -> int:
-        if self.is_followed and self.replica is not None:
-            return self.replica.kept_aside(slot)
-        told = self._told()
-        return 0 if told is None else told.kept_aside.get(slot_key(slot), 0)
+        if self._own is not None:
+            return self._own.kept_aside(slot)
+        return self.distant.led.kept_aside.get(slot_key(slot), 0)
 
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         return () if self.replica is None else self.replica.live_replicas()
@@ -189,10 +179,6 @@ class Shard:
     async def hand_over(self) -> None:
         if self.replica is not None:
             await self.replica.hand_over()
-
-    def _told(self) -> LedShard | None:
-        told = None if self._reports is None else self._reports.led(self.shard)
-        return None if told is None else told[1]
 
 
 class EachNow(Sequence[_Of]):

@@ -17,24 +17,19 @@ from typing import TypeVar
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.forecast.inputs import ForecastInputs
 from hascheduler.errors import NotFollowedHere
-from hascheduler.model.calendar import Calendar
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import schedule_of
-from hascheduler.model.lane import Lane
 from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef, overlap
 from hascheduler.model.routing import slot_in
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.tenant import Tenant
-from hascheduler.model.token import Token
 from hascheduler.ports import Cluster, ClusterView, Gauges, LeaderLag, Recording, ShardStatus, Waiter
-from hascheduler.sharding.distant import DistantView
+from hascheduler.sharding.distant import DefinedInHome, DistantView
 from hascheduler.sharding.places import ShardPlaces
 
 _QUARANTINE_SHOWN_MAX = 100
 _Known = TypeVar("_Known")
 
 
-class ShardedView:
+class ShardedView(DefinedInHome):
     """`hascheduler.ports.ClusterView` over one view a shard, the home's first.
 
     It is ready once all shards were, and from then on while the home is: a shard that is away then takes nothing of
@@ -51,9 +46,9 @@ class ShardedView:
     ) -> None:
         """``followers`` gives the names of the replicas that follow a shard, ``unsettled`` why this one does not follow
         yet what it should."""
+        super().__init__(shards[0])
         self._places = places
         self._shards = shards
-        self._home = shards[0]
         self._followers = followers
         self._unsettled = unsettled
         self._was_ready: set[int] = set()
@@ -81,32 +76,11 @@ class ShardedView:
         return _first(shard.explain(job_id, only) for shard in self._likely(job_id))
 
     def pending(self, tenant: str | None = None) -> int:
-        if tenant is not None:
-            return sum(shard.pending(tenant) for shard in self._of_tenant(tenant))
-        return sum(shard.pending() for shard in self._shards)
+        return sum(shard.pending(tenant) for shard in self._places.meant(self._shards, tenant))
 
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
-        if tenant is not None:
-            of_tenant = self._of_tenant(tenant)
-            return _summed(shard.live_jobs(definition=definition, tenant=tenant) for shard in of_tenant)
-        return _summed(shard.live_jobs(definition=definition) for shard in self._shards)
-
-    # What people define: the home has it
-
-    def tenant(self, name: str) -> Tenant | None:
-        return self._home.tenant(name)
-
-    def lanes(self) -> Mapping[str, Lane]:
-        return self._home.lanes()
-
-    def definitions(self) -> Mapping[str, Definition]:
-        return self._home.definitions()
-
-    def calendars(self) -> Mapping[str, Calendar]:
-        return self._home.calendars()
-
-    def token(self, digest: str) -> Token | None:
-        return self._home.token(digest)
+        meant = self._places.meant(self._shards, tenant)
+        return _summed(shard.live_jobs(definition=definition, tenant=tenant) for shard in meant)
 
     def shard_for(self, definitions: frozenset[str]) -> str:
         """The name of the shard that lacks a processor of these definitions the most: with the most jobs of them for
@@ -243,9 +217,6 @@ class ShardedView:
     @property
     def alive(self) -> bool:
         return all(shard.alive for shard in self._shards)
-
-    def _of_tenant(self, tenant: str) -> Sequence[ClusterView]:
-        return self._places.meant(self._shards, tenant)
 
     def _likely(self, job_id: str) -> Sequence[ClusterView]:
         """The shard that the id of a submitted job tells, or that has the schedule by now whose job it is; else all."""

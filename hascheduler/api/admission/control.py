@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 _TENANTS_MAX = 1_000
 _STARTING_S = 1
-_OVERLOAD = "more jobs wait than can be started, and submits would hold up those that were accepted"
+OVERLOAD = "more jobs wait than can be started, and submits would hold up those that were accepted"
 
 
 def require_lane(lane: str, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:
@@ -44,6 +44,20 @@ def require_lane(lane: str, caller: Caller, view: ClusterView, path: Path = ("la
     if caller.only is not None and lane != DEFAULT_LANE and lane not in view.lanes():
         expected = f"{DEFAULT_LANE}, or a lane of /v1/lanes; a token for all tenants defines them"
         raise InvalidInput(path, f"there is no lane {quoted(lane)}", expected)
+
+
+def starting() -> Overloaded:
+    return Overloaded("this replica has only just begun, and does not know yet how much waits", _STARTING_S)
+
+
+def never(jobs: int, most: int, path: Path) -> InvalidInput:
+    """A request of so many jobs will never be admitted, however long the client waits."""
+    return InvalidInput(path, f"{jobs} at once are more than will ever be let in", f"at most {most} in a request")
+
+
+def too_fast(tenant: str, rate: RateLimit, wait_ms: int) -> TooMany:
+    problem = f"tenant {tenant!r} may submit {rate.count} jobs in {format_duration(rate.per_ms)}, and has"
+    return TooMany(problem, ceil(wait_ms / 1_000))
 
 
 class AdmissionControl:
@@ -83,7 +97,7 @@ class AdmissionControl:
         self._was_ever_ready |= self._view.ready
         if not self._was_ever_ready:
             self._refused("starting")
-            raise Overloaded("this replica has only just begun, and does not know yet how much waits", _STARTING_S)
+            raise starting()
         limits = self._limits(tenant)
         self._require_room(tenant, jobs, limits.max_pending, path)
         rate = limits.submit_rate
@@ -116,9 +130,8 @@ class AdmissionControl:
             if not wait_ms:
                 return
             self._empty_buckets.found(tenant, rate, jobs, self._clock.mono_ms() + wait_ms)
-        problem = f"tenant {tenant!r} may submit {rate.count} jobs in {format_duration(rate.per_ms)}, and has"
         self._refused("rate")
-        raise TooMany(problem, ceil(wait_ms / 1000))
+        raise too_fast(tenant, rate, wait_ms)
 
     def _limits(self, tenant: str) -> Tenant:
         if not self._view.ready:
@@ -155,11 +168,11 @@ class AdmissionControl:
     def _require_capacity(self, tenant: str, jobs: int) -> None:
         retry_after_s = self._asked_intake(lambda sight: self._intake.retry_after_s(tenant, jobs, sight))
         if retry_after_s is not None:
-            raise Overloaded(_OVERLOAD, retry_after_s)
+            raise Overloaded(OVERLOAD, retry_after_s)
 
     def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
         retry_after_s = self._asked_intake(lambda sight: self._intake.turned_away_s(tenant, length, sight))
-        return None if retry_after_s is None else Overloaded(_OVERLOAD, retry_after_s)
+        return None if retry_after_s is None else Overloaded(OVERLOAD, retry_after_s)
 
     def is_holding_back(self) -> bool:
         return self._intake.is_holding_back(self._clock.mono_ms())
@@ -199,6 +212,5 @@ class AdmissionControl:
         return self._drain_rate.retry_after_s(key, jobs, self._clock.mono_ms())
 
     def _never(self, jobs: int, most: int, path: Path) -> InvalidInput:
-        """A request of so many jobs will never be admitted, however long the client waits."""
         self._refused("never")
-        return InvalidInput(path, f"{jobs} at once are more than will ever be let in", f"at most {most} in a request")
+        return never(jobs, most, path)

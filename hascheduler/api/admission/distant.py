@@ -9,19 +9,17 @@ complete does not know the limits of tenants, and admits nothing.
 """
 
 from collections.abc import Callable, Sequence
-from math import ceil
 from typing import Protocol
 
+from hascheduler.api.admission.control import OVERLOAD, never, starting, too_fast
 from hascheduler.api.admission.intake import LAG_MS, QUEUE_JOBS, TIMES_LEAST_LAG
-from hascheduler.errors import InvalidInput, Overloaded, TooMany
+from hascheduler.errors import Overloaded, TooMany
 from hascheduler.model.job import JobState
 from hascheduler.model.tenant import Tenant
-from hascheduler.model.values.durations import format_duration
 from hascheduler.ports import BucketStore, Clock, ClusterView, JobSelection
 from hascheduler.ports.jobs import Path
 
 _AGAIN_S = 2
-_STARTING_S = 1
 _TOLD_FOR_MS = 2_000
 """For so long what was let in here is added to what the leader told: until its next heartbeat has it."""
 
@@ -62,7 +60,7 @@ class DistantAdmission:
         self._was_ever_ready = self._was_ever_ready or self._is_ready()
         if not self._was_ever_ready:
             self._refused("starting")
-            raise Overloaded("this replica has only just begun, and does not know yet how much waits", _STARTING_S)
+            raise starting()
         limits = self._view.tenant(tenant) or Tenant(tenant)
         for most in (limits.max_pending, None if limits.submit_rate is None else limits.submit_rate.count):
             self._require_possible(jobs, most, path)
@@ -76,10 +74,8 @@ class DistantAdmission:
         if limits.submit_rate is not None:
             wait_ms = await self._buckets.take(tenant, limits.submit_rate, jobs)
             if wait_ms:
-                rate = limits.submit_rate
                 self._refused("rate")
-                problem = f"tenant {tenant!r} may submit {rate.count} jobs in {format_duration(rate.per_ms)}, and has"
-                raise TooMany(problem, ceil(wait_ms / 1_000))
+                raise too_fast(tenant, limits.submit_rate, wait_ms)
         self._let_in(jobs)
 
     def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
@@ -104,15 +100,13 @@ class DistantAdmission:
     def _require_possible(self, jobs: int, most: int | None, path: Path) -> None:
         if most is not None and jobs > most:
             self._refused("never")
-            problem = f"{jobs} at once are more than will ever be let in"
-            raise InvalidInput(path, problem, f"at most {most} in a request")
+            raise never(jobs, most, path)
 
     def _overload(self) -> Overloaded | None:
         lag = self._view.leader_lag
         if lag.now_ms <= max(LAG_MS, TIMES_LEAST_LAG * lag.least_ms) or self._waiting() <= QUEUE_JOBS:
             return None
-        problem = "more jobs wait than can be started, and submits would hold up those that were accepted"
-        return Overloaded(problem, _AGAIN_S)
+        return Overloaded(OVERLOAD, _AGAIN_S)
 
     def _waiting(self) -> int:
         if self._clock.mono_ms() - self._lately_since_ms >= _TOLD_FOR_MS:

@@ -18,10 +18,11 @@ from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.middleware.timeouts import WAIT_S_MAX
 from hascheduler.api.routing.error_handlers import UnreadableDocument
+from hascheduler.api.routing.forwarding import require_followed
 from hascheduler.api.routing.long_poll import ClientGone
 from hascheduler.api.routing.queries import JobId, Page, page_of, place_text
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.errors import InvalidInput, NotFollowedHere, NotFound, Overloaded
+from hascheduler.errors import InvalidInput, NotFound, Overloaded
 from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
 from hascheduler.wire.fields import QueryDurationMs, between
@@ -74,8 +75,7 @@ async def explain_job(id: JobId, services: Services, caller: Viewer) -> WhyRespo
         return show_explanation(explanation, caller)
     document = await stored_job(id, caller, services)
     if document.get("state") not in TERMINAL:
-        for shard in services.view.unseen_shards(document.get("tenant")):
-            raise NotFollowedHere(shard)
+        require_followed(services.view, document.get("tenant"))
     try:
         return show_unseen(document, services.view.unready_reason)
     except InvalidInput as error:

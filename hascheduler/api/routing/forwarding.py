@@ -10,6 +10,8 @@ from fastapi import Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.problems import problem
+from hascheduler.errors import NotFollowedHere
+from hascheduler.ports import ClusterView
 
 FORWARDED = "x-hascheduler-forwarded"
 NOT_FOLLOWED = "x-hascheduler-not-followed"
@@ -24,6 +26,13 @@ class Forwards(Protocol):
     """`hascheduler.api.routing.forwarder.Forwarder`."""
 
     async def answer(self, request: Request, shard: str) -> Response: ...
+
+
+def require_followed(view: ClusterView, tenant: str | None) -> None:
+    """`NotFollowedHere` where something of that tenant, or of any, may be in a shard that this replica does not
+    follow."""
+    for shard in view.unseen_shards(tenant):
+        raise NotFollowedHere(shard)
 
 
 class KeptBody:

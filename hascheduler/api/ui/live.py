@@ -37,6 +37,7 @@ from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
 from hascheduler.api.ops.cluster import show_cluster
 from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
 from hascheduler.api.ops.processors import show_processors
+from hascheduler.api.routing.forwarding import require_followed
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.ui.alerts import alerts
@@ -241,8 +242,7 @@ async def follow_cluster(request: Request, services: Services, caller: Viewer) -
     most.
     """
     if caller.only is not None:
-        for shard in services.view.unseen_shards(caller.only):
-            raise NotFollowedHere(shard)
+        require_followed(services.view, caller.only)
     return LiveStream(
         request.app.state.live,
         caller,

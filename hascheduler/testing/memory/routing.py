@@ -153,10 +153,9 @@ class MemorySlotStore:
             awaited = {id for job in tied for id in job.get("waits_for") or ()}
             first = [job for job in jobs if job["_id"] in awaited and job not in tied and job["state"] not in OCCUPYING]
             some = (first + tied)[:limit]
-            for job in some:
-                self._move_job(here, there, job, at_ms)
             more = schedules[: limit - len(some)]
-            _move_as_they_are(Collection.SCHEDULES, more, here, there)
+            self._move(Collection.JOBS, some, here, there, at_ms)
+            self._move(Collection.SCHEDULES, more, here, there, at_ms)
             moved = len(some) + len(more)
             return MovedDocuments(moved, 1 if moved else sum(job["state"] in OCCUPYING for job in jobs))
 
@@ -180,14 +179,25 @@ class MemorySlotStore:
                 (Collection.SCHEDULES, schedules),
                 (Collection.JOBS, dependents),
             ):
-                some = found[:limit]
-                if collection is not Collection.JOBS:
-                    _move_as_they_are(collection, some, here, there)
-                for job in some if collection is Collection.JOBS else ():
-                    self._move_job(here, there, job, at_ms)
-                if some:
+                if some := found[:limit]:
+                    self._move(collection, some, here, there, at_ms)
                     return MovedDocuments(len(some), 1)
             return MovedDocuments(0, len(jobs))
+
+    def _move(
+        self,
+        collection: Collection,
+        documents: Sequence[StoredDocument],
+        here: MemoryDatabase,
+        there: MemoryDatabase,
+        at_ms: WallMs,
+    ) -> None:
+        for document in documents:
+            if collection is Collection.JOBS:
+                self._move_job(here, there, document, at_ms)
+            else:
+                here.delete(collection, document["_id"])
+                there.insert(collection, document)
 
     def _move_job(self, here: MemoryDatabase, there: MemoryDatabase, job: StoredDocument, at_ms: WallMs) -> None:
         here.delete(Collection.JOBS, job["_id"])
@@ -219,14 +229,6 @@ def _of_slot(passage: Passage, database: MemoryDatabase) -> tuple[list[StoredDoc
 
 def _most_urgent_first(job: StoredDocument) -> tuple[int, int, str]:
     return (-job.get("priority", 0), job.get("submitted_at_ms", 0), job["_id"])
-
-
-def _move_as_they_are(
-    collection: Collection, documents: Sequence[StoredDocument], here: MemoryDatabase, there: MemoryDatabase
-) -> None:
-    for document in documents:
-        here.delete(collection, document["_id"])
-        there.insert(collection, document)
 
 
 class MemoryCopyStore:

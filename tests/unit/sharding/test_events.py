@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -167,9 +168,11 @@ async def test_where_a_shard_is_not_followed_one_tenant_has_its_events_and_all_o
         log.begin(position(0))
     feed = ShardedEventFeed(PLACES, [*logs, None])
     with feed.follow(None, EventFilter(tenant=TENANTS[1])) as follower:
-        logs[1].append([event(5)], position(5))
+        its = replace(event(5), tenant=TENANTS[1])
+        logs[1].append([its], position(5))
         answer = await follower.next(60_000)
         assert isinstance(answer, NewEvents)
+        assert answer.events == [its]
     with pytest.raises(NotFollowedHere, match="0002"), feed.follow(None, EventFilter(tenant=TENANTS[2])):
         pass
     with pytest.raises(InvalidInput, match="tenant"), feed.follow(None, ALL):

@@ -10,25 +10,15 @@ from hascheduler.election.preferences import candidates_of
 from hascheduler.model.collection import Collection
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.shard_report import LedShard, ShardReport
-from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.sharding.following import READING_MAX, Following, StoredShares
 from hascheduler.sharding.reports import LOOK_MS, ShardReports
 from hascheduler.sharding.shard import KnownShard, Shard
+from tests.unit.sharding.deployment import HandClock
 
 NAMES = ("a", "b", "c", "d")
 SHARDS = ["default", *(f"{index:04d}" for index in range(1, 9))]
 BEGIN_MS, LEAVE_MS = 5_000, 30_000
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0
-
-    def mono_ms(self) -> MonoMs:
-        return MonoMs(self.now)
-
-    def wall_ms(self) -> WallMs:
-        return WallMs(self.now)
 
 
 class Replica:
@@ -81,7 +71,7 @@ def status(name: str, followed: Mapping[str, ShardReport] | None = None) -> Repl
 class Member:
     """One replica of several, which see each other's heartbeats as they were told last."""
 
-    def __init__(self, name: str, clock: Clock, most: int = 2, *, ready: bool = True) -> None:
+    def __init__(self, name: str, clock: HandClock, most: int = 2, *, ready: bool = True) -> None:
         self.live: list[ReplicaStatus] = []
         self.clock = clock
         self.ready = ready
@@ -123,7 +113,7 @@ class Member:
 
 class Members:
     def __init__(self, *names: str, most: int = 2) -> None:
-        self.clock = Clock()
+        self.clock = HandClock(0)
         self.all = {name: Member(name, self.clock, most) for name in names}
 
     def add(self, name: str) -> None:
@@ -205,7 +195,7 @@ def test_with_fewer_replicas_than_candidates_all_follow_all() -> None:
 
 def test_two_that_would_leave_to_each_other_do_not_both_leave() -> None:
     """Both follow a shard of c and d, and c has gone silent for one of them alone."""
-    clock = Clock()
+    clock = HandClock(0)
     candidates = candidates_of(SHARDS, NAMES, 2)
     shard = next(shard for shard in SHARDS[1:] if set(candidates[shard]) == {"c", "d"})
     members = {name: Member(name, clock) for name in ("a", "b")}
@@ -235,7 +225,7 @@ def test_one_that_sees_nothing_leaves_all_as_it_is() -> None:
 
 
 def test_few_snapshots_are_read_at_once_and_it_is_ready_once_it_follows_all_that_it_should() -> None:
-    clock = Clock()
+    clock = HandClock(0)
     alone = Member("a", clock, ready=False)
     alone.live = [alone.told()]
     for _ in range(20):
@@ -253,7 +243,7 @@ def test_few_snapshots_are_read_at_once_and_it_is_ready_once_it_follows_all_that
 
 
 async def test_what_runs_at_the_end_ends_in_good_order() -> None:
-    clock = Clock()
+    clock = HandClock(0)
     member = Member("a", clock)
     member.live = [member.told()]
     ran: list[str] = []
@@ -296,7 +286,7 @@ def test_whom_to_ask_is_who_leads_and_is_ready() -> None:
 
 
 def test_a_look_at_the_heartbeats_is_kept_for_a_moment() -> None:
-    clock, live = Clock(), [status("b", {SHARDS[1]: ShardReport(ready=True)})]
+    clock, live = HandClock(0), [status("b", {SHARDS[1]: ShardReport(ready=True)})]
     reports = ShardReports(lambda: live, clock.mono_ms)
     assert reports.addresses(SHARDS[1], "a.1") == ["b:80"]
     live.clear()
@@ -314,7 +304,7 @@ class Stored:
 
 
 async def test_who_leads_the_home_reads_the_shares_of_what_it_does_not_follow() -> None:
-    member = Member("a", Clock())
+    member = Member("a", HandClock(0))
     home: Any = member.shards[0].replica
     stored = StoredShares(member.shards, [Stored({"k": index}) for index, _ in enumerate(SHARDS)])
     await stored.turn()
@@ -331,7 +321,7 @@ async def test_who_leads_the_home_reads_the_shares_of_what_it_does_not_follow() 
 
 
 def test_of_a_shard_that_others_follow_its_leader_tells() -> None:
-    member = Member("a", Clock())
+    member = Member("a", HandClock(0))
     shard = member.shards[1]
     assert (shard.live_jobs(), shard.short_of(), shard.kept_aside(3)) == ({}, frozenset(), 0)
     led = LedShard(
@@ -350,7 +340,7 @@ def test_of_a_shard_that_others_follow_its_leader_tells() -> None:
 
 
 def test_a_slot_moves_where_all_know_the_shard() -> None:
-    member = Member("a", Clock())
+    member = Member("a", HandClock(0))
     known = KnownShard(1, member.shards[1], member.reports)
     of_fewer = replace(status("b", {}), shards=1)
     member.live = [status("a", {}), of_fewer]

@@ -228,13 +228,8 @@ async def test_whoever_was_asleep_at_any_step_changes_nothing_when_it_wakes_up(
     deployment: Deployment, later: tuple[int, ...]
 ) -> None:
     """Others have moved the slot meanwhile, and perhaps back, or on."""
-    calls = await _calls_of_a_move()
-    for last in range(calls):
-        deployment = Deployment()
-        deployment.begin(TO)
-        sleeper = Sleeper(last)
-        asleep = asyncio.create_task(deployment.move(deployment.mover(sleeper.hook)))
-        await sleeper.asleep.wait()
+    for last in range(await _calls_of_a_move()):
+        deployment, sleeper, asleep = await _asleep_after(last)
         for to in later:
             if deployment.routing.is_at_rest(SLOT) and deployment.routing.shard_of_slot[SLOT] != to:
                 deployment.begin(to)
@@ -251,13 +246,8 @@ async def test_whoever_was_asleep_while_the_slot_came_back_moves_nothing_of_what
     deployment: Deployment,
 ) -> None:
     """In the middle of the way back, where the shard that it goes to is closed as it was before."""
-    calls = await _calls_of_a_move()
-    for last in range(calls):
-        deployment = Deployment()
-        deployment.begin(TO)
-        sleeper = Sleeper(last)
-        asleep = asyncio.create_task(deployment.move(deployment.mover(sleeper.hook)))
-        await sleeper.asleep.wait()
+    for last in range(await _calls_of_a_move()):
+        deployment, sleeper, asleep = await _asleep_after(last)
         await deployment.move(deployment.mover())
         deployment.begin(FROM)
         parts = iter(range(2))
@@ -352,6 +342,15 @@ class Sleeper:
         elif self._left < 0 and self.end_after_one_call:
             raise Killed
         self._left -= 1
+
+
+async def _asleep_after(calls: int) -> tuple[Deployment, Sleeper, asyncio.Task[None]]:
+    """A mover that falls asleep in the middle of a move, after so many calls of the stores."""
+    deployment, sleeper = Deployment(), Sleeper(calls)
+    deployment.begin(TO)
+    asleep = asyncio.create_task(deployment.move(deployment.mover(sleeper.hook)))
+    await sleeper.asleep.wait()
+    return deployment, sleeper, asleep
 
 
 async def _calls_of_a_move() -> int:

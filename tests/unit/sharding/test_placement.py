@@ -7,8 +7,9 @@ from typing import Any
 
 from hascheduler.election.preferences import preferred_leaders
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.sharding.placement import RANK_DELAY_MS, LeaderPlacement
+from tests.unit.sharding.deployment import HandClock
 
 SHARDS, NAMES = ("default", "0001", "0002", "0003"), ("a", "b", "c")
 AFTER_MS, PAUSE_MS = 30_000, 5_000
@@ -45,20 +46,9 @@ class Shard:
         self.leads, self.handed_over = False, self.handed_over + 1
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0
-
-    def mono_ms(self) -> MonoMs:
-        return MonoMs(self.now)
-
-    def wall_ms(self) -> WallMs:
-        return WallMs(self.now)
-
-
 class Room:
     def __init__(self, name: str = "a", after_ms: int = AFTER_MS) -> None:
-        self.clock, self.shards = Clock(), [Shard(shard) for shard in SHARDS]
+        self.clock, self.shards = HandClock(0), [Shard(shard) for shard in SHARDS]
         self.placement = LeaderPlacement(self.shards, name, self.clock, after_ms)
 
     async def at(self, now: int) -> int:
@@ -155,7 +145,7 @@ async def test_of_few_candidates_one_leads_and_who_is_none_hands_over() -> None:
     shards = [Shard(name) for name in SHARDS]
     orders = preferred_leaders(SHARDS, NAMES, 2)
     stranger, shard = next((name, shard) for shard in shards[1:] for name in NAMES if name not in orders[shard.shard])
-    clock = Clock()
+    clock = HandClock(0)
     placement = LeaderPlacement(shards, stranger, clock, AFTER_MS, 2)
     shard.leads, shard.holder = True, f"{stranger}.1"
     for _ in range(2):
