@@ -7,7 +7,7 @@ order, and a second signal ends the process at once.
 import asyncio
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -19,6 +19,7 @@ from structlog.contextvars import bind_contextvars
 
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops.health_port import HealthPort
+from hascheduler.assembly_databases import ShardDatabases
 from hascheduler.assembly_processor import ProcessorParts
 from hascheduler.assembly_shards import followed, start_keepers
 from hascheduler.check.config import CheckConfig
@@ -31,14 +32,14 @@ from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.errors import InvalidInput, Unreachable, WorldError
-from hascheduler.lifecycle import database_ready, on_signal
+from hascheduler.lifecycle import on_signal
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.routing import Routing
 from hascheduler.model.schema_version import Migration, MigrationStep
 from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
-from hascheduler.mongo.connection import Client, Database, connect, open_database, tls_options
+from hascheduler.mongo.connection import Database
 from hascheduler.mongo.copies import MongoCopyStore
 from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.journal import MongoJournal
@@ -47,11 +48,10 @@ from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
-from hascheduler.mongo.schema.migrate import prepare, require_readable
+from hascheduler.mongo.schema.migrate import require_readable
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.traces import MongoJobTraces
 from hascheduler.mongo.transport import MongoTransport
-from hascheduler.mongo.unreachable import explained
 from hascheduler.ports import Clock, EventExchange, LeaseStore, Transport
 from hascheduler.ports.invariant_scan import THOROUGH, ScanProgress
 from hascheduler.processor import ProcessorConfig, load_handlers
@@ -96,15 +96,14 @@ async def serve(settings: Settings) -> None:
     vitals, registry = Vitals(), new_registry()
     health = HealthPort(settings.health_host, settings.health_port, vitals, registry, leads=True)
     cluster = _cluster(settings)
-    client = _connected(settings)
+    databases = ShardDatabases(settings)
     closing, candidacy = AsyncExitStack(), None
     try:
         await health.open()
-        databases = _databases(client, settings)
-        if not await _all_ready(databases, settings):
+        if not await databases.prepare_all():
             return
         routing = await agreed_routing(
-            MongoRoutingStore(databases[0]), settings.shard_names, settings.database, clock.wall_ms()
+            MongoRoutingStore(databases.home), settings.shard_names, settings.database, clock.wall_ms()
         )
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
@@ -115,9 +114,10 @@ async def serve(settings: Settings) -> None:
             return _replica(
                 settings,
                 replica_id,
-                databases[index],
+                databases,
                 liveness,
-                clock,
+                # One elsewhere has a clock of its own, which is compared with its MongoDB's.
+                clock if databases.is_at_home(index) else SystemClock(),
                 shard_index=index,
                 silencing=silencing,
                 tracer=tracer,
@@ -126,7 +126,7 @@ async def serve(settings: Settings) -> None:
             )
 
         here = followed(settings, replica_id, clock, liveness, make)
-        shards = [ServedShard(database, shard) for database, shard in zip(databases, here.shards, strict=True)]
+        shards = [ServedShard(database, shard) for database, shard in zip(databases.all, here.shards, strict=True)]
         if here.following is not None and here.reports is not None:
             forwarder = _forwarder(settings, here.reports, replica_id)
             closing.push_async_callback(forwarder.close)
@@ -182,7 +182,7 @@ async def serve(settings: Settings) -> None:
                 ]
                 several = len(shards) > 1
                 if several:
-                    beside += start_keepers(tasks, settings, here, databases, clock)
+                    beside += start_keepers(tasks, settings, here, databases.all, clock)
                 if certificates is not None:
                     beside.append(tasks.create_task(certificates.keep_fresh(), name="certificates"))
                 async with asyncio.TaskGroup() as serving_shards:
@@ -199,7 +199,7 @@ async def serve(settings: Settings) -> None:
         log.info("stopped", replica=replica_id)
     finally:
         await closing.aclose()
-        await client.close()
+        await databases.close()
         if cluster is not None:
             await cluster.close()
         await health.close()
@@ -224,22 +224,21 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
     tracer = _tracer(settings, "hascheduler-processor", config.id, for_handlers=True)
     vitals, registry = Vitals(), new_registry()
     health = HealthPort(settings.health_host, settings.health_port, vitals, registry, leads=False)
-    client = _connected(settings)
+    databases = ShardDatabases(settings)
     try:
         await health.open()
-        database = open_database(client, settings.database)
         parts = ProcessorParts(
-            settings, client, handlers, clock, broker_tls(settings), tracer, ProcessorMetrics(registry)
+            settings, databases.all, handlers, clock, broker_tls(settings), tracer, ProcessorMetrics(registry)
         )
         routing: Routing | None = None
 
-        async def find_place() -> None:
+        async def find_place(home: Database) -> None:
             nonlocal routing
             # The collections and indexes are the replicas' to make: a processor has no right to.
-            await require_readable(database)
+            await require_readable(home)
             routing = await parts.routing()
 
-        if not await _ready(find_place, settings):
+        if not await databases.home_ready(find_place):
             return
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, config.id)
@@ -255,7 +254,7 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
                 watched.cancel()
         log.info("stopped", processor=config.id)
     finally:
-        await client.close()
+        await databases.close()
         await health.close()
         await asyncio.to_thread(tracer.close)
 
@@ -263,17 +262,16 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
 async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migration] | None:
     """`hascheduler.mongo.schema.migrate` of each shard's database, by its name, telling of each step; None where a
     signal ended it between two of them."""
-    client = _connected(settings)
+    databases = ShardDatabases(settings)
     try:
-        databases = _databases(client, settings)
-        if not await _ready(lambda: reach(databases[0]), settings):
+        if not await databases.home_ready():
             return None
-        migrating = asyncio.create_task(_migrate_all(databases, dry_run=dry_run), name="migrate")
+        migrating = asyncio.create_task(_migrate_all(databases.all, dry_run=dry_run), name="migrate")
         with on_signal(migrating.cancel):
             await asyncio.wait([migrating])
         return None if migrating.cancelled() else migrating.result()
     finally:
-        await client.close()
+        await databases.close()
 
 
 async def routing(settings: Settings) -> Routing | None:
@@ -283,35 +281,35 @@ async def routing(settings: Settings) -> Routing | None:
 
 async def begin_moves(settings: Settings, known: Routing, moves: Mapping[int, int]) -> Routing:
     """The routing in which they have begun. `WorldError` where it is no longer that of ``known``."""
-    client = _connected(settings)
+    databases = ShardDatabases(settings)
     try:
         begun = known.beginning(moves)
-        if not await MongoRoutingStore(open_database(client, settings.database)).replace(known.epoch, begun):
+        if not await MongoRoutingStore(databases.home).replace(known.epoch, begun):
             raise WorldError("slots were moved by another command meanwhile: look at them, and try again")
         return begun
     finally:
-        await client.close()
+        await databases.close()
 
 
 async def follow_routing(settings: Settings, is_enough: Callable[[Routing], bool], look_s: float) -> Routing | None:
     """Read the routing again and again until it is enough; None: there is none."""
-    client = _connected(settings)
+    databases = ShardDatabases(settings)
     try:
-        store, found = MongoRoutingStore(open_database(client, settings.database)), None
+        store, found = MongoRoutingStore(databases.home), None
 
         async def read() -> None:
             nonlocal found
             found = await store.get()
 
-        await _explained(read, settings)
+        await databases.explained(0, read)
         while found is not None and not is_enough(found):
             await asyncio.sleep(look_s)
-            await _explained(read, settings)
+            await databases.explained(0, read)
         return found
     except Unreachable as error:
         raise error.mistake from None
     finally:
-        await client.close()
+        await databases.close()
 
 
 async def _migrate_all(databases: Sequence[Database], *, dry_run: bool) -> Mapping[str, Migration]:
@@ -320,38 +318,28 @@ async def _migrate_all(databases: Sequence[Database], *, dry_run: bool) -> Mappi
 
 async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | None:
     """What is broken in the databases of all shards, by a thorough look; None where a signal came first."""
-    client = _connected(settings)
+    databases = ShardDatabases(settings)
     try:
-        databases = _databases(client, settings)
-        if not await _ready(lambda: reach(databases[0]), settings):
+        if not await databases.home_ready():
             return None
         reports = {}
-        for shard, database in zip(settings.shard_names, databases, strict=True):
-            scan = MongoInvariantScan(database, _deployment(settings, shard, client))
+        for shard, database in zip(settings.shard_names, databases.all, strict=True):
+            scan = MongoInvariantScan(database, _deployment(settings, shard, databases))
             reports[shard] = await scan.look(THOROUGH, progress)
         return reports[settings.shard] if len(reports) == 1 else merged_report(reports)
     finally:
-        await client.close()
-
-
-async def _ready(prepare: Callable[[], Awaitable[None]], settings: Settings) -> bool:
-    return await database_ready(partial(_explained, prepare, settings), settings.startup_patience_ms)
-
-
-async def _explained(doing: Callable[[], Awaitable[None]], settings: Settings) -> None:
-    tls = tls_options(settings.mongodb_tls_ca_file, settings.mongodb_tls_cert_file)
-    await explained(doing, settings.mongodb_uri.get_secret_value(), tls)
+        await databases.close()
 
 
 async def require_servers(settings: Settings) -> None:
     """`InvalidInput` where MongoDB or the broker can't be used; one try."""
-    client = _connected(settings)
+    databases = ShardDatabases(settings)
     try:
-        await _explained(lambda: reach(open_database(client, settings.database)), settings)
+        await databases.explained(0, lambda: reach(databases.home))
     except Unreachable as error:
         raise error.mistake from None
     finally:
-        await client.close()
+        await databases.close()
     await _broker_accessible(settings, must_answer=True)
 
 
@@ -361,16 +349,15 @@ async def _broker_accessible(settings: Settings, *, must_answer: bool = False) -
         await require_access(settings.amqp_url.get_secret_value(), broker_tls(settings), must_answer=must_answer)
 
 
-def _deployment(settings: Settings, shard: str, client: Client) -> Deployment:
+def _deployment(settings: Settings, shard: str, databases: ShardDatabases) -> Deployment:
     config = CheckConfig(
         job_retention_ms=settings.job_retention_ms,
         journal_retention_ms=settings.journal_retention_ms,
         heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
         start_timeout_ms=settings.start_timeout_ms,
     )
-    shards = zip(settings.shard_names, _databases(client, settings), strict=True)
-    databases = dict(shards) if settings.shards > 1 else {}
-    return Deployment(config, shard, settings.lease_store == "mongodb", settings.max_concurrency, databases)
+    by_shard = dict(zip(settings.shard_names, databases.all, strict=True)) if settings.shards > 1 else {}
+    return Deployment(config, shard, settings.lease_store == "mongodb", settings.max_concurrency, by_shard)
 
 
 def _log_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
@@ -419,22 +406,10 @@ def _copy_keepers(shards: "Sequence[ServedShard]") -> list[CopyKeeper]:
     return [keeper(shard) for shard in shards[1:]]
 
 
-def _databases(client: Client, settings: Settings) -> list[Database]:
-    """Of the shards, the home's first."""
-    return [open_database(client, name) for name in settings.shard_databases]
-
-
-async def _all_ready(databases: Sequence[Database], settings: Settings) -> bool:
-    for database in databases:
-        if not await _ready(partial(prepare, database), settings):
-            return False
-    return True
-
-
 def _replica(
     settings: Settings,
     replica_id: str,
-    database: Database,
+    databases: ShardDatabases,
     liveness: LivenessServer,
     clock: Clock,
     *,
@@ -444,7 +419,7 @@ def _replica(
     metrics: ReplicaMetrics,
     cluster: "KubernetesApi | None",
 ) -> Replica:
-    shard = settings.shard_names[shard_index]
+    shard, database = settings.shard_names[shard_index], databases.all[shard_index]
     config = ReplicaConfig(
         shard=shard,
         replica_id=replica_id,
@@ -470,7 +445,7 @@ def _replica(
     return Replica(
         config,
         ReplicaPorts(
-            source=MongoChangeSource(database),
+            source=MongoChangeSource(database, databases.preparation(shard_index)),
             leases=_lease_store(settings, shard, database, cluster),
             leases_streamed=cluster is None,
             journal=MongoJournal(database),
@@ -486,7 +461,7 @@ def _replica(
             # Of the transports only the broker carries headers.
             traces=MongoJobTraces(database) if settings.transport == "rabbitmq" else None,
             failovers=MongoFailoverStore(database),
-            scan=MongoInvariantScan(database, _deployment(settings, shard, database.client)),
+            scan=MongoInvariantScan(database, _deployment(settings, shard, databases)),
             metrics=metrics,
         ),
     )
@@ -537,14 +512,6 @@ def _event_exchange(settings: Settings) -> EventExchange | None:
     if not settings.events_exchange:
         return None
     return RabbitEventExchange(settings.amqp_url.get_secret_value(), settings.events_exchange, broker_tls(settings))
-
-
-def _connected(settings: Settings) -> Client:
-    return connect(
-        settings.mongodb_uri.get_secret_value(),
-        tls_ca_file=settings.mongodb_tls_ca_file,
-        tls_cert_file=settings.mongodb_tls_cert_file,
-    )
 
 
 def broker_tls(settings: Settings) -> ssl.SSLContext | None:

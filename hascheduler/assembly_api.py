@@ -129,27 +129,24 @@ def services_of(
     )
     if routing is None:
         return services
-    retention_ms = settings.job_retention_ms
     following = None if candidacy is None else candidacy.following
-    return _over_all(
-        services, shards, routing, admissions=admissions, ids=ids, retention_ms=retention_ms, following=following
-    )
+    return _over_all(settings, services, shards, routing, admissions=admissions, ids=ids, following=following)
 
 
 def _over_all(
+    settings: Settings,
     home: ApiServices,
     shards: Sequence[ServedShard],
     routing: Routing,
     *,
     admissions: Sequence[Admission],
     ids: "_Ids",
-    retention_ms: int,
     following: Following | None,
 ) -> ApiServices:
     """The services of the home, with those that several shards have their part in over all of them."""
-    databases = [shard.database for shard in shards]
+    databases, retention_ms = [shard.database for shard in shards], settings.job_retention_ms
     names = MongoNameStore(databases[0])
-    places = ShardPlaces(routing, names)
+    places = ShardPlaces(routing, names, settings.shard_mongodbs)
     here = [served.shard for served in shards]
     places.follow(lambda: here[0].nouns(Collection.ROUTING).get(ROUTING_ID))
     if following is None:

@@ -8,8 +8,8 @@ import structlog
 
 from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.routing import Routing, shard_database
-from hascheduler.mongo.connection import Client, Database, open_database
+from hascheduler.model.routing import Routing
+from hascheduler.mongo.connection import Database
 from hascheduler.mongo.demand import MongoShardDemand
 from hascheduler.mongo.fallback import FallbackDeliveries
 from hascheduler.mongo.routing import MongoRoutingStore
@@ -33,7 +33,8 @@ class ProcessorParts:
     """What a processor uses in every shard."""
 
     settings: Settings
-    client: Client
+    databases: Sequence[Database]
+    """Of the shards, the home's first."""
     handlers: Handlers
     clock: Clock
     broker_tls: ssl.SSLContext | None
@@ -48,7 +49,7 @@ class ProcessorParts:
         """
         shards, home = self.settings.shards, self.settings.database
         try:
-            routing = await stored_routing(MongoRoutingStore(open_database(self.client, home)), shards, home)
+            routing = await stored_routing(MongoRoutingStore(self.databases[0]), shards, home)
         except StoreUnavailable as error:
             if shards > 1:
                 raise
@@ -65,7 +66,7 @@ class ProcessorParts:
     ) -> Processor | RoamingProcessor:
         """The processor of this process. ``config`` is for its first shard; its health and gauges are the process's."""
         processor = (
-            self._serving(config, self._database(0)) if routing is None else self._of_several(config, routing, liveness)
+            self._serving(config, self.databases[0]) if routing is None else self._of_several(config, routing, liveness)
         )
         self.metrics.watch(processor.health)
         return processor
@@ -75,12 +76,12 @@ class ProcessorParts:
     ) -> Processor | RoamingProcessor:
         pinned = pinned_shard(routing, self.settings.shard)
         if pinned is not None:
-            return self._serving(config, self._database(pinned))
+            return self._serving(config, self.databases[pinned])
         shards: Sequence[str] = routing.shards
         # Some time more than there is between two beats.
         unproven_ms = round(1.5 * self.settings.heartbeat_interval_ms)
         limits = BeatLimits(unproven_ms, self.settings.heartbeat_timeout_ms)
-        databases = [self._database(index) for index in range(len(shards))]
+        databases = self.databases
 
         def begin(id: str, shard: int, slots: int) -> Processor:
             of_tenure = replace(config, id=id, shard=shards[shard], offered_first=slots)
@@ -117,6 +118,3 @@ class ProcessorParts:
         if self.settings.transport_fallback == "mongo":
             return FallbackDeliveries(broker, MongoDeliveries(database, config.id))
         return broker
-
-    def _database(self, shard: int) -> Database:
-        return open_database(self.client, shard_database(self.settings.database, shard))

@@ -90,6 +90,18 @@ class Unreachable(StoreUnavailable):
         super().__init__(str(mistake))
 
 
+class ShardUnavailable(StoreUnavailable):
+    """As `StoreUnavailable`, of the database of that shard."""
+
+    def __init__(self, shard: str, problem: str) -> None:
+        self.shard = shard
+        super().__init__(f"shard {shard}: {problem}")
+
+
+class Moving(StoreUnavailable):
+    """What is of a tenant moves to another shard: it was not read or written, and in a moment it can be."""
+
+
 class HistoryLost(WorldError):
     """The change stream can't continue from where it was; only a full resync is gap-free."""
 

@@ -35,7 +35,7 @@ from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.error_texts import quoted
 
 PREFIX = "HASCHEDULER_"
-SECRETS = ("MONGODB_URI", "AMQP_URL", "ADMIN_TOKEN")
+SECRETS = ("MONGODB_URI", "SHARD_MONGODB_URIS", "AMQP_URL", "ADMIN_TOKEN")
 ADMIN_TOKEN_LENGTH_MIN = 20
 PUBLISHED = "stands in the repository, so everybody knows it"
 INSTEAD_OF_PUBLISHED = (
@@ -137,6 +137,7 @@ _ONE_TRY_MS = 0
 _ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104  # what nobody else can ask
 _AUTO = "auto"
 _NONE = "none"
+_SHARD_SPAN = re.compile(r"([0-9]{4})(?:-([0-9]{4}))?", re.ASCII)
 _HOST_NAME = re.compile(r"[a-z0-9._-]{1,253}", re.ASCII)
 Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
 MillisecondsOrNone = Annotated[int | None, BeforeValidator(_milliseconds_or_none)]
@@ -189,6 +190,11 @@ class Settings(BaseSettings):
         le=SHARDS_MAX,
         description="of several shards: how many replicas follow each of them, 2 or more, besides the first, which all"
         " follow; 0: all follow all [0]",
+    )
+    shard_mongodb_uris: SecretStr = Field(
+        default=SecretStr(""),
+        description="of several shards: those whose databases are in another MongoDB, as 0004=URI or 0004-0007=URI,"
+        " several separated by spaces; the same for replicas and processors [all are in the one of the first shard]",
     )
 
     http_host: str = Field(default="127.0.0.1", description="address the API listens on [127.0.0.1]")
@@ -420,6 +426,7 @@ class Settings(BaseSettings):
         if self.audit_retention_ms < 3_600_000:
             raise _wrong("AUDIT_RETENTION", "must be at least 1h")
         self._demand_reachable_candidates()
+        self._uris_elsewhere()
         self._demand_safe_access()
         self._demand_own_secrets()
         self._demand_whole_tls()
@@ -439,6 +446,19 @@ class Settings(BaseSettings):
     @property
     def shard_databases(self) -> Sequence[str]:
         return [shard_database(self.database, index) for index in range(self.shards)]
+
+    @property
+    def shard_uris(self) -> Sequence[str]:
+        """The URI of the MongoDB of each shard."""
+        elsewhere = self._uris_elsewhere()
+        return [elsewhere.get(index, self.mongodb_uri.get_secret_value()) for index in range(self.shards)]
+
+    @property
+    def shard_mongodbs(self) -> Sequence[int]:
+        """The number of the MongoDB of each shard, that of the first is 0."""
+        uris = self.shard_uris
+        numbers = {uri: number for number, uri in enumerate(dict.fromkeys(uris))}
+        return [numbers[uri] for uri in uris]
 
     @property
     def own_hosts(self) -> frozenset[str]:
@@ -468,10 +488,31 @@ class Settings(BaseSettings):
         for variable, secret in (
             ("ADMIN_TOKEN", self.admin_token.get_secret_value()),
             ("MONGODB_URI", _password(self.mongodb_uri.get_secret_value())),
+            *(("SHARD_MONGODB_URIS", _password(uri)) for uri in self._uris_elsewhere().values()),
             ("AMQP_URL", _password(self.amqp_url.get_secret_value())),
         ):
             if is_published(secret):
                 raise _wrong(variable, f"{PUBLISHED}; expected {INSTEAD_OF_PUBLISHED}")
+
+    def _uris_elsewhere(self) -> Mapping[int, str]:
+        """By shard, those of the setting; what is wrong does not repeat a URI, which may have a password."""
+        found: dict[int, str] = {}
+        for number, entry in enumerate(self.shard_mongodb_uris.get_secret_value().split(), 1):
+            names, _, uri = entry.partition("=")
+            span = _SHARD_SPAN.fullmatch(names)
+            if span is None or not uri.startswith(("mongodb://", "mongodb+srv://")):
+                raise _wrong(
+                    "SHARD_MONGODB_URIS", f"entry {number}; expected 0004=mongodb://… or 0004-0007=mongodb://…"
+                )
+            first, last = int(span[1]), int(span[2] or span[1])
+            if not 1 <= first <= last < self.shards:
+                expected = f"0001 to {self.shards - 1:04d}, as there are {self.shards}" if self.shards > 1 else "none"
+                raise _wrong("SHARD_MONGODB_URIS", f"has the shards {names}; expected {expected}")
+            for index in range(first, last + 1):
+                if index in found:
+                    raise _wrong("SHARD_MONGODB_URIS", f"has shard {index:04d} twice")
+                found[index] = uri
+        return found
 
     def _demand_reachable_candidates(self) -> None:
         if self.shard_candidates == 1:

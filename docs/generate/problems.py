@@ -35,6 +35,7 @@ _MEANINGS = {
     "malformed-http": "not an HTTP request, or its head is too large; the connection ends",
     "malformed-json": "the body is not JSON",
     "method-not-allowed": "`Allow` has the methods of this path",
+    "moving": "what is of that tenant moves to another shard: ask for it again after `Retry-After`",
     "no-such-route": "nothing is at that path",
     "not-found": "nothing by that name or id exists for this token's tenant",
     "not-registered": "the processor is not registered, or another token's name registered it: register again",
@@ -51,7 +52,8 @@ _MEANINGS = {
     "too-many-requests": "the tenant is over a limit of its own: come again after `Retry-After`",
     "too-many-schedules": "the tenant has all the schedules that it may have: delete some, or have the limit raised",
     "unauthorized": "no token, or one that is unknown, revoked or expired",
-    "unavailable": "the database did not answer in time; after a write it is unknown whether it was made",
+    "unavailable": "the database (of the shard that `detail` names) did not answer in time; after a write it is unknown"
+    " whether it was made",
     "unexpected-body": "the route takes no body: send the request without one",
     "unreadable-document": "a stored document cannot be shown: see the quarantine in `GET /v1/cluster`",
     "unsupported-media-type": "the body is not JSON by its `Content-Type` or has a `Content-Encoding`",

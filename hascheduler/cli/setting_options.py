@@ -46,6 +46,8 @@ def _require_uri(settings: Settings) -> None:
     from hascheduler.mongo.connection import require_uri  # the driver, which help does without
 
     require_uri(settings.mongodb_uri.get_secret_value())
+    for uri in dict.fromkeys(settings.shard_uris[1:]):
+        require_uri(uri, "HASCHEDULER_SHARD_MONGODB_URIS")
 
 
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:

@@ -60,22 +60,22 @@ def connect(uri: str, *, tls_ca_file: str = "", tls_cert_file: str = "") -> Clie
         return AsyncMongoClient(uri, **CLIENT_OPTIONS, **tls)
 
 
-def require_uri(uri: str) -> None:
+def require_uri(uri: str, setting: str = "HASCHEDULER_MONGODB_URI") -> None:
     """`InvalidInput` where ``uri`` is malformed, which does not repeat it; one that DNS completes is not looked up."""
-    with _not_repeated(uri):
+    with _not_repeated(uri, setting):
         if not uri.startswith("mongodb+srv://"):
             parse_uri(uri)
 
 
 @contextmanager
-def _not_repeated(uri: str) -> Iterator[None]:
+def _not_repeated(uri: str, setting: str = "HASCHEDULER_MONGODB_URI") -> Iterator[None]:
     try:
         yield
     except (PyMongoError, ValueError, TypeError) as error:
         # The driver's error texts quote parts of the URI, at worst the password.
         reason = type(error).__name__ if "@" in uri else str(error)[:_REASON_LENGTH_MAX]
         raise InvalidInput(
-            ("HASCHEDULER_MONGODB_URI",), f"not a MongoDB URI ({reason})", "mongodb://host:port/?replicaSet=name"
+            (setting,), f"not a MongoDB URI ({reason})", "mongodb://host:port/?replicaSet=name"
         ) from None
 
 

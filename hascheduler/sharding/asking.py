@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-from hascheduler.errors import InvalidInput, StoreUnavailable, Unreachable
+from hascheduler.errors import InvalidInput, Moving, ShardUnavailable, StoreUnavailable, Unreachable
 
 _Answer = TypeVar("_Answer")
 _Store = TypeVar("_Store")
@@ -47,8 +47,10 @@ def outages_of(shard: str) -> Iterator[None]:
         mistake = error.mistake
         named = InvalidInput(mistake.path, f"shard {shard}: {mistake.problem}", mistake.expected)
         raise Unreachable(named, stays=error.stays) from error
+    except Moving:
+        raise
     except StoreUnavailable as error:
-        raise StoreUnavailable(f"shard {shard}: {error}") from error
+        raise ShardUnavailable(shard, str(error)) from error
 
 
 class _Named:

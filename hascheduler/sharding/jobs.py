@@ -102,6 +102,9 @@ class ShardedJobStore:
         if left:
             others = {shard: [id for id in left if told[id] != shard] for shard in range(len(self._shards))}
             found |= await self._known_in({shard: some for shard, some in others.items() if some})
+            for id in left:
+                if id not in found:
+                    await self._places.require_job_found(id)
         return found
 
     async def _known_in(self, asked: Mapping[int, Sequence[str]]) -> dict[str, tuple[int, KnownJob]]:
@@ -127,7 +130,10 @@ class ShardedJobStore:
 
     async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
         shards = self._places.meant(self._shards, tenant)
-        return await first_answer(shards, lambda shard: shard.of_key(tenant, key, at_ms), none=None)
+        answer = await first_answer(shards, lambda shard: shard.of_key(tenant, key, at_ms), none=None)
+        if answer is None:
+            self._places.require_found(tenant)
+        return answer
 
     async def retry_dependent(
         self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
@@ -143,7 +149,10 @@ class ShardedJobStore:
         self, job_id: str, ask: Callable[[JobStore], Coroutine[Any, Any, _Answer | None]]
     ) -> _Answer | None:
         """The answer of the shard that has the job: an id is in one alone."""
-        return await first_answer(await self._searched(job_id), ask, none=None)
+        answer = await first_answer(await self._searched(job_id), ask, none=None)
+        if answer is None:
+            await self._places.require_job_found(job_id)
+        return answer
 
     async def _searched(self, job_id: str) -> Sequence[JobStore]:
         return [self._shards[index] for index in await self._places.search(job_id)]

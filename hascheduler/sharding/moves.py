@@ -13,13 +13,15 @@ the home goes on where another one broke off:
    epoch.
 5. *open*: there it gets a share that is something, and everything is caught up with by the cursors that came along.
 6. *move the rest*, while the other shard decides: waiting jobs, the most urgent and oldest first, those that ended,
-   verdicts. Once nothing is left, the routing says that the slot is at rest.
+   verdicts. Once nothing is left, the shard before is closed again, and if nothing is left still, the routing says that
+   the slot is at rest.
 
 Nothing of a slot starts between the first step and the fifth. So that is short however much there is of it.
 
 Documents move some at a time, in transactions over both databases: at every instant a document is in exactly one shard.
 A transaction demands the shares of the slot that this replica saw in both shards. Each later step, and each later move,
-begins by putting another one in one of them, so one that was asleep meanwhile moves nothing.
+begins by putting another one in one of them, so one that was asleep meanwhile moves nothing. Where the two are in
+different MongoDBs, a document is on its way between two transactions, and in no shard.
 
 One shard decides at most: the first none since its release, the other only of what has arrived. What it can't see yet
 must not matter to what it decides: a fire looks at its schedule's live jobs and at its cursor, a job at those that it
@@ -132,7 +134,7 @@ class SlotMover:
                 moved = await self._move_rest(routing, slot, source)
                 is_opening = self._is_closed(slot, routing.shard_of_slot[slot])
                 is_busy |= is_opening or (moved is not None and moved.documents > 0)
-                if moved == MovedDocuments(0, 0):
+                if moved == MovedDocuments(0, 0) and await self._is_sealed(routing, slot, source):
                     routing = await self._empty(routing, slot)
             for index, slot in self._strays(routing):
                 await self._move_rest(routing, slot, index)
@@ -192,6 +194,15 @@ class SlotMover:
         log.info("slot_moved", slot=slot, shard=there.shard, epoch=arrived.epoch)
         await self._open(arrived, slot)
         return arrived
+
+    async def _is_sealed(self, routing: Routing, slot: int, source: int) -> bool:
+        """Whether the source was closed again since the slot is open where it is: a mover that was asleep until now
+        takes nothing out of it any more."""
+        closed, opened = self._share(slot, source), self._share(slot, routing.shard_of_slot[slot])
+        if closed is None or opened is None or closed.rev >= opened.rev:
+            return True
+        await self._stores[source].put(Share(slot_key(slot), routing.epoch, 0, lowered=True))
+        return False
 
     async def _empty(self, routing: Routing, slot: int) -> Routing:
         """Nothing is left where it came from; the routing after that was written."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.errors import InvalidInput, Moving, StoreUnavailable
 from hascheduler.model.job import schedule_of
 from hascheduler.model.routing import Routing, slot_in, slot_of
 from hascheduler.model.values.error_texts import quoted
@@ -15,10 +15,11 @@ _Shard = TypeVar("_Shard")
 
 class ShardPlaces:
     """Which routing this process goes by: ``routing`` until `follow` gives a later one. Shards are meant by their
-    index, the home is 0."""
+    index, the home is 0. ``mongodbs`` has the number of the MongoDB of each; empty: all are in one."""
 
-    def __init__(self, routing: Routing, names: NameStore) -> None:
+    def __init__(self, routing: Routing, names: NameStore, mongodbs: Sequence[int] = ()) -> None:
         self._first = routing
+        self._mongodbs = mongodbs
         self._newest: Callable[[], Routing | None] = lambda: None
         self._names = names
 
@@ -43,10 +44,42 @@ class ShardPlaces:
         return self._first.shards
 
     def require_at_rest(self, tenant: str) -> None:
-        """`StoreUnavailable` for a moment, while what is of that tenant moves to another shard: nothing new is taken,
+        """`Moving` for a moment, while what is of that tenant moves to another shard: nothing new is taken,
         as a key of it may be held in either of the two."""
         if not self._routing.is_at_rest(slot_of(tenant)):
-            raise StoreUnavailable(f"tenant {quoted(tenant)} moves to another shard; come again in a second")
+            raise Moving(f"tenant {quoted(tenant)} moves to another shard; come again in a second")
+
+    def require_found(self, *tenants: str) -> None:
+        """`Moving` where what is of one of them is in no shard for a moment, as it moves to another MongoDB:
+        what was not found may be there."""
+        for tenant in tenants:
+            slot = slot_of(tenant)
+            if self._is_between_mongodbs(slot):
+                raise Moving(f"tenant {quoted(tenant)} moves to another shard; come again in a second")
+
+    async def require_job_found(self, job_id: str) -> None:
+        """As `require_found`, for a job by that id, whosever it is."""
+        slot = slot_in(job_id)
+        if slot is not None and self._is_between_mongodbs(slot):
+            raise Moving(f"job {quoted(job_id)} may be moving to another shard; come again in a second")
+        schedule = schedule_of(job_id)
+        if schedule is not None:
+            await self.require_schedule_found(schedule)
+
+    async def require_schedule_found(self, name: str) -> None:
+        """As `require_found`, for a schedule of that name, whosever it is."""
+        if not any(map(self._is_between_mongodbs, {*self._routing.moving, *self._routing.leaving})):
+            return
+        with outages_of(self.shards[0]):
+            reserved = await self._names.get(name)
+        if reserved is not None:
+            self.require_found(reserved.tenant)
+
+    def _is_between_mongodbs(self, slot: int) -> bool:
+        here, other = self._routing.shard_of_slot[slot], self._routing.other_of(slot)
+        if not self._mongodbs or other is None or max(here, other) >= len(self._mongodbs):
+            return False
+        return self._mongodbs[here] != self._mongodbs[other]
 
     def of_tenant(self, tenant: str) -> int:
         return self.of_slot(slot_of(tenant))

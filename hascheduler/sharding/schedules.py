@@ -99,6 +99,7 @@ class ShardedScheduleStore:
                 return True
             if rev is not None and await shard.get(name) is not None:
                 return False
+        await self._places.require_schedule_found(name)
         return False
 
     async def list(
@@ -132,6 +133,7 @@ class ShardedScheduleStore:
             stored = await self._shards[index].get(name)
             if stored is not None:
                 return self._shards[index], stored
+        await self._places.require_schedule_found(name)
         return None
 
     def _order(self, reserved: ReservedName | None) -> Sequence[int]:

@@ -20,10 +20,12 @@ from hascheduler.api.routing.forwarding import Forwards, unanswered
 from hascheduler.errors import (
     CallerError,
     InvalidInput,
+    Moving,
     NotFollowedHere,
     NotFound,
     Overloaded,
     RevisionMismatch,
+    ShardUnavailable,
     TooMany,
     WorldError,
 )
@@ -133,8 +135,12 @@ async def _world(request: Request, error: Exception) -> Response:
         return problem(
             HTTPStatus.SERVICE_UNAVAILABLE, "overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)}
         )
+    if isinstance(error, Moving):
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, "moving", str(error), headers={"Retry-After": _RETRY_AFTER_S})
     log.warning("request_unanswered", method=request.method, path=request.url.path, reason=str(error))
     detail = "the database did not answer in time"
+    if isinstance(error, ShardUnavailable):
+        detail = f"shard {error.shard}: {detail}"
     if request.method != "GET":
         detail += "; whether the change was made is unknown, so look before you repeat it"
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, headers={"Retry-After": _RETRY_AFTER_S})

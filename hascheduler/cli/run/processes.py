@@ -26,7 +26,8 @@ def serve(*, settings: Settings) -> None:
 
 _OF_PROCESSORS = (
     "slots", "resources", "mongodb_uri", "database", "transport", "transport_fallback", "amqp_url", "shard",
-    "shards", "drain_grace_ms", "health_host", "health_port", "liveness_host", "liveness_port", "advertise_host",
+    "shards", "shard_mongodb_uris", "drain_grace_ms", "health_host", "health_port", "liveness_host", "liveness_port",
+    "advertise_host",
     "heartbeat_interval_ms", "heartbeat_timeout_ms", "startup_patience_ms", "job_retention_ms",
     "mongodb_tls_ca_file", "mongodb_tls_cert_file", "amqp_tls_ca_file", "amqp_tls_cert_file", "amqp_tls_key_file",
     "replica_id", "development_secrets", "tracing", "log_format", "log_level",

@@ -28,6 +28,7 @@ from hascheduler.check.shards import (
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import ROUTING_ID
+from hascheduler.model.routing import slot_of
 from hascheduler.model.values.fields import NAME_CHARACTERS_MAX
 from hascheduler.mongo.check.context import ScanContext
 from hascheduler.mongo.check.pace import BATCH_LIMIT_S, ScanPace
@@ -185,6 +186,8 @@ class ShardScan:
             for reserved in map(_reserved_name, documents):
                 if isinstance(reserved, Finding):
                     yield reserved
+                elif self._moves(reserved.tenant):
+                    continue  # its schedule may be on its way
                 elif is_kept_for_long(reserved.at_ms, self._now, self._kept_ms):
                     old.append(reserved)
             there = await self._schedules_by_names([reserved.name for reserved in old])
@@ -194,6 +197,9 @@ class ShardScan:
                 await self._pace.pause()
                 if not await self._has_jobs(reserved.name):
                     yield unused_name(reserved.name, reserved.tenant, reserved.use, reserved.at_ms)
+
+    def _moves(self, tenant: str) -> bool:
+        return self._here is not None and not self._here.routing.is_at_rest(slot_of(tenant))
 
     async def _schedules_by_names(self, names: Sequence[str]) -> set[str]:
         """Those of ``names`` of which some shard has the schedule."""

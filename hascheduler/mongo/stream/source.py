@@ -13,7 +13,7 @@ fetched. So a cancelled `next_batch` loses nothing. `close` ends the exchange.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,13 +42,18 @@ _OF_DATABASE = "$cmd.aggregate"
 
 class MongoChangeSource:
     """`hascheduler.ports.ChangeSource`. Remembers only the newest cluster time that any of its streams has delivered,
-    and whether one of them has seen a collection dropped."""
+    and whether one of them has seen a collection dropped. ``prepare`` is what is left to do before the first
+    one is opened."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, prepare: Callable[[], Awaitable[None]] | None = None) -> None:
         self._database = database
+        self._prepare = prepare
         self._seen = _Seen()
 
     async def open(self, resume: Any | None) -> "MongoChangeStream":
+        if self._prepare is not None:
+            await self._prepare()
+            self._prepare = None
         since: Timestamp | None = None
         if resume is None and self._seen.dropped:
             await self._recreate_collections()

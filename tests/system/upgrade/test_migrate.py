@@ -25,7 +25,20 @@ pytestmark = [pytest.mark.timeout(300)]
 _LISTS = [
     str(model.document["name"]) for model in INDEXES[Collection.JOBS] if "submitted" in str(model.document["name"])
 ]
-_NEW = ("calendars", "pauses", "failovers", "operations", "routing", "names", "caps", "shares", "meta")
+_NEW = (
+    "calendars",
+    "pauses",
+    "failovers",
+    "operations",
+    "routing",
+    "names",
+    "caps",
+    "shares",
+    "identities",
+    "departures",
+    "arrivals",
+    "meta",
+)
 """The collections that the previous release has not."""
 _OPERATIONS = ("party", "place", "key", "expire_at")
 VERSION = MigrationStep(StepKind.VERSION, "1")

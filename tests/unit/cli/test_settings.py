@@ -95,6 +95,42 @@ def test_a_mistake_names_its_variable(monkeypatch: pytest.MonkeyPatch, name: str
     assert said in str(refused.value)
 
 
+ELSEWHERE = "mongodb://u:not-to-be-seen@b.example/?replicaSet=b"
+
+
+@pytest.mark.parametrize(
+    ("uris", "said"),
+    [
+        ("0004", "entry 1; expected 0004=mongodb"),
+        (f"0001={ELSEWHERE} 2={ELSEWHERE}", "entry 2; expected"),
+        ("0001=http://b.example", "entry 1; expected"),
+        (f"0000={ELSEWHERE}", "has the shards 0000; expected 0001 to 0003, as there are 4"),
+        (f"0004={ELSEWHERE}", "has the shards 0004; expected 0001 to 0003"),
+        (f"0003-0001={ELSEWHERE}", "has the shards 0003-0001; expected"),
+        (f"0001-0002={ELSEWHERE} 0002={ELSEWHERE}", "has shard 0002 twice"),
+    ],
+)
+def test_uris_of_shards_are_of_shards_that_there_are_and_are_not_repeated_in_errors(
+    monkeypatch: pytest.MonkeyPatch, uris: str, said: str
+) -> None:
+    with pytest.raises(InvalidInput, match=said) as refused:
+        read(monkeypatch, SHARDS="4", SHARD_MONGODB_URIS=uris)
+    assert "not-to-be-seen" not in str(refused.value)
+
+
+def test_each_shard_is_in_the_mongodb_of_the_first_one_or_in_that_of_its_uri(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read(monkeypatch, SHARDS="4", SHARD_MONGODB_URIS=f"0002-0003={ELSEWHERE}")
+    home = settings.mongodb_uri.get_secret_value()
+    assert settings.shard_uris == [home, home, ELSEWHERE, ELSEWHERE]
+    assert settings.shard_mongodbs == [0, 0, 1, 1]
+    assert "not-to-be-seen" not in repr(settings)
+
+
+def test_one_shard_is_in_no_other_mongodb(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="has the shards 0001; expected none"):
+        read(monkeypatch, SHARD_MONGODB_URIS=f"0001={ELSEWHERE}")
+
+
 @pytest.mark.parametrize(
     ("variables", "said"),
     [

@@ -232,6 +232,44 @@ async def test_places_follow_the_newest_routing_of_their_shards() -> None:
         places.of_tenant(tenant)
 
 
+async def test_between_two_mongodbs_what_is_not_found_may_be_on_its_way() -> None:
+    """A document that has departed is in no shard until it arrives, and is not said not to exist."""
+    names = MemoryNameStore(MemoryConnection(MemoryDatabase()))
+    routing, tenant = Routing.even(NAMES), "acme"
+    here = routing.index_of(tenant)
+    near, far = [index for index in range(len(NAMES)) if index != here]
+    mongodbs = [int(index == far) for index in range(len(NAMES))]
+    places = ShardPlaces(routing, names, mongodbs)
+    newest = routing
+    places.follow(lambda: newest)
+    await names.reserve("nightly", tenant, None, 0)  # type: ignore[arg-type]  # an instant
+    ids = [with_slot("job:1", tenant), fire_job_id("nightly", 1)]
+
+    async def require_all() -> None:
+        places.require_found(tenant)
+        await places.require_schedule_found("nightly")
+        for id in ids:
+            await places.require_job_found(id)
+
+    await require_all()
+    newest = routing.beginning({slot_of(tenant): near})
+    await require_all()
+    moving = routing.beginning({slot_of(tenant): far})
+    for newest in (moving, moving.arrived(slot_of(tenant))):  # noqa: B007  # places follow it
+        for id in ids:
+            with pytest.raises(StoreUnavailable, match="come again in a second"):
+                await places.require_job_found(id)
+        with pytest.raises(StoreUnavailable, match="come again in a second"):
+            await places.require_schedule_found("nightly")
+        with pytest.raises(StoreUnavailable, match="come again in a second"):
+            places.require_found(tenant)
+        await places.require_job_found("job:1")
+        await places.require_job_found(fire_job_id("hourly", 1))
+        await places.require_schedule_found("hourly")
+    newest = newest.emptied(slot_of(tenant))
+    await require_all()
+
+
 # Where to look
 
 

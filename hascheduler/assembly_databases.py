@@ -1,0 +1,115 @@
+"""The databases of all shards of one process, for `hascheduler.assembly`: in which MongoDB each is, and who reaches it.
+
+There is one client for each MongoDB. The home has to be there before anything begins. A shard in another MongoDB may
+come later: until it does, its own replica follows nothing, and all others go on.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from secrets import token_hex
+
+import structlog
+
+from hascheduler.errors import DatabaseUnfit, InvalidInput, StoreUnavailable, Unreachable
+from hascheduler.lifecycle import database_ready
+from hascheduler.mongo.connection import Client, Database, connect, open_database, tls_options
+from hascheduler.mongo.identities import require_own_database
+from hascheduler.mongo.schema.indexes import reach
+from hascheduler.mongo.schema.migrate import prepare
+from hascheduler.mongo.unreachable import explained
+from hascheduler.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+
+class ShardDatabases:
+    """Owner of the clients. ``all`` are the databases of the shards, the home's first."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._uris = settings.shard_uris
+        self._clients: Mapping[str, Client] = {
+            uri: connect(uri, tls_ca_file=settings.mongodb_tls_ca_file, tls_cert_file=settings.mongodb_tls_cert_file)
+            for uri in dict.fromkeys(self._uris)
+        }
+        self.all: Sequence[Database] = [
+            open_database(self._clients[uri], name)
+            for uri, name in zip(self._uris, settings.shard_databases, strict=True)
+        ]
+        self._unprepared: set[int] = set()
+
+    @property
+    def home(self) -> Database:
+        return self.all[0]
+
+    def is_at_home(self, index: int) -> bool:
+        """Whether that shard is in the MongoDB of the first one."""
+        return self.all[index].client is self.home.client
+
+    async def close(self) -> None:
+        await asyncio.gather(*(client.close() for client in self._clients.values()))
+
+    async def home_ready(self, doing: Callable[[Database], Awaitable[None]] = reach) -> bool:
+        """``doing`` with the home's database, with patience; False where a signal came first."""
+        return await self._ready(0, partial(doing, self.home))
+
+    async def prepare_all(self) -> bool:
+        """All that a replica does to its databases at its start; False where a signal came first.
+
+        One in another MongoDB that does not answer is left for later (`preparation`). `InvalidInput` where one is not
+        the shard's, and where no waiting mends why it does not answer.
+        """
+        if not await self.home_ready(prepare):
+            return False
+        for index in range(1, len(self.all)):
+            if self.is_at_home(index):
+                if not await self._ready(index, partial(self._prepare, index)):
+                    return False
+                continue
+            try:
+                await self.explained(index, partial(self._prepare, index))
+            except Unreachable as error:
+                if error.stays:
+                    raise error.mistake from error
+                self._leave_for_later(index, error)
+            except StoreUnavailable as error:
+                self._leave_for_later(index, error)
+        return True
+
+    def preparation(self, index: int) -> Callable[[], Awaitable[None]] | None:
+        """What is left to do before that shard can be followed; None: nothing. Its errors are `StoreUnavailable`."""
+        return partial(self._prepare_late, index) if index in self._unprepared else None
+
+    async def explained(self, index: int, doing: Callable[[], Awaitable[None]]) -> None:
+        """``doing``, which uses the database of that shard; its `StoreUnavailable` with the cause, if there is one."""
+        tls = tls_options(self._settings.mongodb_tls_ca_file, self._settings.mongodb_tls_cert_file)
+        try:
+            await explained(doing, self._uris[index], tls)
+        except Unreachable as error:
+            if self.is_at_home(index):
+                raise
+            problem = f"shard {self._settings.shard_names[index]}: {error.mistake.problem}"
+            mistake = InvalidInput(("HASCHEDULER_SHARD_MONGODB_URIS",), problem, error.mistake.expected)
+            raise Unreachable(mistake, stays=error.stays) from error
+
+    async def _ready(self, index: int, doing: Callable[[], Awaitable[None]]) -> bool:
+        return await database_ready(partial(self.explained, index, doing), self._settings.startup_patience_ms)
+
+    async def _prepare(self, index: int) -> None:
+        database, shard = self.all[index], self._settings.shard_names[index]
+        await require_own_database(self.home, database, shard, token_hex(16))
+        await prepare(database)
+
+    def _leave_for_later(self, index: int, error: StoreUnavailable) -> None:
+        self._unprepared.add(index)
+        log.warning("shard_unreachable", shard=self._settings.shard_names[index], error=str(error))
+
+    async def _prepare_late(self, index: int) -> None:
+        if index not in self._unprepared:
+            return
+        try:
+            await self._prepare(index)
+        except (InvalidInput, DatabaseUnfit) as error:
+            raise StoreUnavailable(str(error)) from error
+        self._unprepared.discard(index)

@@ -1,0 +1,46 @@
+"""Whether a database is the one that the deployment knows as a shard's.
+
+Two replicas that disagreed about where a shard is would lead it twice. So each database gets a random identity once,
+and the home remembers that of each shard. A copy of a database that people moved has its identity too.
+"""
+
+from pymongo.errors import DuplicateKeyError
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.collection import Collection
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.faults import faults
+
+_OWN = "own"
+
+
+async def require_own_database(home: Database, database: Database, shard: str, new_identity: str) -> None:
+    """`InvalidInput` where the home knows another database as that of ``shard``; the first one it sees, it remembers.
+    ``new_identity`` is for a database that has none."""
+    with faults("read the identity of a database"):
+        known, here = await _identity(home, shard), await _identity(database, _OWN)
+        if known is None:
+            here = here or await _recorded(database, _OWN, new_identity)
+            known = await _recorded(home, shard, here)
+    if here != known:
+        raise InvalidInput(
+            ("HASCHEDULER_SHARD_MONGODB_URIS",),
+            f"the database {quoted(database.name)} there is another one than that of shard {shard} was until now",
+            "the MongoDB that has the shard's documents",
+        )
+
+
+async def _identity(database: Database, key: str) -> str | None:
+    found = await database[Collection.IDENTITIES.value].find_one({"_id": key})
+    return None if found is None else str(found.get("identity"))
+
+
+async def _recorded(database: Database, key: str, identity: str) -> str:
+    """What is recorded under that key, once ``identity`` is where there was nothing."""
+    identities = database[Collection.IDENTITIES.value].with_options(write_concern=MAJORITY)
+    try:
+        await identities.insert_one({"_id": key, "identity": identity})
+    except DuplicateKeyError:
+        return await _identity(database, key) or ""
+    return identity

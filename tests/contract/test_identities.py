@@ -1,0 +1,42 @@
+"""Which database is which shard's."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from hascheduler.errors import InvalidInput
+from hascheduler.mongo.connection import Client, Database, open_database
+from hascheduler.mongo.identities import require_own_database
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def databases(pymongo_client: Client, ready_databases: Sequence[str]) -> list[Database]:
+    """The home, the database of a shard, and another one."""
+    return [open_database(pymongo_client, name) for name in ready_databases[:3]]
+
+
+async def test_the_home_remembers_the_first_database_of_a_shard_and_takes_no_other(
+    databases: Sequence[Database],
+) -> None:
+    home, own, other = databases
+    for new in ("a", "b", "c"):
+        await require_own_database(home, own, "0001", new)
+    with pytest.raises(
+        InvalidInput, match=r"HASCHEDULER_SHARD_MONGODB_URIS: .* is another one than that of shard 0001"
+    ):
+        await require_own_database(home, other, "0001", "d")
+    assert await other["identities"].count_documents({}) == 0, "nothing is written into a stranger's database"
+    await require_own_database(home, other, "0002", "e")
+    with pytest.raises(InvalidInput, match="of shard 0002"):
+        await require_own_database(home, own, "0002", "f")
+
+
+async def test_a_replica_that_was_killed_between_the_two_writes_is_followed_by_one_that_makes_the_second(
+    databases: Sequence[Database],
+) -> None:
+    home, own, _ = databases
+    await own["identities"].insert_one({"_id": "own", "identity": "a"})
+    await require_own_database(home, own, "0001", "b")
+    assert await home["identities"].find_one({"_id": "0001"}) == {"_id": "0001", "identity": "a"}

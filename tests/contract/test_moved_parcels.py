@@ -1,0 +1,140 @@
+"""Documents between two MongoDBs: a mover may end, or fall asleep, between any two of its transactions."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.share import encode_share
+from hascheduler.model.job import JobState
+from hascheduler.model.routing import slot_of
+from hascheduler.model.share import Share, slot_key
+from hascheduler.model.values.instants import WallMs
+from hascheduler.mongo.connection import Client, Database, connect, open_database
+from hascheduler.mongo.slots import MongoSlotStore
+from hascheduler.mongo.slots.parcels import Apart
+from hascheduler.ports.sharding import MovedDocuments, Passage
+from tests.factories import NOW
+
+pytestmark = pytest.mark.real
+
+TENANT = "acme"
+KEY = slot_key(slot_of(TENANT))
+CLOSED = Share(KEY, 5, 0, lowered=True, released=5)
+UNOPENED, OPEN = Share(KEY, 5, 0), Share(KEY, 6, 1)
+FIRST, REST = Passage(0, 1, CLOSED, UNOPENED), Passage(0, 1, CLOSED, OPEN)
+AT = WallMs(NOW + 1_000)
+IDS = [f"job-{number}" for number in range(5)]
+
+
+class Killed(Exception):
+    """The process of a mover ended here."""
+
+
+@pytest.fixture
+async def apart(
+    mongodb_uri: str, pymongo_client: Client, ready_databases: Sequence[str]
+) -> AsyncIterator[Sequence[Database]]:
+    elsewhere = connect(mongodb_uri)
+    databases = [
+        open_database(client, name) for client, name in zip((pymongo_client, elsewhere), ready_databases, strict=False)
+    ]
+    await put(databases[0], CLOSED)
+    await put(databases[1], UNOPENED)
+    jobs = [{"_id": id, "tenant": TENANT, "state": "pending", "rev": 1, "schedule": "tick"} for id in IDS]
+    await databases[0]["jobs"].insert_many(jobs)
+    await databases[0]["schedules"].insert_one({"_id": "tick", "rev": 2, "job": {"tenant": TENANT}})
+    yield databases
+    await elsewhere.close()
+
+
+async def put(database: Database, share: Share) -> None:
+    await database["shares"].replace_one({"_id": share.key}, encode_share(share), upsert=True)
+
+
+async def first_moved(databases: Sequence[Database], passage: Passage = FIRST) -> MovedDocuments:
+    store = MongoSlotStore(databases, 600_000)
+    for _ in range(20):
+        moved = await store.move_first(passage, 2, AT)
+        if not moved.documents:
+            return moved
+    raise AssertionError("it goes on for ever")
+
+
+async def stored(database: Database, collection: Collection = Collection.JOBS) -> list[Any]:
+    return sorted([document["_id"] async for document in database[collection.value].find()])
+
+
+def dies_before(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    async def die(*_: object) -> Any:
+        raise Killed(step)
+
+    monkeypatch.setattr(Apart, step, die)
+
+
+@pytest.mark.parametrize("step", ["_depart", "_arrive", "_inserted", "_forget"])
+async def test_a_mover_that_ends_before_a_step_leaves_it_to_the_next_one(
+    apart: Sequence[Database], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    with monkeypatch.context() as patched:
+        dies_before(patched, step)
+        with pytest.raises(Killed):
+            await first_moved(apart)
+    assert await first_moved(apart) == MovedDocuments(0, 0)
+    assert (await stored(apart[0]), await stored(apart[1])) == ([], IDS)
+    assert await stored(apart[1], Collection.SCHEDULES) == ["tick"]
+    assert await stored(apart[0], Collection.DEPARTURES) == []
+
+
+async def test_what_has_departed_is_not_taken_for_moved(
+    apart: Sequence[Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All has left its collection, and nothing has arrived: the slot may not be opened yet."""
+    await apart[0]["jobs"].delete_many({"_id": {"$in": IDS[1:]}})
+    await apart[0]["schedules"].delete_many({})
+    with monkeypatch.context() as patched:
+        dies_before(patched, "_arrive")
+        with pytest.raises(Killed):
+            await first_moved(apart)
+    assert await stored(apart[0]) == []
+    assert await MongoSlotStore(apart, 600_000).move_first(FIRST, 10, AT) == MovedDocuments(1, 1)
+    assert await stored(apart[1]) == IDS[:1]
+
+
+@pytest.mark.parametrize("opened", [False, True])
+async def test_a_mover_that_slept_brings_nothing_twice(
+    apart: Sequence[Database], monkeypatch: pytest.MonkeyPatch, *, opened: bool
+) -> None:
+    """Its parcel was brought by another mover, and what was in it has run and is forgotten."""
+    asleep: list[tuple[Apart, Any]] = []
+    inserted = Apart._inserted
+
+    async def sleep(self: Apart, *parcel: Any) -> bool:
+        asleep.append((self, parcel))
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Apart, "_inserted", sleep)
+        with suppress(Killed):
+            await first_moved(apart)
+    await first_moved(apart)
+    await apart[1]["jobs"].delete_many({})
+    if opened:
+        await put(apart[1], OPEN)
+        await apart[0]["jobs"].insert_one({"_id": "late", "tenant": TENANT, "state": JobState.PENDING.value})
+        await MongoSlotStore(apart, 600_000).move_rest(REST, 10, AT)
+    (mover, parcel), *_ = asleep
+    assert await inserted(mover, *parcel) == (not opened)
+    assert await stored(apart[1]) == (["late"] if opened else [])
+
+
+async def test_names_of_parcels_are_forgotten_once_nobody_can_bring_them_again(apart: Sequence[Database]) -> None:
+    await first_moved(apart)
+    assert len(await stored(apart[1], Collection.ARRIVALS)) > 1
+    await put(apart[1], OPEN)
+    await apart[0]["jobs"].insert_one({"_id": "late", "tenant": TENANT, "state": JobState.PENDING.value})
+    await MongoSlotStore(apart, 600_000).move_rest(REST, 10, AT)
+    (left,) = await apart[1]["arrivals"].find().to_list(None)
+    assert left["rev"] == OPEN.rev

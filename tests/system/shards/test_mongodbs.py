@@ -1,0 +1,166 @@
+"""Shards in two MongoDBs: slots move between them, one that stands still holds up its own shards alone, and a wrong URI
+does not make a second database of a shard."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pymongo import AsyncMongoClient
+from pymongo.asynchronous.database import AsyncDatabase
+
+from hascheduler.embedded.mongod import Mongod, start_mongod
+from hascheduler.model.routing import shard_database
+from tests.system.processes import eventually
+from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses, sharded_environment
+
+pytestmark = [pytest.mark.alone]
+
+EVERY_MS = 200
+ELSEWHERE = (2, 3)
+
+
+@dataclass
+class ProcessesOfTwo(ShardedProcesses):
+    """The last two shards are in ``other``."""
+
+    other: Mongod = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.elsewhere: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(self.other.uri)
+
+    @property
+    def databases(self) -> list[AsyncDatabase[dict[str, Any]]]:
+        return [
+            (self.elsewhere if index in ELSEWHERE else self.mongo)[shard_database(self.database_name, index)]
+            for index in range(SHARD_COUNT)
+        ]
+
+    async def stop(self) -> None:
+        await super().stop()
+        await self.elsewhere.close()
+
+    async def status_of(self, tenant: str) -> int:
+        """Of the answer to a submit."""
+        answer = await self.http.post(self.any_url() + "/v1/jobs", json={"definition": "later", "tenant": tenant})
+        return answer.status_code
+
+
+@pytest.fixture(scope="module")
+async def other_mongodb() -> AsyncIterator[Mongod]:
+    async with start_mongod() as mongod:
+        yield mongod
+
+
+@pytest.fixture
+async def two(
+    tmp_path: Path, mongodb_uri: str, amqp_url: str, database_name: str, other_mongodb: Mongod
+) -> AsyncIterator[ProcessesOfTwo]:
+    environment = sharded_environment(mongodb_uri, amqp_url, database_name)
+    environment["HASCHEDULER_SHARD_MONGODB_URIS"] = f"0002-0003={other_mongodb.uri}"
+    running = ProcessesOfTwo(tmp_path, environment, mongodb_uri, database_name, other=other_mongodb)
+    try:
+        yield running
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(other_mongodb.pid, signal.SIGCONT)
+        await running.stop()
+
+
+async def test_a_slot_moves_there_and_back_while_leaders_are_killed_and_nothing_is_missed_or_not_found(
+    two: ProcessesOfTwo,
+) -> None:
+    await two.together("one", "two", "three")
+    for index in range(SHARD_COUNT):
+        await two.processor(f"worker-{index}")
+    tenant = TENANTS[1]
+    await two.schedule("tick", f"{EVERY_MS}ms", tenant=tenant)
+    await two.fired(5, "tick")
+    waiting = [(await two.post("/v1/jobs", {"definition": "later", "tenant": tenant}))["id"] for _ in range(20)]
+
+    async def ask_for_ever() -> None:
+        """A job that is on its way is never said not to exist."""
+        while True:
+            with suppress(httpx.TransportError):  # its replica was killed
+                answer = await two.http.get(f"{two.any_url()}/v1/jobs/{waiting[0]}")
+                assert answer.status_code in (200, 503), answer.text
+            await asyncio.sleep(0.01)
+
+    asking = asyncio.create_task(ask_for_ever())
+    for number, to in enumerate((2, 1, 3, 1)):
+        applying = asyncio.create_task(
+            two.command("shards", "apply", "--tenant", tenant, "--to", SHARDS[to], "--json"), name="apply"
+        )
+        if number % 2:
+            victim = (await two.leaders())[SHARDS[0]]
+            await victim.kill()
+            await two.replica(victim.name)
+        status, out, err = await applying
+        assert status == 0, err
+        assert json.loads(out)["shards"][to]["slots"]
+        assert {tuple(await two.stored(id)) for id in waiting} == {(to,)}
+        await two.fired(3, "tick")
+    assert not asking.done(), asking.exception()
+    asking.cancel()
+    for id in waiting:
+        await two.post(f"/v1/jobs/{id}/cancel", {})
+    await two.settled()
+    two.assert_no_gap("tick", EVERY_MS, 20)
+    two.assert_no_effect_twice()
+    for database in two.databases:
+        assert await database.departures.count_documents({}) == 0
+    status, out, err = await two.command("check", "--json")
+    assert status == 0, out + err
+
+
+async def test_a_mongodb_that_stands_still_holds_up_its_own_shards_alone(two: ProcessesOfTwo) -> None:
+    await two.replica("one")
+    await two.processor("worker-0", HASCHEDULER_SHARD=SHARDS[1])
+    await two.schedule("tick", f"{EVERY_MS}ms", tenant=TENANTS[1])
+    assert await two.status_of(TENANTS[2]) == 201
+    await two.fired(3, "tick")
+    os.kill(two.other.pid, signal.SIGSTOP)
+    await two.fired(3, "tick")
+    # One that starts now serves the others all the same.
+    await two._replica("two")
+
+    async def serves() -> bool:
+        with suppress(httpx.TransportError):
+            answer = await two.http.get(f"{two.replicas['two'].url}/v1/cluster")
+            return answer.status_code == 200
+        return False
+
+    await eventually(serves, "the second replica answers")
+    await two.replicas["one"].kill()
+    await two.fired(5, "tick")
+    assert await two.status_of(TENANTS[2]) == 503
+    answer = await two.http.get(f"{two.any_url()}/v1/jobs?tenant={TENANTS[2]}")
+    assert (answer.status_code, f"shard {SHARDS[2]}" in answer.text) == (503, True), answer.text
+    assert await two.status_of(TENANTS[1]) == 201
+    os.kill(two.other.pid, signal.SIGCONT)
+
+    async def takes() -> bool:
+        return await two.status_of(TENANTS[2]) == 201
+
+    await eventually(takes, "jobs of the other MongoDB are taken again")
+    two.assert_no_gap("tick", EVERY_MS, 10)
+    two.assert_no_effect_twice()
+
+
+async def test_a_wrong_uri_does_not_make_a_second_database_of_a_shard(two: ProcessesOfTwo) -> None:
+    await two.replica("one")
+    uris = f"0003={two.environment['HASCHEDULER_MONGODB_URI']} 0002={two.other.uri}"
+    status, _, said = await two.command("serve", HASCHEDULER_HTTP_PORT="0", HASCHEDULER_SHARD_MONGODB_URIS=uris)
+    assert status == 2
+    assert said.splitlines()[-1] == (
+        f"hascheduler: HASCHEDULER_SHARD_MONGODB_URIS: the database '{shard_database(two.database_name, 3)}' there is"
+        " another one than that of shard 0003 was until now; expected the MongoDB that has the shard's documents"
+    )
