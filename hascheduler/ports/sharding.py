@@ -176,9 +176,9 @@ class MovedDocuments:
 class SlotStore(Protocol):
     """All that is of the tenants of one slot, in the databases of all shards.
 
-    Each document is in one shard at every instant. What a processor has is left, and so is what others change
-    meanwhile. A job that is there already goes from here. One whose idempotency or unique key another one has there
-    arrives cancelled, without its key: the other one was first.
+    Each document is in one shard at every instant, or on its way between two MongoDBs. What a processor has is left,
+    and so is what others change meanwhile. A job that is there already goes from here. One whose idempotency or unique
+    key another one has there arrives cancelled, without its key: the other one was first.
     """
 
     async def move_first(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
@@ -195,6 +195,14 @@ class SlotStore(Protocol):
 
         ``left`` 0: nothing is there any more.
         """
+        ...
+
+    async def underway(self, index: int) -> frozenset[int]:
+        """The slots of which something is on its way out of that shard, as a mover broke off."""
+        ...
+
+    async def deliver(self, passage: Passage, at_ms: WallMs) -> int:
+        """Bring to the target what is on its way out of the source, which may be the same shard; how many documents."""
         ...
 
 

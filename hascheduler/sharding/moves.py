@@ -56,6 +56,9 @@ _BUSY_TURN_S = 0.02
 _SLOTS_AT_ONCE_MAX = 4
 _DOCUMENTS_AT_ONCE = 1_000
 _BATCHES_A_TURN = 20
+_LOOK_EVERY_MS = 5_000
+_LOOK_AGAIN_MS = 500
+"""Where something is on its way."""
 
 
 class MovedShard(Protocol):
@@ -75,7 +78,8 @@ class MovedShard(Protocol):
 
 
 class SlotMover:
-    """Owner of nothing. ``shards`` are in the order of the routing, ``stores`` those of their shares."""
+    """Owner of when it looks next for what is on its way. ``shards`` are in the order of the routing, ``stores`` those
+    of their shares."""
 
     def __init__(
         self,
@@ -90,6 +94,7 @@ class SlotMover:
         self._shards = shards
         self._slots = slots
         self._clock = clock
+        self._look_at_ms = 0
 
     async def run(self) -> None:
         """Two loops: what waits for a slot that is closed does not wait for the rest of another one."""
@@ -125,9 +130,12 @@ class SlotMover:
     async def turn_of_the_rest(self) -> bool:
         """One look at what is left of slots elsewhere; whether something moves, or is about to."""
         known = self._known()
-        if known is None or not (known.leaving or any(self._strays(known))):
-            return known is not None and bool(known.moving)
-        is_busy = bool(known.moving)
+        if known is None:
+            self._look_at_ms = 0
+            return False
+        is_busy, underway = bool(known.moving), await self._underway()
+        if not (known.leaving or underway or any(self._strays(known))):
+            return is_busy
         routing = await self._read()
         if routing is not None:
             for slot, source in list(routing.leaving.items()):
@@ -138,7 +146,28 @@ class SlotMover:
                     routing = await self._empty(routing, slot)
             for index, slot in self._strays(routing):
                 await self._move_rest(routing, slot, index)
+            for index, slot in underway:
+                await self._deliver(routing, slot, index)
         return is_busy
+
+    async def _underway(self) -> Sequence[tuple[int, int]]:
+        """The shards out of which something of a slot is on its way, as a mover broke off; looked for now and then."""
+        now = self._clock.mono_ms()
+        if now < self._look_at_ms:
+            return ()
+        found: list[tuple[int, int]] = []
+        for index, shard in enumerate(self._shards):
+            if shard.view.ready:
+                found += [(index, slot) for slot in await self._slots.underway(index)]
+        self._look_at_ms = now + (_LOOK_AGAIN_MS if found else _LOOK_EVERY_MS)
+        return found
+
+    async def _deliver(self, routing: Routing, slot: int, index: int) -> None:
+        """Of a slot that moves, who moves it does that."""
+        here = routing.shard_of_slot[slot]
+        closed, opened = self._share(slot, index), self._share(slot, here)
+        if routing.is_at_rest(slot) and closed is not None and opened is not None and opened.limit:
+            await self._slots.deliver(Passage(index, here, closed, opened), self._clock.wall_ms())
 
     def _known(self) -> Routing | None:
         """As this replica's mirror has it; None: it does not lead the home."""

@@ -20,7 +20,8 @@ from hascheduler.sharding.shares import ShareKeeper
 from hascheduler.testing.memory.database import Document
 from hascheduler.testing.memory.routing import MemorySlotStore
 from tests.cluster_simulation.mutants import Planted
-from tests.cluster_simulation.shards import ShardBugs, SimSlots
+from tests.cluster_simulation.parcels import ParcelBugs
+from tests.cluster_simulation.shards import TROUBLES, ShardBugs, SimSlots
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare
 
 
@@ -240,6 +241,13 @@ def _epoch_not_checked(mover: SlotMover) -> None:
     mover._routing = _RoutingWithoutEpoch(mover._routing)  # type: ignore[assignment]
 
 
+def _looks_for_no_parcels(mover: SlotMover) -> None:
+    async def nothing() -> tuple[()]:
+        return ()
+
+    mover._underway = nothing  # type: ignore[method-assign]
+
+
 @dataclass(frozen=True)
 class PlantedInShards(Planted):
     bugs: ShardBugs
@@ -262,6 +270,19 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
     ),
     "slot-moved-under-any-shares": PlantedInShards(
         ShardBugs(slots=_UnderAnyShares, mover=slots_moved_by_all), ("pause", "lossy_network"), first=7
+    ),
+    "parcel-forgotten-before-it-arrives": PlantedInShards(
+        ShardBugs(elsewhere=frozenset({2}), parcels=ParcelBugs(forgets_first=True)),
+        ("kill_leader", "lossy_network"),
+        first=5,
+    ),
+    "parcel-left-on-its-way": PlantedInShards(
+        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels), TROUBLES, first=7
+    ),
+    "parcel-brought-again": PlantedInShards(
+        ShardBugs(elsewhere=frozenset({2}), parcels=ParcelBugs(brings_again=True)),
+        ("lossy_network", "pause_leader"),
+        first=20,
     ),
     "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=60),
     "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),

@@ -59,6 +59,7 @@ from tests.cluster_simulation.database import Server, SimDatabase
 from tests.cluster_simulation.faults import Faults
 from tests.cluster_simulation.loop import EPOCH_MS, Process, SimClock, SimLoop
 from tests.cluster_simulation.network import Link, Network, Remote
+from tests.cluster_simulation.parcels import ParcelBugs, SimParcels
 from tests.cluster_simulation.run import PEACE_S, TROUBLE_S, Result, Say, documents_of, run_story
 
 SHARDS = ("default", "0001", "0002")
@@ -129,14 +130,18 @@ class ShardBugs(Bugs):
     shares: Callable[[Any], Any] = lambda store: store
     keeper: Callable[[ShareKeeper], None] = lambda keeper: None
     slots: Callable[[Any], Any] = lambda store: store
+    elsewhere: frozenset[int] = frozenset()
+    """The shards that are in another MongoDB."""
+    parcels: ParcelBugs = field(default_factory=ParcelBugs)
     mover: Callable[[SlotMover], None] = lambda mover: None
 
 
 def run_shards(seed: int, only: Sequence[str] = (), bugs: ShardBugs | None = None) -> Result:
-    """As `tests.cluster_simulation.run.run_seed`."""
+    """As `tests.cluster_simulation.run.run_seed`. By the seed one of the shards is in another MongoDB."""
 
     def tell(loop: SimLoop, result: Result, say: Say) -> Coroutine[Any, Any, None]:
-        story = _Story(loop, Random(f"{seed} shards"), result, say, bugs or ShardBugs())
+        sound = ShardBugs(elsewhere=frozenset({2} if seed % 3 == 2 else ()))
+        story = _Story(loop, Random(f"{seed} shards"), result, say, bugs or sound)
         return story.tell(tuple(only) or TROUBLES)
 
     return run_story(seed, tell)
@@ -278,7 +283,15 @@ class ShardedCluster(Cluster):
             Remote(MemoryRoutingStore(connections[0]), links[0]),
             [Remote(MemoryShareStore(connection), link) for connection, link in zip(connections, links, strict=True)],
             replicas,
-            self._planted.slots(SimSlots(self._shards, self._network, host)),
+            SimParcels(
+                self._planted.slots(SimSlots(self._shards, self._network, host)),
+                self._shards,
+                self._network,
+                id,
+                elsewhere=self._planted.elsewhere,
+                retention_ms=RETENTION_MS,
+                bugs=self._planted.parcels,
+            ),
             clock,
         )
         self._planted.mover(mover)
@@ -507,6 +520,9 @@ class _Story:
             if job["state"] not in TERMINAL and (job["nominal_ms"] or 0) <= until_ms
         ]
         routing = self._routing
+        underway = [each for shard in self._shards for each in shard.documents(Collection.DEPARTURES)]
+        if underway:
+            return f"{len(underway)} documents are still on their way: {underway[0]['_id']}"
         if routing.moving or routing.leaving:
             return f"slots have not arrived: {routing.moving}, or not wholly: {routing.leaving}"
         late = [

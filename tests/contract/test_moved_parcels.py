@@ -103,6 +103,35 @@ async def test_what_has_departed_is_not_taken_for_moved(
     assert await stored(apart[1]) == IDS[:1]
 
 
+@pytest.mark.parametrize("back", [False, True])
+async def test_what_a_mover_left_on_its_way_comes_to_where_the_slot_rests(
+    apart: Sequence[Database], monkeypatch: pytest.MonkeyPatch, *, back: bool
+) -> None:
+    """The other shard, or by now the same one again."""
+    await put(apart[1], OPEN)
+    with monkeypatch.context() as patched:
+        dies_before(patched, "_arrive")
+        with pytest.raises(Killed):
+            await MongoSlotStore(apart, 600_000).move_first(REST, 10, AT)
+    store = MongoSlotStore(apart, 600_000)
+    assert await store.underway(0) == {slot_of(TENANT)}
+    assert not await store.underway(1)
+    if back:
+        await put(apart[0], Share(KEY, 9, 1))
+    opened = Share(KEY, 9, 1)
+    passage = Passage(0, 0, opened, opened) if back else REST
+    assert await store.deliver(passage, AT) == len(IDS)
+    assert await stored(apart[0 if back else 1]) == IDS
+    assert await store.underway(0) == frozenset()
+    assert await store.deliver(passage, AT) == 0
+
+
+async def test_in_one_mongodb_nothing_is_on_its_way(apart: Sequence[Database]) -> None:
+    here = apart[0]
+    await here["departures"].insert_one({"_id": f"{slot_of(TENANT):02x}/x/0000"})
+    assert await MongoSlotStore([here, here], 600_000).underway(0) == frozenset()
+
+
 @pytest.mark.parametrize("opened", [False, True])
 async def test_a_mover_that_slept_brings_nothing_twice(
     apart: Sequence[Database], monkeypatch: pytest.MonkeyPatch, *, opened: bool

@@ -8,9 +8,10 @@ instant, and some at a time go on together, as a *parcel*::
 2. *arrive*: one transaction, which demands the share there, inserts them and the parcel's name.
 3. What has arrived is deleted here.
 
-Whoever moves the slot delivers first what has departed already, so a mover that is killed between two steps leaves
-nothing behind. One that was asleep does none of them twice: it finds the name of the parcel, and once that is forgotten
-(the share there has been put again since) its transaction is refused.
+Whoever moves the slot delivers first what has departed already, and now and then the mover looks for what has departed
+from a slot that rests: so one that is killed between two steps leaves nothing behind. One that was asleep does none of
+them twice: it finds the name of the parcel, and once that is forgotten (the share there has been put again since) its
+transaction is refused.
 
 A document that has departed is found in neither shard until it arrives: who asks for it meanwhile is told to come again
 (`hascheduler.sharding.places.ShardPlaces.require_found`).
@@ -25,12 +26,14 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.share import slot_of_key
+from hascheduler.mongo.connection import Database
 from hascheduler.mongo.slots.transactions import Route, Which, is_duplicate, is_still, transaction
 from hascheduler.ports.sharding import duplicate_of_another
 
 _TRIES = 3
 """A parcel is read against what is there, and inserted; a submit may come in between."""
 _ID_DIGITS = 24
+_LOOKED_AT_MAX = 1_000
 
 
 class Apart:
@@ -168,6 +171,12 @@ class Apart:
         """The documents of that parcel; "": of all parcels of the slot."""
         prefix = f"{self._prefix}{parcel}/" if parcel else self._prefix
         return {"_id": {"$gte": prefix, "$lt": f"{prefix}~"}}
+
+
+async def slots_underway(database: Database) -> frozenset[int]:
+    """The slots of which something has departed from that database, and is not known to have arrived."""
+    found = database[Collection.DEPARTURES.value].find({}, {"_id": True}).limit(_LOOKED_AT_MAX)
+    return frozenset([int(each["_id"][:2], 16) async for each in found])
 
 
 def _idempotency_key(job: Mapping[str, Any]) -> tuple[Any, Any] | None:

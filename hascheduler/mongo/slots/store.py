@@ -16,7 +16,7 @@ from hascheduler.model.share import slot_of_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.slots.parcels import Apart
+from hascheduler.mongo.slots.parcels import Apart, slots_underway
 from hascheduler.mongo.slots.transactions import Route, Together
 from hascheduler.ports.sharding import MovedDocuments, Passage
 
@@ -96,6 +96,18 @@ class MongoSlotStore:
             if some.is_refused or some.moved:
                 return MovedDocuments(some.moved, 1)
             return MovedDocuments(0, await way.here[Collection.JOBS.value].count_documents(of_tenants, limit=limit))
+
+    async def underway(self, index: int) -> frozenset[int]:
+        here = self._databases[index]
+        if all(database.client is here.client for database in self._databases):
+            return frozenset()
+        with faults("look for documents on their way", _LIMIT_S):
+            return await slots_underway(here)
+
+    async def deliver(self, passage: Passage, at_ms: WallMs) -> int:
+        here, there = self._databases[passage.source], self._databases[passage.target]
+        with faults("bring documents that were on their way", _LIMIT_S):
+            return await Apart(Route(passage, here, there, at_ms, self._job_retention_ms)).deliver() or 0
 
     def _way(self, passage: Passage, at_ms: WallMs) -> "_Way":
         here, there = self._databases[passage.source], self._databases[passage.target]

@@ -136,7 +136,7 @@ class MemoryShareStore:
 
 
 class MemorySlotStore:
-    """`hascheduler.ports.sharding.SlotStore`. ``connections`` are those of the shards."""
+    """`hascheduler.ports.sharding.SlotStore`, as in one MongoDB. ``connections`` are those of the shards."""
 
     def __init__(self, connections: Sequence[MemoryConnection], job_retention_ms: int) -> None:
         self._connections = connections
@@ -183,6 +183,12 @@ class MemorySlotStore:
                     self._move(collection, some, here, there, at_ms)
                     return MovedDocuments(len(some), 1)
             return MovedDocuments(0, len(jobs))
+
+    async def underway(self, index: int) -> frozenset[int]:
+        return frozenset()
+
+    async def deliver(self, passage: Passage, at_ms: WallMs) -> int:
+        return 0
 
     def _move(
         self,
