@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.routing import slot_of
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import LATEST_MS, WallMs
@@ -69,25 +70,34 @@ class ShardedJobStore:
         return await self._shards[self._places.of_tenant(jobs[0].tenant) if jobs else 0].submit_all(jobs)
 
     async def _require_near(self, jobs: Sequence[NewJob]) -> None:
-        """`InvalidInput` where one of ``jobs`` waits for a job of another shard: no stream shows it that one's end.
-        `StoreUnavailable` while one of their tenants moves."""
+        """`InvalidInput` where one of ``jobs`` waits for a job of another slot: no stream shows it that one's end, or
+        none will once one of the two slots has moved. `StoreUnavailable` while one of their tenants moves."""
         for tenant in {job.tenant for job in jobs}:
             self._places.require_at_rest(tenant)
         if not any(job.depends_on for job in jobs):  # nearly always
             return
         together = {job.id for job in jobs}
         asked = {id for job in jobs for id in job.depends_on if id not in together}
-        there = {id: shard for id, (shard, _) in (await self._located(sorted(asked))).items()} if asked else {}
-        there |= {job.id: self._places.of_tenant(job.tenant) for job in jobs}
+        located = await self._located(sorted(asked)) if asked else {}
+        there = {id: (shard, known.tenant) for id, (shard, known) in located.items()}
+        there |= {job.id: (self._places.of_tenant(job.tenant), job.tenant) for job in jobs}
         for job in jobs:
             here, names = self._places.of_tenant(job.tenant), self._places.shards
             for index, id in enumerate(job.depends_on):
-                if there.get(id, here) != here:
+                shard, tenant = there.get(id, (here, job.tenant))
+                if shard != here:
                     raise InvalidInput(
                         ("depends_on", index),
-                        f"{quoted(id)} is in shard {names[there[id]]}, and what is tenant {quoted(job.tenant)}'s in"
+                        f"{quoted(id)} is in shard {names[shard]}, and what is tenant {quoted(job.tenant)}'s in"
                         f" {names[here]}",
                         "jobs of one shard",
+                    )
+                if slot_of(tenant) != slot_of(job.tenant):
+                    raise InvalidInput(
+                        ("depends_on", index),
+                        f"{quoted(id)} is tenant {quoted(tenant)}'s, which may move to another shard than tenant"
+                        f" {quoted(job.tenant)}",
+                        "jobs of one tenant",
                     )
 
     async def _located(self, ids: Sequence[str]) -> Mapping[str, tuple[int, KnownJob]]:

@@ -18,13 +18,15 @@ AT = WallMs(NOW + 1_000)
 WHY = dependency_error("a", JobState.FAILED)
 D = "$b"
 """No value may be taken for the name of a field."""
+OTHER = "t300"
+"""Another tenant of the same slot: of several shards only such may wait for each other's jobs."""
 
 
 async def jobs_that_depend(backend: Backend) -> None:
     await backend.jobs.submit(make_job("a"))
     await backend.jobs.submit(make_job(D, depends_on=("a", "z"), waits_for=("a",)))
     await backend.jobs.submit(make_job("c", depends_on=("a",), waits_for=("a",), ignores_failures=True))
-    await backend.jobs.submit(make_job("d", depends_on=(D,), waits_for=(D,), tenant="other"))
+    await backend.jobs.submit(make_job("d", depends_on=(D,), waits_for=(D,), tenant=OTHER))
     await backend.jobs.submit(make_job("e"))
     assert await applied(backend.claims, Fail(D, 0, WHY)) == [Settlement.DONE]
 

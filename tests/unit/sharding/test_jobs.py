@@ -143,6 +143,24 @@ async def test_a_job_waits_for_none_of_another_shard() -> None:
     assert (await deployment.jobs.list(JobSelection(tenant=HOME), None, 9)).documents == []
 
 
+async def test_a_job_waits_for_none_of_a_tenant_that_may_move_apart_from_its_own() -> None:
+    """Both are in one shard now; once one of them has moved, the end of the other's job would be seen by nobody."""
+    deployment = Deployment()
+    other = next(f"t{n}" for n in range(999) if ROUTING.index_of(f"t{n}") == 1 and slot_of(f"t{n}") != slot_of(ONE))
+    theirs = job_of(other)
+    await deployment.jobs.submit(theirs)
+    for ask in (
+        lambda: deployment.jobs.submit(job_of(ONE, depends_on=(theirs.id,))),
+        lambda: deployment.jobs.submit_many([job_of(other, 1), job_of(ONE, depends_on=(job_of(other, 1).id,))]),
+    ):
+        with pytest.raises(InvalidInput, match=f"{other}.*may move to another shard than tenant .*{ONE}") as refused:
+            await ask()
+        assert refused.value.path == ("depends_on", 0)
+    near = next(f"t{n}" for n in range(9_999) if slot_of(f"t{n}") == slot_of(other) and f"t{n}" != other)
+    answer = await deployment.jobs.submit(job_of(near, 2, depends_on=(theirs.id,)))
+    assert answer.answer is SubmitAnswer.NEW
+
+
 async def test_a_job_may_wait_for_one_of_its_own_shard_whoever_has_the_name_now() -> None:
     deployment = Deployment()
     await deployment.schedules.create(make_schedule(template=make_template(tenant=ONE)))
