@@ -142,8 +142,9 @@ class FollowingCluster(ShardedCluster):
         life = Life(host, id, process, actor, sources[0])
         if isinstance(self._planted, FollowingBugs):
             self._planted.following(following)
-        for shard in shards[1:] if self.watch else ():
-            _told(shard, life, self.watch)
+        if self.watch is not None:
+            for shard in shards[1:]:
+                _told(shard, life, self.watch)
         return life
 
 

@@ -16,7 +16,7 @@ from tests.cluster_simulation.mutants import Planted
 def _leaves_before_others_are_ready(following: Following) -> None:
     """Whoever lives is counted on."""
 
-    def alive(_: str, live: Sequence[ReplicaStatus]) -> set[str]:
+    def alive(shard: str, live: Sequence[ReplicaStatus]) -> set[str]:
         return {status.name for status in live}
 
     following._counted_on = alive  # type: ignore[method-assign]
@@ -25,7 +25,7 @@ def _leaves_before_others_are_ready(following: Following) -> None:
 def _two_leave_at_once(following: Following) -> None:
     """Each leaves where enough others follow, whoever they are, and tells nobody before."""
 
-    def leave(shard: Shard, _: Collection[str], live: Sequence[ReplicaStatus], now: int) -> None:
+    def leave(shard: Shard, candidates: Collection[str], live: Sequence[ReplicaStatus], now: int) -> None:
         if len(following._counted_on(shard.shard, live)) >= CANDIDATES:
             shard.leave()
 

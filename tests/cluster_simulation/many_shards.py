@@ -43,6 +43,7 @@ from tests.cluster_simulation.shards import Shard, ShardBugs
 
 DECIDED_PER_S = 10
 WINDOW_S = 15.0
+REPLICAS = 20
 CANDIDATES = 3
 TENANTS = 20_000
 _SPREAD_S = 60.0
