@@ -10,14 +10,16 @@ from hascheduler.mongo.connection import open_database
 from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.simulate.report import percentile
 from tests.chaos.journal import decisions
+from tests.chaos.load import LoadPlan
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import Stage
 from tests.chaos.waiting import eventually
 from tests.checkers.evidence import Commit
 
-_WAITING = 40
-"""Jobs of each tenant that moves, more than can run at once."""
-_AT_REST_LIMIT_S = 90.0
+_WAITING = 10
+"""Jobs of each tenant that moves: of all together more than can run at once."""
+_AT_REST_LIMIT_S = 150.0
+"""A transaction whose process is gone is MongoDB's for a minute, and half a minute until it looks."""
 _BEFORE_S = 6.0
 _UNDER_WAY_S = 1.0
 """What was on its way as the database stopped may still be carried out."""
@@ -30,11 +32,8 @@ async def _slots_move_leaders_die(stage: Stage) -> None:
     moving = stage.load.tenants[stage.row.shards :]
     store = MongoRoutingStore(open_database(stage.client, stage.cluster.database))
     for turn in range(stage.times(smoke=2, full=8)):
-        waiting = [
-            asyncio.create_task(stage.load.submit("slow", tenant=tenant))
-            for tenant in moving
-            for _ in range(_WAITING // stage.times(smoke=4, full=1))
-        ]
+        async with asyncio.timeout(_AT_REST_LIMIT_S):
+            await asyncio.gather(*(stage.load.submit("slow", tenant=tenant) for tenant in [*moving] * _WAITING))
         source, target = await _begin_to_move(stage, store, moving)
         await asyncio.sleep(stage.chance.uniform(0.0, 0.5))
         lost = stage.chance.choice((0, source, target))
@@ -42,7 +41,6 @@ async def _slots_move_leaders_die(stage: Stage) -> None:
             await _stands_still(stage, lost)
         else:
             await stage.lose_leader(stage.cluster.kill, shard=lost)
-        await asyncio.wait(waiting, timeout=_AT_REST_LIMIT_S)
         await _at_rest(store)
     stage.say(f"slots-move-leaders-die: the routing has changed {(await _routing(store)).epoch} times")
 
@@ -160,6 +158,8 @@ ROWS = (
         _slots_move_leaders_die,
         shards=4,
         slots_move=True,
+        # Those that submit for tenants who move ask again and again.
+        load=LoadPlan(schedules=40, submits_per_s=6),
         settings={**SHORT_LEASE, "HASCHEDULER_REBALANCE_AFTER": "1s"},
         gap_s=8.0,
     ),
