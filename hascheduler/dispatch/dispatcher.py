@@ -362,16 +362,22 @@ class Dispatcher:
                 self._keep_schedule(ScheduleSeen(schedule), slot)
 
     def _recalled(self, now: WallMs) -> list[Decision]:
-        """Jobs that are dispatched in a slot that this shard has released: writes of before the move, which came late.
-        They are sent to nobody, and go where the slot is, or are there already."""
-        found = [self._jobs.get(job_id) for job_id in self._closed.leaving_jobs()] if self._closed else []
+        """Jobs that came late are sent to nobody, and go where the slot is, or are there already."""
         return [
             self._move(Requeue(job.id, job.attempt, NOT_STARTED), now)
+            for job in self._came_late()
+            if not self._jobs.is_in_doubt(job.id)
+        ]
+
+    def _came_late(self) -> list[JobRef]:
+        """Jobs that are dispatched in a slot that this shard has released: writes of before the move."""
+        found = [self._jobs.get(job_id) for job_id in self._closed.leaving_jobs()] if self._closed else []
+        return [
+            job
             for job in found
             if job is not None
             and job.state is JobState.DISPATCHED
             and self._ledger.move(job.id) is None
-            and not self._jobs.is_in_doubt(job.id)
             and self._is_released(slot_of(job.tenant))
         ]
 
@@ -469,7 +475,8 @@ class Dispatcher:
                 ):  # else the reading alone can tell what it holds
                     unseen = replace(fired_job(schedule, fire.nominal_ms), limit_keys=None)
                     self._jobs.occupy_unseen(unseen, move.processor)
-        self._sends += self._jobs.resend_all(now)
+        late = {job.id for job in self._came_late()}
+        self._sends += [send for send in self._jobs.resend_all(now) if send.job_id not in late]
 
     def _stop(self) -> None:
         """Follow. The next leader carries out the promises that are in the journal, and the stream shows them."""

@@ -190,7 +190,9 @@ class SlotMover:
         """The slots that move now, and where to: those that are closed, and others while few are on their way."""
         closed = {slot: to for slot, to in routing.moving.items() if self._is_closed(slot, routing.shard_of_slot[slot])}
         leaving = sum(self._shards[source].view.ready for source in routing.leaving.values())
-        others = [(slot, to) for slot, to in routing.moving.items() if slot not in closed]
+        others = [
+            (slot, to) for slot, to in routing.moving.items() if slot not in closed and not self._astray(slot, to)
+        ]
         return [*closed.items(), *others[: max(_SLOTS_AT_ONCE_MAX - len(closed) - leaving, 0)]]
 
     def _is_closed(self, slot: int, index: int) -> bool:
@@ -280,10 +282,17 @@ class SlotMover:
     def _strays(self, routing: Routing) -> Iterator[tuple[int, int]]:
         """The shards in which something is of a slot that is another shard's."""
         for slot in self._known_slots():
-            for index, shard in enumerate(self._shards):
-                is_elsewhere = routing.shard_of_slot[slot] != index and routing.is_at_rest(slot)
-                if is_elsewhere and self._is_closed(slot, index) and shard.kept_aside(slot):
+            here = routing.shard_of_slot[slot]
+            if slot in routing.leaving or (slot in routing.moving and self._is_closed(slot, here)):
+                continue
+            for index in range(len(self._shards)):
+                if index != here and self._astray(slot, index):
                     yield index, slot
+
+    def _astray(self, slot: int, index: int) -> int:
+        """How many jobs and schedules of that slot came late into that shard, whose it is not. They go where the slot
+        is before it may come there itself: a job that is there too has ended, maybe, and would be done again."""
+        return self._shards[index].kept_aside(slot) if self._is_closed(slot, index) else 0
 
     def _known_slots(self) -> Sequence[int]:
         """Those that moved once."""

@@ -1,6 +1,7 @@
 """What MongoDB committed, in its own words and order: the oplog, turned into the versions of each document.
 
-It is read from the end of a run, or followed beside it where history is short. What was rolled back is not in it.
+It is read from the end of a run, or followed beside it where history is short. What was rolled back is not in it. A
+document that moves with its slot to another shard is the same document: nothing happens to it.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from tests.checkers.evidence import Commit
 _BATCH = 1_000
 """So few that users are answered meanwhile, and the driver's own heart goes on beating."""
 _TRIES_MAX = 5
+_MOVED = frozenset(each.value for each in (Collection.JOBS, Collection.SCHEDULES, Collection.VERDICTS))
 _WATCHED = {collection.value: collection for collection in Collection}
 
 
@@ -65,8 +67,13 @@ class Oplog:
 
     def _take(self, entry: Mapping[str, Any]) -> None:
         at_s = (int(entry["wall"].timestamp() * 1_000 + 0.5) - self._epoch_ms) / 1_000
-        for change in _unpacked(entry):
+        changes = list(_unpacked(entry))
+        moves = _moves_a_slot(changes)
+        for change in changes:
             database, _, name = change["ns"].partition(".")
+            if moves and name in _MOVED and change["op"] in ("i", "d"):
+                self._move(database, name, change)
+                continue
             if database not in self.commits_of:
                 continue
             if change["op"] == "c":
@@ -78,6 +85,13 @@ class Oplog:
                 document = change["o2"] if change["op"] == "u" else change["o"]
                 key = (database, name, repr(document["_id"]))
                 self._commit(at_s, key, _after(change, self._present.get(key)))
+
+    def _move(self, database: str, name: str, change: Mapping[str, Any]) -> None:
+        key = (database, name, repr(change["o"]["_id"]))
+        if change["op"] == "i":
+            self._present[key] = dict(change["o"])
+        else:
+            self._present.pop(key, None)
 
     def _commit(self, at_s: float, key: tuple[str, str, str], after: dict[str, Any] | None) -> None:
         before = self._present.pop(key, None)
@@ -97,6 +111,12 @@ def _unpacked(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from _unpacked(change)
     else:
         yield entry
+
+
+def _moves_a_slot(changes: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether it is a transaction over two shards, which demands the shares of the slot in both."""
+    asked = {change["ns"] for change in changes if change["ns"].endswith(f".{Collection.SHARES.value}")}
+    return len(asked) > 1
 
 
 def _after(change: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any] | None:

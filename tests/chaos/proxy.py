@@ -8,6 +8,7 @@ is closed and the client is not told. Delayed, every byte comes later by that mu
 import asyncio
 import socket
 import struct
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 _CHUNK = 65_536
@@ -124,7 +125,8 @@ class Line:
         ends = []
         for source, sink, gate in ((reader, server, self._up), (answers, connection.client, self._down)):
             late: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_UNDER_WAY_MAX)
-            ends.append(asyncio.create_task(self._take(source, late)))
+            taken = self._asked if gate is self._up else _some
+            ends.append(asyncio.create_task(self._take(source, taken, late)))
             ends.append(asyncio.create_task(self._give(late, sink, gate)))
         connection.tasks = ends
         # A side that says goodbye ends both, once what it had said has been passed on.
@@ -134,10 +136,22 @@ class Line:
             while not reader.at_eof():
                 await reader.read(_CHUNK)
 
-    async def _take(self, source: asyncio.StreamReader, late: "asyncio.Queue[tuple[float, bytes]]") -> None:
+    async def _asked(self, source: asyncio.StreamReader) -> bytes:
+        """The next that goes up to the server at once; empty at the end."""
+        return await _some(source)
+
+    async def _let_through(self, data: bytes) -> None:
+        """Return when this may go on, but for what holds its whole direction."""
+
+    async def _take(
+        self,
+        source: asyncio.StreamReader,
+        taken: Callable[[asyncio.StreamReader], Awaitable[bytes]],
+        late: "asyncio.Queue[tuple[float, bytes]]",
+    ) -> None:
         while True:
             try:
-                data = await source.read(_CHUNK)
+                data = await taken(source)
             except OSError:
                 data = b""
             await late.put((asyncio.get_running_loop().time() + self.delay_s, data))
@@ -153,6 +167,8 @@ class Line:
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
             await gate.wait()
+            if gate is self._up:
+                await self._let_through(data)
             if not data:
                 return
             try:
@@ -160,6 +176,10 @@ class Line:
                 await sink.drain()
             except OSError:
                 return
+
+
+async def _some(source: asyncio.StreamReader) -> bytes:
+    return await source.read(_CHUNK)
 
 
 async def open_line(host: str, port: int, *, at: str = "127.0.0.1") -> Line:

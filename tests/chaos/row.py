@@ -55,6 +55,8 @@ class Row:
     """The replicas' wall clocks can be set for everything in their processes."""
     shards: int = 1
     """Several want as many processors, and users have tenants in each."""
+    slots_move: bool = False
+    """Slots of tenants move between the shards: jobs and schedules are judged in all of them as in one."""
     stray: bool = False
     """Documents that nobody asked the API for are put into the database; their ids hold that word."""
 

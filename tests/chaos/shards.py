@@ -4,15 +4,25 @@ Every promise holds in each shard, so each has an evidence of its own, with what
 cancels and schedules, and the effects of their jobs, whichever processor had them. A job in a shard that is not its own
 is one that nobody asked for there, and is missed in the right one. Caps over all tenants hold over all shards together,
 and are judged by the commits of all in their one order.
+
+Where slots move, a job may be in any shard. Then a shard is judged by its lease and its journal alone (`OF_A_SHARD`),
+and all the rest in all shards as in one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from hascheduler.demo.local import tenants_of_each_shard
-from hascheduler.model.job import schedule_of
+from hascheduler.model.collection import Collection
+from hascheduler.model.job import JobState, schedule_of
 from hascheduler.model.routing import Routing, shard_name, slot_in
-from tests.checkers.evidence import Commit, Evidence
+from hascheduler.testing.memory.database import Document
+from tests.checkers.evidence import Commit, Evidence, Submitted
+
+OF_A_SHARD = frozenset({"journal_fenced", "lease_moves", "mirrors_agree", "pauses_kept"})
+"""The checkers that judge what never moves."""
+_SECOND_OF_A_KEY = "another job has its key"
 
 
 def routing_of(shards: int) -> Routing:
@@ -42,6 +52,30 @@ def evidence_of(shard: int, whole: Evidence, commits: Sequence[Commit], routing:
             name: schedule for name, schedule in whole.schedules.items() if routing.index_of(schedule.tenant) == shard
         },
     )
+
+
+def evidence_of_what_stays(
+    whole: Evidence, commits: Sequence[Commit], documents: Mapping[Collection, dict[Any, Document]]
+) -> Evidence:
+    """Of one shard, where slots move."""
+    return replace(
+        whole, commits=list(commits), documents=dict(documents), effects=[], submits=[], cancels=[], schedules={}
+    )
+
+
+def evidence_of_all(whole: Evidence, shards: Sequence[Evidence], commits: Sequence[Commit]) -> Evidence:
+    """As of one, where slots move. A submit without an answer that was repeated in the other shard of its slot is there
+    twice: the second of its key has arrived cancelled."""
+    documents: dict[Collection, dict[Any, Document]] = {}
+    for shard in shards:
+        for collection, of_one in shard.documents.items():
+            documents.setdefault(collection, {}).update(of_one)
+    seconds = [
+        Submitted(id, 0.0)
+        for id, job in documents[Collection.JOBS].items()
+        if job["state"] == JobState.CANCELLED and job.get("error") == _SECOND_OF_A_KEY
+    ]
+    return replace(whole, commits=list(commits), documents=documents, submits=[*whole.submits, *seconds])
 
 
 def _index_of(job_id: str, whole: Evidence, routing: Routing) -> int:

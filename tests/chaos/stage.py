@@ -15,6 +15,7 @@ from bson import Timestamp
 from hascheduler.model.documents.failover import decode_failover
 from hascheduler.model.failover import Cause
 from tests.chaos.cluster import Cluster, Life, Place
+from tests.chaos.database_line import DatabaseLine, open_database_line
 from tests.chaos.hosts import HERE, Host, Hosts, open_hosts
 from tests.chaos.load import Load
 from tests.chaos.oplog import Oplog
@@ -93,11 +94,13 @@ class Stage:
     client: Client
     oplog: Oplog
     hosts: Hosts | None = None
-    to_mongodb: dict[str, Line] = field(default_factory=dict)
+    to_mongodb: dict[str, DatabaseLine] = field(default_factory=dict)
     to_rabbitmq: dict[str, Line] = field(default_factory=dict)
     kills: list[Kill] = field(default_factory=list)
     excused: list[tuple[float, float]] = field(default_factory=list)
     """Spans in which nobody could decide, as nobody was there or the store was not."""
+    excused_in: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    """The same in that shard alone."""
 
     def now_s(self) -> float:
         return self.cluster.now_s()
@@ -109,8 +112,10 @@ class Stage:
         """Let it run."""
         await asyncio.sleep(smoke_s if self.smoke else full_s)
 
-    def excuse(self, from_s: float) -> None:
-        self.excused.append((from_s, self.now_s()))
+    def excuse(self, from_s: float, *, shard: int | None = None) -> None:
+        """From then until now; in all shards, or in that one."""
+        spans = self.excused if shard is None else self.excused_in.setdefault(shard, [])
+        spans.append((from_s, self.now_s()))
 
     async def everybody_well(self) -> None:
         """All replicas and processors up, awake, with the right time, on sound lines; as after a repair."""
@@ -225,10 +230,10 @@ async def _give_places(stage: Stage, open_things: AsyncExitStack) -> None:
         mongodb_uri, amqp_url = mongods.uri, broker.url
         if stage.row.lines:
             member = mongods.members[0]
-            line = stage.to_mongodb[name] = await open_line(member.host.ip, member.port)
-            open_things.push_async_callback(line.close)
+            mongodb_line = stage.to_mongodb[name] = await open_database_line(member.host.ip, member.port)
+            open_things.push_async_callback(mongodb_line.close)
             # Past what the member says of its own address, which would lead round the line.
-            mongodb_uri = f"mongodb://127.0.0.1:{line.port}/?directConnection=true"
+            mongodb_uri = f"mongodb://127.0.0.1:{mongodb_line.port}/?directConnection=true"
         if stage.row.lines or hosts is not None:
             line = stage.to_rabbitmq[name] = await open_line("127.0.0.1", broker.port, at=at)
             open_things.push_async_callback(line.close)

@@ -20,7 +20,7 @@ from tests.chaos.audited import what_needs_a_person
 from tests.chaos.effects import read_effects
 from tests.chaos.journal import decisions, dispatches, terms, took_over_s, worst_gap_s
 from tests.chaos.row import STRAY, Databases, Row
-from tests.chaos.shards import evidence_of, routing_of
+from tests.chaos.shards import OF_A_SHARD, evidence_of, evidence_of_all, evidence_of_what_stays, routing_of
 from tests.chaos.stage import Servers, Stage, open_stage
 from tests.chaos.waiting import NotWithin
 from tests.checkers import ALL
@@ -105,6 +105,8 @@ class _Story:
         self._result = result
         self._trouble_s = (0.0, 0.0)
         self._until_ms = 0
+        self._of_all: Evidence | None = None
+        """Of all shards as of one, where slots move."""
 
     async def tell(self) -> None:
         stage, result = self._stage, self._result
@@ -226,6 +228,13 @@ class _Story:
         )
         if len(stored) == 1:
             return [whole]
+        if stage.row.slots_move:
+            of_each = zip(cluster.databases, stored, strict=True)
+            shards = [
+                evidence_of_what_stays(whole, stage.oplog.commits_of[name], documents) for name, documents in of_each
+            ]
+            self._of_all = evidence_of_all(whole, shards, commits)
+            return shards
         routing = routing_of(len(stored))
         return [
             evidence_of(shard, replace(whole, documents=documents), stage.oplog.commits_of[name], routing)
@@ -236,23 +245,32 @@ class _Story:
         for shard, evidence in enumerate(shards):
             where = f"shard {shard}: " if len(shards) > 1 else ""
             for name, checker in _JUDGES.items():
+                if self._of_all is not None and name not in OF_A_SHARD:
+                    continue
                 found = [f"{where}{text}" for text in checker(evidence)]
                 self._result.violations.setdefault(name, []).extend(found)
 
     def _judge_together(self, shards: Sequence[Evidence]) -> None:
-        """What no shard can show alone: that together they keep to a cap."""
+        """What no shard can show alone: that together they keep to a cap; and all that moves."""
+        if self._of_all is not None:
+            for name, checker in _JUDGES.items():
+                if name not in OF_A_SHARD:
+                    self._result.violations[name] = checker(self._of_all)
+            return
         all_of_them = replace(shards[0], commits=self._stage.oplog.commits)
         self._result.violations["caps_kept"] += [f"all shards: {text}" for text in caps_kept(all_of_them)]
 
     def _figures(self, shards: Sequence[Evidence]) -> None:
         result, stage = self._result, self._stage
-        effects = [effect for evidence in shards for effect in evidence.effects]
+        of_effects = shards if self._of_all is None else [self._of_all]
+        effects = [effect for evidence in of_effects for effect in evidence.effects]
         result.obligations = stage.load.obligations(self._until_ms)
         result.effects = len(effects)
         result.reruns = result.effects - len({effect.job_id for effect in effects})
         result.terms = sum(terms(evidence.commits) for evidence in shards)
         result.worst_gap_s = max(
-            _worst_gap(decisions(evidence.commits), self._trouble_s, stage.excused) for evidence in shards
+            _worst_gap(decisions(evidence.commits), self._trouble_s, [*stage.excused, *stage.excused_in.get(shard, ())])
+            for shard, evidence in enumerate(shards)
         )
         dispatched = [dispatches(evidence.commits) for evidence in shards]
         result.takeovers_ms = [

@@ -5,16 +5,19 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hascheduler.gc_tuning import collect_seldom
 from tests.cluster_simulation.faults import FAULTS
-from tests.cluster_simulation.mutants import PLANTED
+from tests.cluster_simulation.following import FOLLOWING_TROUBLES, run_following
+from tests.cluster_simulation.following_mutants import PLANTED_IN_FOLLOWING
+from tests.cluster_simulation.many_shards import REPLICAS, Grown, grown
+from tests.cluster_simulation.mutants import PLANTED, Planted
 from tests.cluster_simulation.run import Result, run_seed
 from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
 from tests.cluster_simulation.shards import TROUBLES, run_shards
 
-_PLANTED = {**PLANTED, **PLANTED_IN_SHARDS}
+_PLANTED: Mapping[str, Planted] = {**PLANTED, **PLANTED_IN_SHARDS, **PLANTED_IN_FOLLOWING}
 _SEEDS_PER_PROCESS = 10
 """A run leaves its dead processes' tasks behind, on purpose; they go with the worker."""
 
@@ -29,8 +32,11 @@ def main() -> int:
             {**os.environ, "PYTHONHASHSEED": "0"},
         )
     collect_seldom()
+    if options.grow:
+        return _run_grown(options)
     faults = tuple(options.faults.split(",")) if options.faults else ()
-    known = TROUBLES if options.shards else FAULTS
+    story = _story(options)
+    known = {"shards": TROUBLES, "following": FOLLOWING_TROUBLES}.get(story, FAULTS)
     unknown = sorted(set(faults) - set(known))
     if unknown:
         sys.stderr.write(f"unknown faults {', '.join(unknown)}; there are {', '.join(sorted(known))}\n")
@@ -38,12 +44,12 @@ def main() -> int:
     if options.planted:
         return _run_planted(options.planted.split(",") if options.planted != "all" else list(_PLANTED), options.jobs)
     if options.seed is not None:
-        result = _Run(faults, of_shards=options.shards, is_whole=True)(options.seed)
+        result = _Run(faults, story, is_whole=True)(options.seed)
         sys.stdout.write("\n".join(result.transcript) + "\n")
         _tell(result)
         _tell_figures([result])
         return 1 if result.violations else 0
-    run = _Run(faults, of_shards=options.shards)
+    run = _Run(faults, story)
     return _run_many(range(options.first, options.first + options.seeds), run, options.jobs)
 
 
@@ -71,6 +77,25 @@ def _run_many(seeds: range, run: "_Run", jobs: int) -> int:
     return 1 if failed else 0
 
 
+def _run_grown(options: argparse.Namespace) -> int:
+    """What one shard does, and what so many do."""
+    runs = [(shards, options.replicas, options.seed or 0, options.cores) for shards in (1, options.grow)]
+    with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
+        one, many = pool.starmap(_grown, runs, chunksize=1)
+    for each in (one, many):
+        sys.stdout.write(
+            f"{each.shards} shards, {each.replicas} replicas: {each.jobs_per_s:.1f} jobs/s, {each.doubled} doubled;"
+            f" a replica leads at most {each.led_most} and follows {each.followed_most};"
+            f" leaders are where they should be after {each.spread_s:.0f} s\n"
+        )
+    sys.stdout.write(f"{many.jobs_per_s / one.jobs_per_s:.2f} times as many jobs, of {many.shards}\n")
+    return 0
+
+
+def _grown(shards: int, replicas: int, seed: int, cores: bool) -> Grown:
+    return grown(shards, replicas, seed, cores=cores)
+
+
 def _run_planted(names: list[str], jobs: int) -> int:
     """Each of them, until a checker goes red; one that stays green is a hole in the suite."""
     unnoticed = []
@@ -80,7 +105,7 @@ def _run_planted(names: list[str], jobs: int) -> int:
             return 2
         planted = _PLANTED[name]
         with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=_SEEDS_PER_PROCESS) as pool:
-            run = _Run(planted.faults, name, of_shards=name in PLANTED_IN_SHARDS)
+            run = _Run(planted.faults, _story_of(name), name)
             runs = pool.imap(run, range(planted.first, planted.first + planted.seeds))
             red = next((result for result in runs if result.violations), None)
         if red is None:
@@ -94,22 +119,27 @@ def _run_planted(names: list[str], jobs: int) -> int:
 class _Run:
     """One seed; its transcript goes unless the run ``is_whole``, as many of them are long."""
 
-    def __init__(
-        self, faults: tuple[str, ...], planted: str = "", *, of_shards: bool = False, is_whole: bool = False
-    ) -> None:
+    def __init__(self, faults: tuple[str, ...], story: str, planted: str = "", *, is_whole: bool = False) -> None:
         self._faults = faults
+        self._story = story
         self._planted = planted
-        self._of_shards = of_shards
         self._is_whole = is_whole
 
     def __call__(self, seed: int) -> Result:
-        if self._of_shards:
-            result = run_shards(seed, self._faults, PLANTED_IN_SHARDS[self._planted].bugs if self._planted else None)
-        else:
-            result = run_seed(seed, self._faults, PLANTED[self._planted].bugs if self._planted else None)
+        run: Callable[..., Result] = {"shards": run_shards, "following": run_following}.get(self._story, run_seed)
+        result = run(seed, self._faults, _PLANTED[self._planted].bugs if self._planted else None)
         if not self._is_whole:
             result.transcript = [result.digest]
         return result
+
+
+def _story(options: argparse.Namespace) -> str:
+    return "following" if options.following else "shards" if options.shards else ""
+
+
+def _story_of(planted: str) -> str:
+    """The one in which that bug is planted."""
+    return "following" if planted in PLANTED_IN_FOLLOWING else "shards" if planted in PLANTED_IN_SHARDS else ""
 
 
 def _tell(result: Result) -> None:
@@ -121,13 +151,14 @@ def _tell(result: Result) -> None:
 
 
 def _tell_figures(results: Sequence[Result]) -> None:
-    obligations, effects, terms, needless, moves, slots = (
+    obligations, effects, terms, needless, moves, slots, begun, left = (
         sum(getattr(result, name) for result in results)
-        for name in ("obligations", "effects", "terms", "needless", "moves", "slots_moved")
+        for name in ("obligations", "effects", "terms", "needless", "moves", "slots_moved", "begun", "left")
     )
     sys.stdout.write(
         f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly"
-        + (f", {moves} times shares moved, {slots} changes of the routing\n" if moves else "\n")
+        + (f", {moves} times shares moved, {slots} changes of the routing" if moves else "")
+        + (f", {begun} times a shard was begun with, {left} times left\n" if begun else "\n")
     )
 
 
@@ -139,6 +170,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="replay this one, with its transcript")
     parser.add_argument("--shards", action="store_true", help="several shards, and caps over all of them")
+    parser.add_argument("--following", action="store_true", help="of the other shards two replicas follow each")
+    parser.add_argument("--grow", type=int, default=0, help="instead: what so many shards do, and what one does")
+    parser.add_argument("--replicas", type=int, default=REPLICAS, help="of --grow")
+    parser.add_argument("--cores", action="store_true", help="of --grow: the leaders of one replica take turns")
     parser.add_argument("--faults", default="", help="only these, with commas")
     parser.add_argument("--planted", default="", help="run these planted bugs instead, with commas, or all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")

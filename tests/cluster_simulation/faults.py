@@ -5,7 +5,7 @@ host's name and as another process.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from inspect import iscoroutinefunction
 from random import Random
 from typing import Any
@@ -26,6 +26,8 @@ from tests.cluster_simulation.network import Network
 
 _AT_ONCE_MAX = 3
 SKEW_MS_MAX = 2_000
+HOSTS = ("r1", "r2", "r3", "p1", "p2", "p3")
+"""Of replicas and processors."""
 
 
 class Faults:
@@ -38,6 +40,7 @@ class Faults:
         evidence: Evidence,
         chance: Random,
         say: Callable[[str], None],
+        hosts: Sequence[str] = HOSTS,
     ) -> None:
         self._cluster = cluster
         self._network = network
@@ -46,6 +49,7 @@ class Faults:
         self._evidence = evidence
         self._chance = chance
         self._say = say
+        self._hosts = hosts
         self._offsets: dict[str, int] = {}
 
     async def run(self, until_s: float, only: tuple[str, ...]) -> None:
@@ -304,7 +308,7 @@ class Faults:
 
     def start_missing(self) -> None:
         """As a cluster does: on each host whose process is gone, another one."""
-        for host in ("r1", "r2", "r3", "p1", "p2", "p3"):
+        for host in self._hosts:
             self._start_if_gone(host)
 
     async def _down(self, how: Callable[[Life], None], life: Life | None) -> None:

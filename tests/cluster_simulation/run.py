@@ -55,6 +55,9 @@ class Result:
     """How often a cap over several shards was divided otherwise."""
     slots_moved: int = 0
     """How often a routing of several shards changed."""
+    begun: int = 0
+    left: int = 0
+    """How often a replica began to follow a shard, and left one."""
 
     @property
     def digest(self) -> str:

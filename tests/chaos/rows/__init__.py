@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tests.chaos.row import Row
-from tests.chaos.rows import brokers, clocks, databases, failpoints, leaders, lines, processors, replicas
+from tests.chaos.rows import brokers, clocks, databases, failpoints, leaders, lines, processors, replicas, shards
 
-_ROOMS = (leaders, failpoints, replicas, databases, lines, brokers, processors, clocks)
+_ROOMS = (leaders, failpoints, replicas, databases, lines, brokers, processors, clocks, shards)
 ROWS: Mapping[str, Row] = {row.name: row for room in _ROOMS for row in room.ROWS}

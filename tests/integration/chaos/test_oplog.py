@@ -7,6 +7,13 @@ from typing import Any
 from pymongo import AsyncMongoClient
 
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.share import encode_share
+from hascheduler.model.routing import slot_of
+from hascheduler.model.share import Share, slot_key
+from hascheduler.model.values.instants import WallMs
+from hascheduler.mongo.connection import connect, open_database
+from hascheduler.mongo.slots import MongoSlotStore
+from hascheduler.ports.sharding import Passage
 from tests.chaos.oplog import Oplog
 from tests.checkers.evidence import Commit
 
@@ -84,3 +91,30 @@ async def test_of_several_databases_each_has_its_own_history_and_all_have_one_or
         assert [commit.after for commit in oplog.commits_of[name]] == [
             {"_id": "j", "of": name, "rev": turn} for turn in range(3)
         ]
+
+
+async def test_nothing_happens_to_a_document_that_moves_with_its_slot(mongodb_uri: str, database_name: str) -> None:
+    names = [database_name, f"{database_name}-0001"]
+    key = slot_key(slot_of("acme"))
+    closed, opened = Share(key, 5, 0, lowered=True, released=5), Share(key, 6, 1)
+    async with connect(mongodb_uri) as client:
+        since = (await client.admin.command("ping"))["operationTime"]
+        here, there = databases = [open_database(client, name) for name in names]
+        await here["shares"].insert_one(encode_share(closed))
+        await there["shares"].insert_one(encode_share(opened))
+        await here["jobs"].insert_one({"_id": "j", "rev": 1, "tenant": "acme", "state": "succeeded"})
+        await there["jobs"].insert_one({"_id": "k", "rev": 1, "tenant": "acme", "state": "succeeded"})
+        moved = await MongoSlotStore(databases, 60_000).move_rest(Passage(0, 1, closed, opened), 10, WallMs(0))
+        await there["jobs"].update_one({"_id": "j"}, {"$set": {"rev": 2}})
+        await there["jobs"].delete_one({"_id": "k"})
+        oplog = Oplog(client, names[0], since, 0, names[1:])
+        await oplog.read()
+        for name in names:
+            await client.drop_database(name)
+    assert moved.documents == 1
+    revs = [
+        (commit.id, commit.before and commit.before["rev"], commit.after and commit.after["rev"])
+        for commit in oplog.commits
+        if commit.collection is Collection.JOBS
+    ]
+    assert revs == [("j", None, 1), ("k", None, 1), ("j", 1, 2), ("k", 1, None)]

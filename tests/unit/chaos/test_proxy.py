@@ -1,12 +1,15 @@
 """The line itself: what goes through it, and what does not, when it is troubled."""
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+import bson
 import pytest
 
+from tests.chaos.database_line import open_database_line
 from tests.chaos.proxy import Line, open_line
 
 _SILENT_S = 0.2
@@ -123,3 +126,28 @@ async def test_of_a_half_open_line_the_client_is_told_nothing(ends: Ends) -> Non
     await ends.say(b"anybody there?")
     assert await ends.hears_nothing()
     assert bytes(ends.heard) == b"x"
+
+
+def command(database: str, number: int) -> bytes:
+    """A message of MongoDB's protocol, with the command as the only section."""
+    body = bson.encode({"find": "jobs", "filter": {"number": number}, "$db": database})
+    return struct.pack("<iiiiI", 21 + len(body), number, 0, 2013, 0) + b"\0" + body
+
+
+async def test_of_a_database_that_hangs_alone_commands_wait_until_it_answers_again(ends: Ends) -> None:
+    line = await open_database_line(*ends.line.target)
+    line.hang("busy")
+    talks = [await asyncio.open_connection("127.0.0.1", line.port) for _ in range(2)]
+    asked = [command("busy", 1), command("busy-0001", 2)]
+    for (_, writer), text in zip(talks, asked, strict=True):
+        writer.write(text[:7])
+        await writer.drain()
+        writer.write(text[7:])
+    [held, other] = [reader for reader, _ in talks]
+    assert await other.readexactly(len(asked[1])) == asked[1]
+    assert bytes(ends.heard) == asked[1]
+    line.heal()
+    assert await held.readexactly(len(asked[0])) == asked[0]
+    for _, writer in talks:
+        writer.close()
+    await line.close()

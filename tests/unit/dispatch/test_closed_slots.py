@@ -127,6 +127,15 @@ def test_what_comes_late_to_a_slot_that_was_released_is_recalled_and_sent_to_nob
     assert scene.core.kept_aside(SLOT) == 1
 
 
+def test_what_came_late_before_a_term_began_is_not_sent_by_its_leader() -> None:
+    scene = scene_of(CLOSED, leading=False)
+    scene.at(1, ShareSeen(Share(KEY, 5, 0, lowered=True, released=5)))
+    scene.at(90_000, JobSeen(dispatched("a", "p", tenant=TENANT)), JobSeen(dispatched("b", "p", tenant=OTHER)))
+    taken_over = scene.at(90_001, TermBegan(2, ()))
+    assert taken_over.decisions == (Requeue("a", 1, NOT_STARTED),)
+    assert [send.job_id for send in taken_over.sends] == ["b"]
+
+
 def test_a_core_made_of_what_another_knows_keeps_the_same_aside() -> None:
     scene = scene_of(CLOSED, *jobs(ours("a")), ScheduleSeen(theirs("s")))
     other = Scene(*scene.core.state_snapshot(wall(2)), leading=False, **SHARD)

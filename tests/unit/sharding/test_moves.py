@@ -314,6 +314,20 @@ async def test_what_comes_late_goes_after_the_others(deployment: Deployment) -> 
     assert deployment.jobs(FROM) == set()
 
 
+async def test_what_came_late_is_out_of_the_way_before_the_slot_comes_back(deployment: Deployment) -> None:
+    """The job has ended where the slot is, and would be done again where it comes to."""
+    mover = deployment.mover()
+    deployment.begin(TO)
+    await deployment.move(mover)
+    deployment.insert(FROM, "ended")
+    deployment.begin(FROM)
+    await deployment.move(mover)
+    deployment.assert_all_in(FROM)
+    found = deployment.databases[FROM].find(Collection.JOBS, "ended")
+    assert found is not None
+    assert found["state"] == JobState.SUCCEEDED
+
+
 async def test_what_a_processor_got_late_keeps_the_slot_from_arriving(deployment: Deployment) -> None:
     mover = deployment.mover()
     deployment.begin(TO)

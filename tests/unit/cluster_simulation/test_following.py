@@ -1,0 +1,54 @@
+"""Shards that some replicas follow each, in trouble, by seed; and what many of them do."""
+
+import re
+
+import pytest
+
+from tests.cluster_simulation.following_mutants import PLANTED_IN_FOLLOWING
+from tests.tiers import TIER, in_tier
+from tests.unit.cluster_simulation.simulating import simulate
+
+QUICKLY_NOTICED = ("begins-at-once",)
+SEEDS = in_tier(check=2, test=8, verify=60)
+
+
+@pytest.mark.timeout(1_200)
+def test_each_shard_is_followed_by_its_candidates_whatever_goes_wrong() -> None:
+    run = simulate("--following", "--seeds", str(SEEDS))
+    assert run.returncode == 0, run.stdout + run.stderr
+    told = r"(\d+) obligations, (\d+) effects, (\d+) terms.*, (\d+) times a shard was begun with, (\d+) times left"
+    figures = re.search(told, run.stdout)
+    assert figures is not None, run.stdout
+    obligations, effects, terms, begun, left = map(int, figures.groups())
+    # There was work, it ran, there was trouble, and replicas came and went: four begin at the start.
+    assert min(obligations, effects) > 80 * SEEDS
+    assert terms > 8 * SEEDS
+    assert begun > 5 * SEEDS
+    assert left > SEEDS / 2
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", PLANTED_IN_FOLLOWING if TIER != "check" else QUICKLY_NOTICED)
+def test_a_planted_bug_turns_a_checker_red(name: str) -> None:
+    run = simulate("--planted", name, "--jobs", "1")
+    assert run.returncode == 0, f"not noticed: {run.stdout}{run.stderr}"
+    assert re.search(rf"{name} +seed \d+: \w+", run.stdout), run.stdout
+
+
+@pytest.mark.timeout(400)
+def test_four_shards_do_nearly_four_times_as_much_as_one() -> None:
+    run = simulate("--grow", "4", "--replicas", "4", "--jobs", "1")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert re.findall(r"(\d+) doubled", run.stdout) == ["0", "0"]
+    figures = re.search(r"([\d.]+) times as many jobs, of 4", run.stdout)
+    assert figures is not None, run.stdout
+    assert 0.9 * 4 <= float(figures[1]) <= 4.1
+
+
+def test_leaders_on_one_core_do_no_more_than_one() -> None:
+    """Else the time that a decision takes would be modelled wrong."""
+    run = simulate("--grow", "2", "--replicas", "1", "--cores", "--jobs", "1")
+    assert run.returncode == 0, run.stdout + run.stderr
+    figures = re.search(r"([\d.]+) times as many jobs, of 2", run.stdout)
+    assert figures is not None, run.stdout
+    assert float(figures[1]) < 1.2
