@@ -77,9 +77,7 @@ class ProcessorParts:
         if pinned is not None:
             return self._serving(config, self._database(pinned))
         shards: Sequence[str] = routing.shards
-        # Some time more than there is between two beats.
-        unproven_ms = round(1.5 * self.settings.heartbeat_interval_ms)
-        limits = BeatLimits(unproven_ms, self.settings.heartbeat_timeout_ms)
+        limits = BeatLimits.of(self.settings.heartbeat_interval_ms, self.settings.heartbeat_timeout_ms)
         databases = [self._database(index) for index in range(len(shards))]
 
         def begin(id: str, shard: int, slots: int) -> Processor:
@@ -95,7 +93,7 @@ class ProcessorParts:
             demand=MongoShardDemand(databases, self.clock, limits),
             clock=self.clock,
             greet=lambda ids: liveness.greet_as(*ids),
-            first_look_ms=unproven_ms,
+            first_look_ms=limits.unproven_ms,
         )
 
     def _serving(self, config: ProcessorConfig, database: Database) -> Processor:

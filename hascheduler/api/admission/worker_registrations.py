@@ -30,7 +30,8 @@ PROCESSORS_OF_TOKEN_MAX = 1_000
 class WorkTerms:
     """A processor works for ``shard``, sends a heartbeat each interval, and stops its work when the heartbeats go
     unanswered until the deadline. ``processors_max`` may be registered with one token. Of several shards,
-    ``choose_shard`` says for which one a processor of these definitions should work.
+    ``choose_shard`` says for which one a processor of these definitions should work, where that is not looked at more
+    closely (`hascheduler.api.admission.worker_moves`).
     """
 
     shard: str
@@ -48,7 +49,7 @@ _UNSEEN_FOR_MS = 10_000
 
 
 def not_registered(processor: str) -> ProblemError:
-    """404: the processor has been deleted, or never existed."""
+    """404: the processor has been deleted, or never existed; or it has just been taken off its shard."""
     detail = f"no processor {quoted(processor)} is registered (any more); register again and take the new id"
     return ProblemError(HTTPStatus.NOT_FOUND, "not-registered", detail)
 
