@@ -6,10 +6,10 @@ processor does not exist.
 
 A registration takes memory in every replica, and its slots attract jobs. So there are limits to what is registered with
 tokens of one name (`WorkTerms.processors_max`, and the slots and definitions of all of them), and to the processors
-that speak HTTP in all. Processors that left without deregistering count until they are deleted, after ten minutes. A
-registration here counts before the stream shows it; several replicas may together exceed a limit by what they register
-within the lag of their streams. Where replicas follow some shards alone, each counts those of the shards that it
-follows, and what it has registered itself of late.
+that speak HTTP in all. Processors that left without deregistering count until they are deleted, after ten minutes; one
+that is to move to another shard does not count any more. A registration here counts before the stream shows it; several
+replicas may together exceed a limit by what they register within the lag of their streams. Where replicas follow some
+shards alone, each counts those of the shards that it follows, and what it has registered itself of late.
 """
 
 from collections.abc import Callable, Iterable
@@ -79,7 +79,8 @@ class WorkerRegistrations:
 
     def require_room(self, processor: ProcessorRef, terms: WorkTerms) -> None:
         """`TooMany` if a limit is reached; otherwise the processor counts from here on."""
-        known = [each for each in self._known() if is_polling(each.id)]
+        # One that moves gets no jobs any more, and registers again before every replica has seen it go.
+        known = [each for each in self._known() if is_polling(each.id) and not each.moving]
         if len(known) >= IN_ALL_MAX:
             raise TooMany(f"{len(known)} processors that speak HTTP are registered, and {IN_ALL_MAX} may", _AGAIN_S)
         own = [each for each in known if each.registered_by == processor.registered_by]
