@@ -260,16 +260,16 @@ class WorkerMoves:
         return [] if picture is None else self._with_expected(picture, group, processor.id, now_ms)
 
     def _with_expected(self, picture: _Picture, group: Group, id: str, now_ms: int) -> Sequence[Demand]:
-        demands = {
-            demand.shard: replace(demand, servers=tuple(server for server in demand.servers if server != id))
-            for demand in picture.demands
-        }
+        demands = {demand.shard: demand for demand in picture.demands}
         for each in self._expected_at(now_ms):
             runs = each.group.definitions
             covers = ANY_DEFINITION in runs or runs >= group.definitions
-            if covers and each.id != id and each.shard in demands:
+            if covers and each.shard in demands:
                 demands[each.shard] = expecting(demands[each.shard], each.id, each.slots)
-        return list(demands.values())
+        return [
+            replace(demand, servers=tuple(server for server in demand.servers if server != id))
+            for demand in demands.values()
+        ]
 
     def _picture(self, group: Group, now_ms: int) -> _Picture | None:
         picture = self._pictures.get(group)

@@ -121,6 +121,17 @@ async def test_what_was_promised_to_one_that_moves_is_its_to_start(
     check_problem(await deployment.fetched(processor), 404)
 
 
+async def test_what_it_says_to_run_keeps_its_registration_before_the_stream_shows_it(
+    deployment: Deployment, client: httpx.AsyncClient, world: World
+) -> None:
+    processor = await deployment.registered()
+    runs = await started(client, world, processor)
+    await world.work.set_moving(processor, moving=True)
+    world.view.occupied = lambda _: 0
+    assert (await deployment.fetched(processor, running=[attempt(runs)])).status_code == 200
+    check_problem(await deployment.fetched(processor), 404)
+
+
 async def test_a_heartbeat_takes_no_registration_away(deployment: Deployment, client: httpx.AsyncClient) -> None:
     processor = await deployment.registered()
     await deployment.world.work.set_moving(processor, moving=True)

@@ -226,6 +226,22 @@ async def test_one_that_was_sent_elsewhere_counts_there_and_gets_there(room: Roo
     assert await room.moves.shard_in_need(group(), 1, "http:far.2") == "0001"
 
 
+async def test_who_was_sent_registers_once(room: Room, demands: Demands) -> None:
+    demands.wanted(1)
+    await room.told_after(worker())
+    assert await room.moves.shard_in_need(group(), 1, "http:far.2") == "0001"
+    room.moves.registered(worker("http:far.2@0001", "0001"))
+    assert await room.moves.shard_in_need(group(), 1, "http:far.3") != "0001"
+
+
+async def test_an_idle_one_leaves_its_shard_to_others_and_to_nobody_else(room: Room, demands: Demands) -> None:
+    me = worker("http:far.5@default")
+    demands.now[0] = Demand(0, servers=(me.id,), slots=1)
+    assert await room.asked(me, 60) is MoveStep.NOTHING, "it serves it alone"
+    demands.now[0] = Demand(0, servers=("http:far.1@default", me.id), slots=2)
+    assert await room.asked(me, 60) is MoveStep.BEGIN_MOVE
+
+
 async def test_many_that_register_together_spread(room: Room) -> None:
     places = []
     for number in range(9):
