@@ -19,7 +19,8 @@ What must hold:
 * A worker rests. Its age is counted from its first request that this replica saw, by this replica's clock: so each
   replica alone counts less than there is, however its requests are spread. What moves it is stored, and so any replica
   goes on with it.
-* Not all go for the same jobs: whom this replica has sent, and who has registered here, count where they are expected.
+* Not all go for the same jobs: whom this replica has sent, and who registers here, count where they are expected, for
+  workers with tokens of the same name. So nobody keeps others away by registrations.
 * What requests cost has a bound. They look at *pictures* alone, at most `PICTURE_KEPT_MS` old, one for each token and
   set of definitions. Pictures are taken one after the other, with pauses (`_PAUSE_S`), and the tokens take turns.
 """
@@ -34,7 +35,7 @@ from typing import NamedTuple, TypeVar
 
 import structlog
 
-from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef
+from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef, with_shard
 from hascheduler.ports import Clock
 from hascheduler.ports.demand import Demand, ShardDemand, expecting
 from hascheduler.ports.next_shard import (
@@ -59,7 +60,8 @@ _WANTED_MAX = 100
 """So many pictures may be wanted with tokens of one name."""
 _REGISTRATION_WAITS_S = 1.0
 _EXPECTED_FOR_MS = 3_000
-_EXPECTED_MAX = 200
+_EXPECTED_MAX = 100
+"""With tokens of one name."""
 _TOLD_FOR_MS = 5_000
 """The stream shows by then that a worker moves, or stays after all; else it is told again. No move is called off
 before: pictures are newer by then than the one that this replica or another began it with."""
@@ -136,7 +138,7 @@ class WorkerMoves:
         self._pictures: dict[Group, _Picture] = {}
         self._wanted: dict[str | None, dict[Group, asyncio.Event]] = {}
         self._looking: asyncio.Task[None] | None = None
-        self._expected: list[_Expected] = []
+        self._expected: dict[str | None, list[_Expected]] = {}
         self._left_at_ms: dict[tuple[Group, int], int] = {}
         self._barren_until_ms: dict[tuple[Group, int], int] = {}
 
@@ -167,7 +169,7 @@ class WorkerMoves:
         if waits_here and not worker.worked:
             self._barren_until_ms[_of(processor), standing.at] = now_ms + BARREN_MS
         worker.told_at_ms = now_ms
-        self._expect(processor, to, now_ms, sent=True)
+        self._expect(processor.id, _of(processor), processor.slots, to, sent=True)
         log.info("moving", processor=processor.id, shard=processor.shard, to=self._shards[to])
         return MoveStep.BEGIN_MOVE
 
@@ -222,10 +224,12 @@ class WorkerMoves:
 
     async def shard_in_need(self, group: Group, slots: int, id: str) -> str | None:
         """The shard where one that registers is of most use: the one that it was sent to a moment ago, or what a
-        picture tells. ``id`` is the beginning of the one that it gets. None where no picture came in about a second."""
-        for expected in self._expected_at(self._clock.mono_ms()):
+        picture tells; it counts there from now on. ``id`` is the one that it gets, without its shard. None where no
+        picture came in about a second."""
+        for expected in self._expected_of(group.token):
             if expected.sent and (expected.group, expected.slots) == (group, slots):
-                self._expected.remove(expected)
+                self._expected[group.token].remove(expected)
+                self._expect(id, group, slots, expected.shard)
                 return self._shards[expected.shard]
         picture = self._picture(group, self._clock.mono_ms())
         if picture is None:
@@ -239,15 +243,10 @@ class WorkerMoves:
             return None
         now_ms = self._clock.mono_ms()
         shard = shard_in_need(now_ms, self._memory(group, id), self._with_expected(picture, group, id, now_ms))
-        return None if shard is None else self._shards[shard]
-
-    def registered(self, processor: ProcessorRef) -> None:
-        """It counts where it is from now on, also before a picture shows it."""
-        if processor.shard not in self._shards:
-            return
-        now_ms, shard = self._clock.mono_ms(), self._shards.index(processor.shard)
-        self._seen(processor.id, now_ms, holds=False)
-        self._expect(processor, shard, now_ms, sent=False)
+        if shard is None:
+            return None
+        self._expect(id, group, slots, shard)
+        return self._shards[shard]
 
     # Pictures
 
@@ -261,7 +260,7 @@ class WorkerMoves:
 
     def _with_expected(self, picture: _Picture, group: Group, id: str, now_ms: int) -> Sequence[Demand]:
         demands = {demand.shard: demand for demand in picture.demands}
-        for each in self._expected_at(now_ms):
+        for each in self._expected_of(group.token):
             runs = each.group.definitions
             covers = ANY_DEFINITION in runs or runs >= group.definitions
             if covers and each.shard in demands:
@@ -321,14 +320,16 @@ class WorkerMoves:
             barren_until_ms=of(self._barren_until_ms),
         )
 
-    def _expect(self, processor: ProcessorRef, shard: int, now_ms: int, *, sent: bool) -> None:
-        until_ms = now_ms + _EXPECTED_FOR_MS
-        self._expected.append(_Expected(processor.id, _of(processor), processor.slots, shard, until_ms, sent))
-        del self._expected[:-_EXPECTED_MAX]
+    def _expect(self, id: str, group: Group, slots: int, shard: int, *, sent: bool = False) -> None:
+        """``id`` is that of a registration here, or that of the one that it leaves where it was ``sent``."""
+        registered_id = id if sent else with_shard(id, self._shards[shard])
+        until_ms = self._clock.mono_ms() + _EXPECTED_FOR_MS
+        kept = self._expected_of(group.token)[1 - _EXPECTED_MAX :]
+        self._expected[group.token] = [*kept, _Expected(registered_id, group, slots, shard, until_ms, sent)]
 
-    def _expected_at(self, now_ms: int) -> Sequence[_Expected]:
-        self._expected = [each for each in self._expected if each.until_ms > now_ms]
-        return list(self._expected)
+    def _expected_of(self, token: str | None) -> Sequence[_Expected]:
+        now_ms = self._clock.mono_ms()
+        return [each for each in self._expected.get(token, ()) if each.until_ms > now_ms]
 
     def _forget(self, now_ms: int) -> None:
         """What is of no use any more, every few seconds."""
@@ -338,6 +339,7 @@ class WorkerMoves:
         self._workers = {
             id: worker for id, worker in self._workers.items() if now_ms - worker.seen_at_ms < _FORGOTTEN_AFTER_MS
         }
+        self._expected = {token: left for token in self._expected if (left := list(self._expected_of(token)))}
         barren = {key: until_ms for key, until_ms in self._barren_until_ms.items() if until_ms > now_ms}
         self._barren_until_ms, self._left_at_ms = _newest(barren), _newest(self._left_at_ms)
 

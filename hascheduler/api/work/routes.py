@@ -111,8 +111,6 @@ async def register_processor(body: RegisterBody, services: Services, caller: Wor
     except BaseException:
         services.registrations.not_new(processor)
         raise
-    if moves is not None:
-        moves.registered(processor)
     return RegisteredResponse(
         processor=processor.id,
         heartbeat_interval=terms.heartbeat_interval_ms / 1_000,

@@ -222,15 +222,31 @@ async def test_not_all_go_for_the_same_job(room: Room, demands: Demands) -> None
 async def test_one_that_was_sent_elsewhere_counts_there_and_gets_there(room: Room, demands: Demands) -> None:
     demands.wanted(1)
     await room.told_after(worker())
-    assert await room.moves.shard_in_need(group("another"), 1, "http:near.1") != "0001"
+    assert await room.moves.shard_in_need(group(), 2, "http:large.1") != "0001"
     assert await room.moves.shard_in_need(group(), 1, "http:far.2") == "0001"
+
+
+async def test_registrations_keep_nobody_elses_workers_away(room: Room, demands: Demands) -> None:
+    assert await room.asked(worker(), 10) is MoveStep.NOTHING
+    demands.wanted(1)
+    for number in range(200):
+        await room.moves.shard_in_need(group("greedy", "*"), 100, f"http:greedy.{number}")
+    assert await room.told_after(worker()) <= 2 * SECOND_MS
+
+
+async def test_those_that_register_at_the_same_instant_spread(room: Room, demands: Demands) -> None:
+    demands.held.clear()
+    async with asyncio.TaskGroup() as tasks:
+        registering = [tasks.create_task(room.moves.shard_in_need(group(), 1, f"http:far.{n}")) for n in range(6)]
+        await looked()
+        demands.held.set()
+    assert sorted(str(each.result()) for each in registering) == sorted(SHARDS * 2)
 
 
 async def test_who_was_sent_registers_once(room: Room, demands: Demands) -> None:
     demands.wanted(1)
     await room.told_after(worker())
     assert await room.moves.shard_in_need(group(), 1, "http:far.2") == "0001"
-    room.moves.registered(worker("http:far.2@0001", "0001"))
     assert await room.moves.shard_in_need(group(), 1, "http:far.3") != "0001"
 
 
@@ -248,7 +264,6 @@ async def test_many_that_register_together_spread(room: Room) -> None:
         id = f"http:far.{number}"
         shard = await room.moves.shard_in_need(group(), 1, id)
         assert shard is not None
-        room.moves.registered(worker(f"{id}@{shard}", shard))
         places.append(shard)
     assert sorted(places) == sorted(SHARDS * 3)
 
@@ -323,15 +338,17 @@ async def test_what_is_kept_has_a_bound(room: Room, demands: Demands, monkeypatc
     monkeypatch.setattr(worker_moves, "_MEMORIES_MAX", 10)
     for number in range(500):
         one = worker(f"http:far.{number}@default", definitions=[f"d{number}"])
-        room.moves.registered(one)
+        room.moves.consider(one, holds=False)
         room.moves.left(one)
-        room.moves.registered(replace(one, id=f"http:near.{number}@default"))
+        room.moves.consider(replace(one, id=f"http:near.{number}@default"), holds=False)
+        await room.moves.shard_in_need(group("token", f"d{number % 10}"), 1, f"http:new.{number}")
+    moves = room.moves
+    assert len(moves._expected["token"]) == worker_moves._EXPECTED_MAX
     room.clock.now_ms += 200 * SECOND_MS
     room.moves.consider(worker(), holds=False)
-    moves = room.moves
     assert list(moves._workers) == [worker().id]
     assert len(moves._left_at_ms) == 10
-    assert len(moves._expected) <= worker_moves._EXPECTED_MAX
+    assert not moves._expected
 
 
 def test_the_clock_is_the_replicas_own(demands: Demands) -> None:
