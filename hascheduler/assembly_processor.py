@@ -78,9 +78,7 @@ class ProcessorParts:
         if pinned is not None:
             return self._serving(config, self.databases[pinned])
         shards: Sequence[str] = routing.shards
-        # Some time more than there is between two beats.
-        unproven_ms = round(1.5 * self.settings.heartbeat_interval_ms)
-        limits = BeatLimits(unproven_ms, self.settings.heartbeat_timeout_ms)
+        limits = BeatLimits.of(self.settings.heartbeat_interval_ms, self.settings.heartbeat_timeout_ms)
         databases = self.databases
 
         def begin(id: str, shard: int, slots: int) -> Processor:
@@ -96,7 +94,7 @@ class ProcessorParts:
             demand=MongoShardDemand(databases, self.clock, limits),
             clock=self.clock,
             greet=lambda ids: liveness.greet_as(*ids),
-            first_look_ms=unproven_ms,
+            first_look_ms=limits.unproven_ms,
         )
 
     def _serving(self, config: ProcessorConfig, database: Database) -> Processor:

@@ -72,12 +72,19 @@ async function beat() {
         for (const { job, attempt } of answer[reason]) running.get(`${job}/${attempt}`)?.stop.abort(reason);
     } catch (error) { // without an answer others get our jobs, and two must not run one: a supervisor starts us anew
       if (gone) return;
+      if (error.refused === 404 && !running.size) { answered = began; continue; } // the next fetch is told so too
       if (error.refused || Date.now() - answered >= 1000 * terms.heartbeat_deadline) process.exit(1);
     }
   }
 }
 
-const terms = await ask("processors", { name, definitions: Object.keys(handlers), slots }), { processor } = terms;
+let terms, processor;
+async function register() {
+  terms = await ask("processors", { name, definitions: Object.keys(handlers), slots });
+  processor = terms.processor;
+}
+
+await register();
 process.on("SIGTERM", () => leaving.abort());
 beat();
 while (!leaving.signal.aborted) {
@@ -86,7 +93,11 @@ while (!leaving.signal.aborted) {
   try {
     const { signal } = leaving;
     (await ask("fetch", { processor, wait: "20s", limit, running: held }, { signal })).attempts.forEach(run);
-  } catch (error) { if (!leaving.signal.aborted) throw error; }
+  } catch (error) {
+    if (leaving.signal.aborted) break;
+    if (error.refused !== 404 || running.size) throw error;
+    await register(); // it may be told so at any time while it holds nothing: jobs wait for it in another shard
+  }
 }
 while (running.size) await sleep(20);
 gone = true; // a heartbeat that is refused from here on is no accident

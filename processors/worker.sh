@@ -15,7 +15,7 @@ ask() { # PATH BODY [OPTION…]: the answer, tried for a minute; fails where it 
     shift 2
     for _ in 1 2 3 4 5; do
         curl --silent --show-error --fail --max-time 90 --retry 99 --retry-connrefused --retry-max-time 60 "$@" \
-            --header "Content-Type: application/json" \
+            --header "Content-Type: application/json" --dump-header "$dir/$path.head" \
             ${HASCHEDULER_TOKEN:+--header "Authorization: Bearer $HASCHEDULER_TOKEN"} \
             --data "@$dir/$path.body" "${HASCHEDULER_URL:-http://127.0.0.1:8080}/v1/work/$path" && return
         case $? in 18 | 52 | 55 | 56) sleep 1 ;; *) return 1 ;; esac # those were cut off in the middle
@@ -37,9 +37,19 @@ beats() { # COMMAND: shows life while it runs, and stops it when somebody asks f
     kill "$1"
 }
 
-ask processors "$(jq -nc --arg it "$definition" '{name: $it, definitions: [$it]}')" >"$dir/terms"
-most=$(jq '.heartbeat_deadline / .heartbeat_interval / 2 | floor' "$dir/terms")
-while ask fetch "$(jq -c '{processor, wait: "20s", limit: 1}' "$dir/terms")" >"$dir/fetched"; do
+register() {
+    ask processors "$(jq -nc --arg it "$definition" '{name: $it, definitions: [$it]}')" >"$dir/terms" &&
+        most=$(jq '.heartbeat_deadline / .heartbeat_interval / 2 | floor' "$dir/terms")
+}
+
+fetch() { # what it is promised; where it is not registered any more, as jobs wait for it in another shard, it registers
+    ask fetch "$(jq -c '{processor, wait: "20s", limit: 1}' "$dir/terms")" >"$dir/fetched" && return
+    case "$(grep '^HTTP/' "$dir/fetch.head" | tail -n 1)" in *" 404"*) ;; *) return 1 ;; esac
+    register && echo '{"attempts": []}' >"$dir/fetched"
+}
+
+register
+while fetch; do
     jq -ec '.attempts[0] + {processor: input.processor} | select(.job)' "$dir/fetched" "$dir/terms" \
         >"$dir/attempt" || continue
     if ! ask start "$(cat "$dir/attempt")" >"$dir/job"; then # it is not ours any more, or nobody knows

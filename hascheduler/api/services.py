@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.operation_queue import OperationQueue
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
+from hascheduler.api.admission.worker_moves import WorkerMoves
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
@@ -79,6 +80,8 @@ class ApiServices:
     logins: Logins = field(default_factory=Logins)
     forwarder: Forwards | None = None
     """None where each replica follows all shards."""
+    worker_moves: WorkerMoves | None = None
+    """None where there is one shard."""
 
 
 async def _services(request: Request) -> ApiServices:

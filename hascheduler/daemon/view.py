@@ -180,6 +180,9 @@ class ReplicaView:
         processor: ProcessorRef | None = self._feeder.mirror.nouns(Collection.PROCESSORS).get(id)
         return processor
 
+    def occupied(self, processor_id: str) -> int:
+        return self._core.occupied(processor_id)
+
     def processors(self) -> Iterable[ProcessorRef]:
         return self._feeder.mirror.nouns(Collection.PROCESSORS).values()
 

@@ -41,8 +41,10 @@ def supports(definitions: Set[str], definition: str) -> bool:
 
 
 def overlap(mine: Set[str], others: Set[str]) -> bool:
-    """Whether some job could run on a processor with either set of definitions."""
-    return any(supports(others, name) for name in mine) or any(supports(mine, name) for name in others)
+    """Whether some job could run on a processor with either set of definitions. Each may have a thousand."""
+    if not mine or not others:
+        return False
+    return ANY_DEFINITION in mine or ANY_DEFINITION in others or not mine.isdisjoint(others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class ProcessorRef:
     ``name`` and ``parked`` (messages it could not read) are for people. ``registered_by`` is the name of the token with
     which it registered over HTTP; no other token may act for it. None: it registered another way, or without a token.
     ``liveness_endpoint`` is the ``host:port`` at which replicas watch its process; empty: nowhere.
+    One that is ``moving`` polls, and is to go to another shard: it is ``draining`` too, whatever it says itself, and is
+    deregistered once it holds nothing, so that it registers again.
     """
 
     id: str
@@ -67,6 +71,7 @@ class ProcessorRef:
     resources: Resources = NO_RESOURCES
     registered_by: str | None = None
     liveness_endpoint: str = ""
+    moving: bool = False
 
     @property
     def takes_any(self) -> bool:

@@ -30,6 +30,8 @@ _TAKEN_MAX = 10_000
 _LOOK_LIMIT_S = 1.0
 _BY_STATE = "state_submitted"
 _FIRST = (-1, "")
+_POSITIONS_MAX = 100
+"""Of so many that ask it is kept how far they have read, beyond the first page."""
 _Position = tuple[int, str]
 
 
@@ -45,14 +47,14 @@ class MongoShardDemand:
 
 
 class _Shard:
-    """Owner of where its queue is read next, and of the beats that it has seen."""
+    """Owner of where its queue is read next, by who asks, and of the beats that it has seen."""
 
     def __init__(self, index: int, database: Database, clock: Clock, beats: BeatWatch) -> None:
         self._index = index
         self._jobs = database[Stored.JOBS.value]
         self._processors = database[Stored.PROCESSORS.value]
         self._clock = clock
-        self._behind: _Position = _FIRST
+        self._behind: dict[frozenset[str], _Position] = {}
         self._beats = beats
         self._reminders = Reminders()
 
@@ -69,7 +71,7 @@ class _Shard:
         return demand_of(self._index, definitions, waiting, servers, own)
 
     async def _waiting(self, definitions: frozenset[str]) -> Mapping[str, int]:
-        at_ms, id = self._behind
+        at_ms, id = self._behind.get(definitions, _FIRST)
         # The second condition is of the same place in the index: of one millisecond the ids decide.
         behind = {"$or": [{"submitted_at_ms": {"$gt": at_ms}}, {"submitted_at_ms": at_ms, "_id": {"$gt": id}}]}
         page: list[dict[str, Any]] = [
@@ -91,7 +93,12 @@ class _Shard:
             is_full = sum(group["count"] for group in groups) >= PAGE
             lasts = [(group["last"].get("at"), group["last"].get("id")) for group in groups]
             readable = [(at, id) for at, id in lasts if isinstance(at, int) and isinstance(id, str)]
-            self._behind = max(readable, default=_FIRST) if is_full else _FIRST
+            at_ms, id = max(readable, default=_FIRST) if is_full else _FIRST
+        self._behind.pop(definitions, None)
+        if (at_ms, id) != _FIRST:
+            self._behind[definitions] = (at_ms, id)
+            if len(self._behind) > _POSITIONS_MAX:
+                del self._behind[next(iter(self._behind))]
         return waiting
 
     async def _servers(self, has_demand: bool) -> Sequence[Server]:

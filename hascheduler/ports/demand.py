@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from hascheduler.errors import InvalidInput
@@ -72,6 +72,19 @@ def demand_of(
     )
 
 
+def expecting(demand: Demand, id: str, slots: int) -> Demand:
+    """The same once a processor has come there that runs all of these definitions, and is under way by now."""
+    if id in demand.servers:
+        return demand
+    return replace(
+        demand,
+        unserved=0,
+        unmet=max(0, demand.unmet - slots),
+        servers=tuple(sorted((*demand.servers, id))),
+        slots=demand.slots + slots,
+    )
+
+
 def readable_processors(documents: Iterable[Mapping[str, Any]]) -> list[ProcessorRef]:
     """The stored registrations, without those that can't be read: no leader sees these either."""
     processors = []
@@ -87,6 +100,11 @@ class BeatLimits:
 
     unproven_ms: int
     dead_after_ms: int
+
+    @classmethod
+    def of(cls, interval_ms: int, timeout_ms: int) -> "BeatLimits":
+        """Of beats that come once in ``interval_ms``: something more than that until the first one is expected."""
+        return cls(round(1.5 * interval_ms), timeout_ms)
 
 
 class BeatWatch:

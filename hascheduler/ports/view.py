@@ -216,6 +216,10 @@ class ClusterView(Protocol):
         """The registration by that id, as far as the stream has delivered."""
         ...
 
+    def occupied(self, processor_id: str) -> int:
+        """How many slots of the processor jobs hold, dispatched or running, as far as the stream has delivered."""
+        ...
+
     def processors(self) -> Iterable[ProcessorRef]:
         """All registrations that the stream has delivered; a dead one is among them until it is deleted."""
         ...

@@ -29,8 +29,8 @@ import structlog
 from hascheduler.model.processor import tenure_id
 from hascheduler.ports import Clock
 from hascheduler.ports.demand import Demand, ShardDemand
+from hascheduler.ports.next_shard import BARREN_MS, JITTER_MS_MAX, Standing, first_shard, is_due, next_shard
 from hascheduler.processor.health import DRAINING
-from hascheduler.processor.next_shard import BARREN_MS, JITTER_MS_MAX, Standing, first_shard, is_due, next_shard
 from hascheduler.processor.processor import Processor
 
 log = structlog.get_logger(__name__)

@@ -98,6 +98,11 @@ class DistantView(DefinedInHome):
             raise NotFollowedHere(self._shard)
         return None
 
+    def occupied(self, processor_id: str) -> int:
+        """`NotFollowedHere` for one of this shard."""
+        self.processor(processor_id)
+        return 0
+
     def processors(self) -> Iterable[ProcessorRef]:
         return ()
 

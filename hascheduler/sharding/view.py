@@ -69,6 +69,9 @@ class ShardedView(DefinedInHome):
         """`NotFollowedHere` for one of a shard that this replica does not follow."""
         return _first(shard.processor(id) for shard in self._shards)
 
+    def occupied(self, processor_id: str) -> int:
+        return sum(shard.occupied(processor_id) for shard in self._shards)
+
     def processors(self) -> Iterable[ProcessorRef]:
         return chain.from_iterable(shard.processors() for shard in self._shards)
 

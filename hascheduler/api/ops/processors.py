@@ -44,7 +44,7 @@ class ProcessorResponse(BaseModel):
     resources: dict[str, int] = Field(description="What its jobs share besides the slots")
     occupied: int = Field(description="Slots with a dispatched or running job")
     alive: bool = Field(description="Whether its heartbeat still changes")
-    draining: bool = Field(description="It gets no new jobs: it is about to end, or is `drained`")
+    draining: bool = Field(description="It gets no new jobs: it is about to end or to change shards, or is `drained`")
     drained: DrainedResponse | None = Field(
         default=None,
         description="Who has drained its name; null where it is not drained. Once `occupied` is 0, it is done",

@@ -50,10 +50,19 @@ class MemoryWorkStore:
             processor = database.find(Collection.PROCESSORS, processor_id)
             if processor is None:
                 return False
-            account = {} if draining is None else {"draining": draining}
+            account = {} if draining is None else {"draining": draining or processor.get("moving") is True}
             database.update(
                 Collection.PROCESSORS, processor, {"beat": processor["beat"] + 1, **account, **_expiry(database)}
             )
+            return True
+
+    async def set_moving(self, processor_id: str, *, moving: bool) -> bool:
+        async with self._connection.exchange("work.set_moving") as database:
+            processor = database.find(Collection.PROCESSORS, processor_id)
+            if processor is None:
+                return False
+            account = {"beat": processor["beat"] + 1, "moving": moving, "draining": moving}
+            database.update(Collection.PROCESSORS, processor, {**account, **_expiry(database)})
             return True
 
     async def deregister(self, processor_id: str) -> None:

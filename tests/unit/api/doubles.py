@@ -154,6 +154,7 @@ class StandingView:
     waiting: Counter[str] = field(default_factory=Counter)
     dispatched_attempts: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
+    occupied: Callable[[str], int] = lambda _: 0
     failover: Failover | None = None
     silent: Sequence[str] = ()
     slots: Sequence[OpenSlots] = (OpenSlots(frozenset({"*"}), 4),)
@@ -314,6 +315,7 @@ class World:
             schedules=self._schedules,
             schedules_on=self._schedules_on,
             processors=self._processors,
+            occupied=self._occupied,
         )
         self.clock = StandingClock()
         self.metrics = HttpMetrics()
@@ -485,6 +487,11 @@ class World:
             for job in jobs
             if (job["state"], job["processor"]) == (JobState.DISPATCHED, processor_id)
         ]
+
+    def _occupied(self, processor_id: str) -> int:
+        held = (JobState.DISPATCHED, JobState.RUNNING)
+        jobs = self.database.documents(Collection.JOBS)
+        return sum(job["state"] in held and job["processor"] == processor_id for job in jobs)
 
     def _new_id(self) -> str:
         self._job_count += 1

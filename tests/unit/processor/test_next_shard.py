@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hascheduler.ports.demand import Demand
-from hascheduler.processor.next_shard import (
+from hascheduler.ports.demand import Demand, expecting
+from hascheduler.ports.next_shard import (
     BARREN_MS,
     IDLE_MS,
     JITTER_MS_MAX,
@@ -21,7 +21,9 @@ from hascheduler.processor.next_shard import (
     Standing,
     first_shard,
     is_due,
+    is_wanted_elsewhere,
     next_shard,
+    shard_in_need,
 )
 
 NOW_MS = 1_000_000
@@ -70,6 +72,36 @@ def test_many_that_begin_together_spread(demands: Sequence[Demand]) -> None:
     begun = Counter(first_shard(f"p.{number}", 4, demands) for number in range(200))
     assert sorted(begun) == [0, 1, 2, 3]
     assert min(begun.values()) > 25
+
+
+def needs(*demands: Demand, left: Mapping[int, int] = NONE, barren: Mapping[int, int] = NONE) -> int | None:
+    """Where one that registers over HTTP is of most use."""
+    return shard_in_need(NOW_MS, Standing("me", -1, 0, None, True, left, barren), demands)
+
+
+def test_one_that_registers_over_http_gets_to_where_it_would_be_sent() -> None:
+    assert needs(short(0, 300), wanted(1), served(2)) == 1
+    assert needs(short(0, 3), short(1, 7), served(2)) == 1
+    assert needs(served(0, "a", "b"), served(1, "c"), served(2, "d", "e")) == 1
+    assert needs(wanted(0), wanted(1), left={0: 400, 1: 500}) == 0
+    assert needs(wanted(0, 99), wanted(1), barren={0: NOW_MS + 1}) == 1
+    assert needs() is None
+
+
+def test_one_that_registers_with_nothing_but_barren_shards_goes_where_the_fewest_slots_are() -> None:
+    assert needs(Demand(0, 9, 0, 9, ("a",), 4), wanted(1, 5), barren={0: NOW_MS + 1, 1: NOW_MS + 1}) == 1
+
+
+def test_what_made_a_busy_one_go_is_over_once_others_take_the_jobs() -> None:
+    assert is_wanted_elsewhere(NOW_MS, busy(TURN_MS), [wanted(1)])
+    assert not is_wanted_elsewhere(NOW_MS, busy(TURN_MS), [wanted(0), short(1, 99), served(2)])
+    assert not is_wanted_elsewhere(NOW_MS, busy(TURN_MS, barren={1: NOW_MS + 1}), [wanted(1)])
+
+
+def test_what_is_under_way_counts_where_it_is_expected() -> None:
+    assert expecting(wanted(1, 9), "b", 4) == Demand(1, 9, 0, 5, ("b",), 4)
+    there = Demand(1, 9, 0, 2, ("a", "b"), 8)
+    assert expecting(there, "b", 4) == there
 
 
 def test_an_idle_one_goes_to_the_most_unmet_demand_and_first_to_what_nobody_takes() -> None:

@@ -5,6 +5,8 @@ it is         it goes                                            when
 ============  =================================================  ==================================================
 starting      where jobs wait that nobody takes; else where      at once
               the fewest slots are
+registering   where jobs wait that nobody takes, then where the  at once
+over HTTP     most have no slot; else where the fewest slots are
 idle          where jobs have no slot, the unserved first, then  after `IDLE_MS` without work, and `REST_MS` after its
               the most                                           last move
 idle          to a shard that nobody serves, from one that       after `SPREAD_MS` without work
@@ -20,6 +22,8 @@ What must hold:
   order of their ids, so that the second one sees that the first has gone; the last one of a shard waits until others
   had their turn. A shard where jobs waited and none came is *barren*: jobs there wait for something else than slots,
   and for `BARREN_MS` it is passed over.
+* One that speaks HTTP decides nothing: a replica does it for it, by the same rules
+  (`hascheduler.api.admission.worker_moves`), and where it registers it gets to where `next_shard` would have it go.
 * All ties are broken by a hash of the processor's id, so that many spread.
 """
 
@@ -66,6 +70,23 @@ def first_shard(id: str, shards: int, demands: Sequence[Demand]) -> int:
     return min([demand.shard for demand in best] or range(shards), key=lambda shard: _tie(id, shard))
 
 
+def shard_in_need(now_ms: int, standing: Standing, demands: Sequence[Demand]) -> int | None:
+    """Where one that registers over HTTP is of most use, and would be told to go to; None where no shard answers.
+
+    ``standing`` has no place yet: its ``at`` is no shard's.
+    """
+    if not demands:
+        return None
+    fertile = _fertile(now_ms, standing, demands)
+    unserved = [demand.shard for demand in fertile if demand.unserved]
+    if unserved:
+        return _left_the_longest_ago(standing, unserved)
+    unmet = [demand for demand in fertile if demand.unmet]
+    if unmet:
+        return min(unmet, key=lambda demand: (-demand.unmet, _tie(standing.id, demand.shard))).shard
+    return min(demands, key=lambda demand: (demand.slots, _tie(standing.id, demand.shard))).shard
+
+
 def is_due(now_ms: int, standing: Standing, jitter_ms: int) -> bool:
     """Whether any demand could make it go: else there is no need to look."""
     return _idle_is_due(now_ms, standing, jitter_ms) or now_ms - standing.since_ms >= TURN_MS + jitter_ms
@@ -75,7 +96,7 @@ def next_shard(now_ms: int, standing: Standing, demands: Sequence[Demand], jitte
     """Where to go now; None: stay."""
     here = next((demand for demand in demands if demand.shard == standing.at), Demand(standing.at))
     elsewhere = [demand for demand in demands if demand.shard != standing.at]
-    fertile = [each for each in elsewhere if standing.barren_until_ms.get(each.shard, now_ms) <= now_ms]
+    fertile = _fertile(now_ms, standing, elsewhere)
     if _idle_is_due(now_ms, standing, jitter_ms):
         wanted = [demand for demand in fertile if demand.unmet]
         if wanted:
@@ -85,9 +106,23 @@ def next_shard(now_ms: int, standing: Standing, demands: Sequence[Demand], jitte
         return _spread(now_ms, standing, here, fertile, jitter_ms)
     unserved = [demand.shard for demand in fertile if demand.unserved]
     if unserved and now_ms - standing.since_ms >= _turn_ms(standing, here, elsewhere) + jitter_ms:
-        never = -1
-        return min(unserved, key=lambda shard: (standing.left_at_ms.get(shard, never), _tie(standing.id, shard)))
+        return _left_the_longest_ago(standing, unserved)
     return None
+
+
+def is_wanted_elsewhere(now_ms: int, standing: Standing, demands: Sequence[Demand]) -> bool:
+    """Whether jobs still wait in another shard that nobody takes: what made a busy one go."""
+    elsewhere = [demand for demand in demands if demand.shard != standing.at]
+    return any(demand.unserved for demand in _fertile(now_ms, standing, elsewhere))
+
+
+def _fertile(now_ms: int, standing: Standing, demands: Sequence[Demand]) -> Sequence[Demand]:
+    return [each for each in demands if standing.barren_until_ms.get(each.shard, now_ms) <= now_ms]
+
+
+def _left_the_longest_ago(standing: Standing, shards: Sequence[int]) -> int:
+    never = -1
+    return min(shards, key=lambda shard: (standing.left_at_ms.get(shard, never), _tie(standing.id, shard)))
 
 
 def _idle_is_due(now_ms: int, standing: Standing, jitter_ms: int) -> bool:
