@@ -75,6 +75,7 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/model/trace.py:_FORM": ("fullmatch", 256),
     "hascheduler/processor/handlers.py:_NAME": ("fullmatch", None),
     "hascheduler/settings.py:_HOST_NAME": ("fullmatch", None),
+    "hascheduler/settings.py:_SHARD_SPAN": ("fullmatch", None),
     "hascheduler/triggers/expressions.py:_DAY_OF_MONTH": ("fullmatch", 256),
     "hascheduler/triggers/expressions.py:_DAY_OF_WEEK": ("fullmatch", 256),
     "hascheduler/triggers/expressions.py:_ITEM": ("fullmatch", 256),
