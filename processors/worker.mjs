@@ -73,7 +73,8 @@ async function beat() {
     } catch (error) { // without an answer others get our jobs, and two must not run one: a supervisor starts us anew
       if (gone) return;
       if (error.refused === 404 && !running.size) { answered = began; continue; } // the next fetch is told so too
-      if (error.refused || Date.now() - answered >= 1000 * terms.heartbeat_deadline) process.exit(1);
+      const isOver = Date.now() - answered >= 1000 * terms.heartbeat_deadline;
+      if (isOver || (error.refused && error.refused !== 404)) process.exit(1);
     }
   }
 }
@@ -95,7 +96,8 @@ while (!leaving.signal.aborted) {
     (await ask("fetch", { processor, wait: "20s", limit, running: held }, { signal })).attempts.forEach(run);
   } catch (error) {
     if (leaving.signal.aborted) break;
-    if (error.refused !== 404 || running.size) throw error;
+    if (error.refused !== 404) throw error;
+    while (running.size) await sleep(20); // either it is about to hear that they have ended, or its heartbeats end it
     await register(); // it may be told so at any time while it holds nothing: jobs wait for it in another shard
   }
 }

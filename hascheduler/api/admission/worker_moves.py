@@ -65,6 +65,8 @@ _EXPECTED_MAX = 100
 _TOLD_FOR_MS = 5_000
 """The stream shows by then that a worker moves, or stays after all; else it is told again. No move is called off
 before: pictures are newer by then than the one that this replica or another began it with."""
+_SETTLED_MS = 500
+"""One that moves has held nothing for so long before it is deregistered: it has had its last answer by then."""
 _FORGOTTEN_AFTER_MS = 90_000
 """Longer than a fetch waits."""
 _MEMORIES_MAX = 1_000
@@ -152,7 +154,7 @@ class WorkerMoves:
         if processor.shard not in self._shards:
             return MoveStep.NOTHING
         if processor.moving:
-            return self._moving(processor, worker, now_ms, holds=holds)
+            return self._moving(processor, worker, now_ms)
         worker.moves_since_ms = None
         if processor.draining or self._is_told(worker, now_ms):
             return MoveStep.NOTHING
@@ -182,9 +184,10 @@ class WorkerMoves:
             self._left_at_ms.pop(key, None)
             self._left_at_ms[key] = self._clock.mono_ms()
 
-    def _moving(self, processor: ProcessorRef, worker: _Worker, now_ms: int, *, holds: bool) -> MoveStep:
-        if not holds:
-            return MoveStep.DEREGISTER
+    def _moving(self, processor: ProcessorRef, worker: _Worker, now_ms: int) -> MoveStep:
+        if worker.idle_since_ms is not None:
+            settled = now_ms - worker.idle_since_ms >= _SETTLED_MS
+            return MoveStep.DEREGISTER if settled else MoveStep.NOTHING
         if worker.moves_since_ms is None:
             worker.moves_since_ms = now_ms
         demands = self._demands(processor, now_ms)

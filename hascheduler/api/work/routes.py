@@ -189,7 +189,8 @@ async def _promised(body: FetchBody, request: Request, services: ApiServices) ->
 async def _wait_for_promises(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
     held = {one.key for one in body.running}
     clock = asyncio.get_running_loop().time
-    until = clock() + body.wait / 1_000
+    began = clock()
+    until = began + body.wait / 1_000
     interval_s = services.work_terms.heartbeat_interval_ms / 1_000
     beat_at = clock()
     look_s = _LOOK_AGAIN_S
@@ -201,7 +202,9 @@ async def _wait_for_promises(body: FetchBody, request: Request, services: ApiSer
                     if not await services.work.touch(body.processor):
                         raise not_registered(body.processor)
                 found = [key for key in services.view.dispatched_attempts(body.processor) if key not in held]
-                step = await _consider_move(body.processor, services, holds=bool(found or held))
+                # What it held when it asked may have ended since; the stream shows by then what it holds.
+                holds = bool(found) or (bool(held) and clock() - began < _LOOK_AGAIN_S)
+                step = await _consider_move(body.processor, services, holds=holds)
                 if step is MoveStep.DEREGISTER:
                     await _deregister_moving(body.processor, services)
                 if step is MoveStep.BEGIN_MOVE:

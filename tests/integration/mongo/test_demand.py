@@ -161,6 +161,21 @@ async def test_jobs_behind_many_others_are_found_in_time(shards: Shards, monkeyp
     assert [(await shards.look())[0].waiting for _ in range(3)] == [0, 1, 1]
 
 
+@pytest.mark.parametrize("shards", ["mongo"], indirect=True)
+async def test_each_set_of_definitions_is_read_on_where_it_was(shards: Shards, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demand_room, "PAGE", 10)
+    monkeypatch.setattr(demand_room, "_POSITIONS_MAX", 2)
+    await shards.submit(0, *(f"other-{number:02}" for number in range(15)), definition="other")
+    await shards.submit(0, "mine", submitted_at_ms=WallMs(2_000))
+    other, third = frozenset({"other"}), frozenset({"third"})
+    found = [[(await shards.look(each))[0].waiting for each in (LOG, other)] for _ in range(3)]
+    assert found == [[0, 10], [1, 10], [1, 10]]
+    # Of more than are kept the one that asked the longest time ago begins again.
+    for one in (third, frozenset({"fourth"})):
+        await shards.look(one)
+    assert [(await shards.look())[0].waiting for _ in range(2)] == [0, 1]
+
+
 async def test_a_shard_in_memory_that_is_cut_off_is_left_out() -> None:
     connections = [MemoryConnection(MemoryDatabase()), MemoryConnection(MemoryDatabase())]
     connections[0].cut()

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from fastapi import FastAPI
 
 from hascheduler.api.admission import worker_moves
 from hascheduler.api.admission.worker_moves import WorkerMoves
+from hascheduler.api.work import routes
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports.next_shard import REST_MS, TURN_MS
@@ -48,6 +50,12 @@ class Deployment:
         """Time, and then a fetch: it has a picture taken."""
         self.now_ms += ms
         assert (await self.fetched(processor, **changes)).status_code == 200
+
+    async def refused(self, processor: str) -> None:
+        """Its fetch, as soon as it is seen to hold nothing for a moment."""
+        await self.passed(processor, 0)
+        self.now_ms += 1_000
+        check_problem(await self.fetched(processor), 404)
 
     def stored(self, processor: str) -> dict[str, Any]:
         return self.world.stored(Collection.PROCESSORS, processor)
@@ -104,7 +112,7 @@ async def test_a_busy_one_ends_what_it_has_and_gets_nothing_new(
     assert (answer.status_code, answer.json()) == (200, {"attempts": [], "cancelled": [], "revoked": []})
     assert (await deployment.fetched(processor)).status_code == 200, "the store knows that it runs something"
     await post(client, "/v1/work/finish", {**runs, "outcome": "succeeded"})
-    check_problem(await deployment.fetched(processor), 404)
+    await deployment.refused(processor)
     assert world.job(runs["job"])["state"] == "succeeded"
 
 
@@ -117,7 +125,7 @@ async def test_what_was_promised_to_one_that_moves_is_its_to_start(
     assert (await deployment.fetched(processor)).json()["attempts"] == [attempt(named)]
     await post(client, "/v1/work/start", named)
     await post(client, "/v1/work/finish", {**named, "outcome": "succeeded"})
-    check_problem(await deployment.fetched(processor), 404)
+    await deployment.refused(processor)
 
 
 async def test_what_it_says_to_run_keeps_its_registration_before_the_stream_shows_it(
@@ -128,7 +136,20 @@ async def test_what_it_says_to_run_keeps_its_registration_before_the_stream_show
     await world.work.set_moving(processor, moving=True)
     world.view.occupied = lambda _: 0
     assert (await deployment.fetched(processor, running=[attempt(runs)])).status_code == 200
-    check_problem(await deployment.fetched(processor), 404)
+    await deployment.refused(processor)
+
+
+async def test_what_it_said_to_run_when_it_asked_does_not_keep_it_for_as_long_as_it_waits(
+    deployment: Deployment, client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "_LOOK_AGAIN_S", 0.01)
+    processor = await deployment.registered()
+    runs = await started(client, world, processor)
+    await world.work.set_moving(processor, moving=True)
+    await post(client, "/v1/work/finish", {**runs, "outcome": "succeeded"})
+    passing = count(0, 600)
+    world.clock.mono_ms = lambda: MonoMs(next(passing))  # type: ignore[method-assign]
+    check_problem(await deployment.fetched(processor, running=[attempt(runs)], wait="30s"), 404)
 
 
 async def test_a_heartbeat_takes_no_registration_away(deployment: Deployment, client: httpx.AsyncClient) -> None:
@@ -136,7 +157,7 @@ async def test_a_heartbeat_takes_no_registration_away(deployment: Deployment, cl
     await deployment.world.work.set_moving(processor, moving=True)
     await post(client, "/v1/work/heartbeat", {"processor": processor})
     assert deployment.stored(processor)["moving"]
-    check_problem(await deployment.fetched(processor), 404)
+    await deployment.refused(processor)
     check_problem(await client.post("/v1/work/heartbeat", json={"processor": processor}), 404)
 
 
