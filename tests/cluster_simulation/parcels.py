@@ -31,8 +31,6 @@ class ParcelBugs:
 
     forgets_first: bool = False
     """What has departed is forgotten before it has arrived."""
-    brings_again: bool = False
-    """A parcel is brought whether or not it has come before."""
 
 
 class SimParcels:
@@ -159,10 +157,9 @@ class SimParcels:
         there = self._database(passage.target)
         if not _is_still(there, passage.there):
             return False
-        if there.find(Collection.ARRIVALS, parcel) is not None and not self._bugs.brings_again:
+        if there.find(Collection.ARRIVALS, parcel) is not None:
             return True
-        if not self._bugs.brings_again:
-            there.insert(Collection.ARRIVALS, {"_id": parcel, "rev": passage.there.rev})
+        there.insert(Collection.ARRIVALS, {"_id": parcel, "rev": passage.there.rev})
         for old in list(there.documents(Collection.ARRIVALS)):
             if old["_id"].startswith(f"{passage.closed.key}/") and old["rev"] < passage.there.rev:
                 there.delete(Collection.ARRIVALS, old["_id"])

@@ -254,8 +254,10 @@ class PlantedInShards(Planted):
 
 
 PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
-    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=76),
-    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=76),
+    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=101),
+    "share-released-while-used": PlantedInShards(
+        ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=101
+    ),
     "slot-moved-without-drain": PlantedInShards(
         ShardBugs(mover=_moves_without_release), ("slow_majority", "kill"), first=14
     ),
@@ -279,16 +281,11 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
     "parcel-left-on-its-way": PlantedInShards(
         ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels), TROUBLES, first=7
     ),
-    "parcel-brought-again": PlantedInShards(
-        ShardBugs(elsewhere=frozenset({2}), parcels=ParcelBugs(brings_again=True)),
-        ("lossy_network", "pause_leader"),
-        first=20,
-    ),
-    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=60),
+    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=142),
     "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
     "share-not-kept-to": PlantedInShards(ShardBugs(replica=_keeps_to_no_share), ("kill_leader",)),
     "share-put-over-a-later-one": PlantedInShards(
-        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=25
+        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=34
     ),
     "cap-without-compare-and-set": PlantedInShards(
         ShardBugs(caps=_ComparesNothing, keeper=moved_by_all), ("lossy_network",), first=4
