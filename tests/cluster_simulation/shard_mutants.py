@@ -206,12 +206,18 @@ class _UnderAnyShares:
 
     def __init__(self, slots: SimSlots) -> None:
         self._slots = slots
+        self.move_first = slots.move_first
+        self.move_rest = slots.move_rest
+        store = slots._store
 
-    async def move_first(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
-        return await self._slots.move_first(self._as_stored(passage), limit, at_ms)
+        async def move_first(passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+            return await store.move_first(self._as_stored(passage), limit, at_ms)
 
-    async def move_rest(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
-        return await self._slots.move_rest(self._as_stored(passage), limit, at_ms)
+        async def move_rest(passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
+            return await store.move_rest(self._as_stored(passage), limit, at_ms)
+
+        moves: Any = SimpleNamespace(move_first=move_first, move_rest=move_rest)
+        slots._store = moves
 
     def _as_stored(self, passage: Passage) -> Passage:
         def stored(index: int, seen: Share) -> Share:
@@ -271,7 +277,7 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
         ShardBugs(slots=partial(_MovesFirst, move_first=_dependents_alone)), ("kill_leader",)
     ),
     "slot-moved-under-any-shares": PlantedInShards(
-        ShardBugs(slots=_UnderAnyShares, mover=slots_moved_by_all), ("pause", "lossy_network"), first=7
+        ShardBugs(slots=_UnderAnyShares, mover=slots_moved_by_all), ("pause", "lossy_network"), first=12
     ),
     "parcel-forgotten-before-it-arrives": PlantedInShards(
         ShardBugs(elsewhere=frozenset({2}), parcels=ParcelBugs(forgets_first=True)),
