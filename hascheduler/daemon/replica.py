@@ -237,10 +237,6 @@ class Replica:
         """`Dispatcher.short_of`, whether or not this replica leads."""
         return self._core.short_of(self._clock.wall_ms())
 
-    def rates_in_use(self) -> Mapping[str, int]:
-        """`Dispatcher.rates_in_use`, whether or not this replica leads."""
-        return self._core.rates_in_use(self._clock.wall_ms())
-
     def kept_aside(self, slot: int) -> int:
         """`Dispatcher.kept_aside`."""
         return self._core.kept_aside(slot)

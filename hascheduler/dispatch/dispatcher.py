@@ -170,10 +170,6 @@ class Dispatcher:
         classes = self._state.queue.waiting_classes()
         return frozenset(chain.from_iterable(self._state.limits.short_of(each, now) for each in classes))
 
-    def rates_in_use(self, now: WallMs) -> Mapping[str, int]:
-        """How many tokens of each definition's rate limit have been taken here, and have not come back."""
-        return self._state.limits.rates_in_use(now)
-
     def kept_aside(self, slot: int) -> int:
         """How many live jobs and schedules of a slot are here that this shard does not decide for."""
         return self._closed.count(slot)

@@ -11,7 +11,7 @@ from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
-from hascheduler.model.share import Share, definition_key, even_share, rate_key
+from hascheduler.model.share import Share, definition_key, even_share
 from hascheduler.model.tenant import Tenant
 
 
@@ -43,10 +43,7 @@ class Rules:
             definition = replace(
                 definition,
                 max_concurrency=None if limit is None else self.share_of(definition_key(name), limit),
-                # Of a rate each shard has something: a unit that goes around would never have come back before it goes.
-                rate_limit=None
-                if rate is None
-                else replace(rate, count=max(self.share_of(rate_key(name), rate.count), 1)),
+                rate_limit=None if rate is None else replace(rate, count=max(self._even(rate.count), 1)),
             )
         self.definitions[name] = definition
 
@@ -80,10 +77,6 @@ class Rules:
 
     def definition(self, name: str) -> Definition:
         return self.definitions.get(name) or _default_definition(name)
-
-    def whole_definition(self, name: str) -> Definition:
-        """As it holds over all shards."""
-        return self.whole_definitions.get(name) or _default_definition(name)
 
     def lane(self, name: str) -> Lane:
         return self.lanes.get(name) or _default_lane(name)

@@ -36,8 +36,6 @@ class LedShard:
     calendars: tuple[str, ...] = ()
     """Those that schedules use."""
     short_of: tuple[str, ...] = ()
-    rates_in_use: Counts = field(default_factory=dict)
-    """Tokens that were taken and have not come back, by definition."""
     kept_aside: Counts = field(default_factory=dict)
     """By the key of the slot."""
     quarantined: int = 0

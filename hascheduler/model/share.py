@@ -10,9 +10,7 @@ order alone, whoever moves them, and however late:
 3. the home takes back what was granted, and
 4. grants it to another shard.
 
-No clock is involved, and a leader that takes over finds all of it in its database. The units of a rate limit move in
-the same order: a shard keeps to a smaller share from the moment it knows of it, and a token bucket that gets a larger
-one gets no token with it. In the same way a shard is told to
+No clock is involved, and a leader that takes over finds all of it in its database. In the same way a shard is told to
 decide no more for the tenants of one slot, and says that it keeps to that (`slot_key`).
 """
 
@@ -25,7 +23,6 @@ ALL_JOBS = "all"
 """The key of the cap on all jobs together."""
 _OF_DEFINITION = "definition/"
 _OF_TIER = "tier/"
-_OF_RATE = "rate/"
 _OF_SLOT = "slot/"
 
 
@@ -48,16 +45,6 @@ def tier_of_key(key: str) -> int | None:
     """The tier that the cap is on; None: it is on others."""
     rank = key.removeprefix(_OF_TIER)
     return int(rank) if key.startswith(_OF_TIER) and rank.isdecimal() and rank.isascii() else None
-
-
-def rate_key(name: str) -> str:
-    """The key of the rate limit of that definition, whose units are the jobs of one period."""
-    return f"{_OF_RATE}{name}"
-
-
-def rate_of_key(key: str) -> str | None:
-    """The definition whose rate limit that is; None: the key is of something else."""
-    return key.removeprefix(_OF_RATE) if key.startswith(_OF_RATE) else None
 
 
 def slot_key(slot: int) -> str:

@@ -8,7 +8,6 @@ decision rests on it. A replica whose heartbeat names no shards follows all of t
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from heapq import nlargest
-from operator import itemgetter
 from typing import Any, Protocol
 
 from hascheduler.model.collection import Collection
@@ -33,8 +32,6 @@ class ReportedShard(Protocol):
     def live_jobs(self) -> Mapping[str, Mapping[str, int]]: ...
 
     def short_of(self) -> Set[str]: ...
-
-    def rates_in_use(self) -> Mapping[str, int]: ...
 
     def kept_aside(self, slot: int) -> int: ...
 
@@ -117,7 +114,6 @@ def report_of(shard: ReportedShard, *, leaving: bool = False) -> ShardReport:
         unschedulable=tuple(sorted(view.unschedulable())[:NAMES_MAX]),
         calendars=tuple(used[:NAMES_MAX]),
         short_of=tuple(sorted(shard.short_of())[:NAMES_MAX]),
-        rates_in_use=dict(nlargest(NAMES_MAX, shard.rates_in_use().items(), key=itemgetter(1))),
         kept_aside=aside,
         quarantined=gauges.quarantined,
     )

@@ -43,8 +43,6 @@ class FollowingReplica(Protocol):
 
     def short_of(self) -> frozenset[str]: ...
 
-    def rates_in_use(self) -> Mapping[str, int]: ...
-
     def kept_aside(self, slot: int) -> int: ...
 
     def live_replicas(self) -> Sequence[ReplicaStatus]: ...
@@ -165,9 +163,6 @@ class Shard:
 
     def short_of(self) -> Set[str]:
         return frozenset(self.distant.led.short_of) if self._own is None else self._own.short_of()
-
-    def rates_in_use(self) -> Mapping[str, int]:
-        return self.distant.led.rates_in_use if self._own is None else self._own.rates_in_use()
 
     def kept_aside(self, slot: int) -> int:
         if self._own is not None:

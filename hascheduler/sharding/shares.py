@@ -1,12 +1,9 @@
-"""Moves the units of caps and rates over all shards to where jobs wait, for as long as this replica leads the home.
+"""Moves the units of caps over all shards to where jobs wait, for as long as this replica leads the home.
 
 `hascheduler.model.share` has the order in which a unit moves, and why it can't be used twice meanwhile. Here is which
 shard gets it (`next_cap`, a pure function), and the loop that writes it down (`ShareKeeper`). The loop is not what
 keeps a cap: each write is a compare-and-set on what it was worked out from, so two that run at once, or one that was
 asleep, do no harm. A cap of which nothing was ever moved has no document: each shard uses an even share of it.
-
-The units of a rate limit are the jobs of one period; those that were taken from a shard's bucket and have not come back
-are in use there.
 
 Who gets a unit: first the shards where jobs wait and nothing of the share is left, the one with the smallest share
 first. What is not used elsewhere is taken for them; where all is used, the largest share gives to the smallest until
@@ -25,16 +22,7 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
-from hascheduler.model.share import (
-    ALL_JOBS,
-    Grant,
-    Share,
-    SharedCap,
-    definition_key,
-    rate_key,
-    rate_of_key,
-    tier_key,
-)
+from hascheduler.model.share import ALL_JOBS, Grant, Share, SharedCap, definition_key, tier_key
 from hascheduler.ports import Clock, ClusterView
 from hascheduler.ports.sharding import CapStore, ShareStore, StoredCaps
 from hascheduler.telemetry.log_lines import Reminders
@@ -47,8 +35,6 @@ _TURN_S = 0.5
 _LATELY = 3
 """Turns of which the most that ran counts as used: a share that rests between two jobs is not unused."""
 _GOES_AROUND_MS = 5_000
-_LEAST_OF_A_RATE = 1
-"""A unit that is given away has to come back before it is of use: none goes around."""
 _HELD_MS = 3_000
 """What a shard got so lately is left there while jobs wait: they may need a unit of another cap too."""
 
@@ -62,18 +48,12 @@ class Use:
 
 
 def next_cap(
-    cap: SharedCap,
-    limit: int,
-    uses: Sequence[Use],
-    released: Sequence[int],
-    *,
-    least: int = 0,
-    may_go_around: bool = True,
+    cap: SharedCap, limit: int, uses: Sequence[Use], released: Sequence[int], *, may_go_around: bool = True
 ) -> SharedCap:
     """The next revision of ``cap``, which is ``limit`` by now; ``cap`` itself where nothing is to be changed.
 
-    ``released`` is the newest revision that each shard has released. Each keeps the ``least``. ``may_go_around``: the
-    last unit of a shard may go to another one in which none is.
+    ``released`` is the newest revision that each shard has released. ``may_go_around``: the last unit of a shard may go
+    to another one in which none is.
     """
     grants = [
         Grant(grant.target, grant.target, grant.since) if grant.is_shrinking and at_rev >= grant.since else grant
@@ -84,13 +64,13 @@ def next_cap(
     excess = sum(targets) - limit
     short = [use.waiting > 0 and use.running >= target for use, target in zip(uses, targets, strict=True)]
     if excess > 0:
-        wanted = _lowered(targets, [max(target - least, 0) for target in targets], excess)
+        wanted = _lowered(targets, targets, excess)
     elif free > 0:
         wanted = _raised(grants, uses, short, free)
     elif any(grant.is_shrinking for grant in grants):
         wanted = targets
     else:
-        wanted = _reclaimed(targets, uses, short, least=least, may_go_around=may_go_around)
+        wanted = _reclaimed(targets, uses, short, may_go_around=may_go_around)
     rev = cap.rev + 1
     changed = tuple(
         grant if grant.target == target else Grant(max(grant.granted, target), target, rev)
@@ -145,14 +125,12 @@ def _raised(grants: Sequence[Grant], uses: Sequence[Use], short: Sequence[bool],
     return targets
 
 
-def _reclaimed(
-    targets: Sequence[int], uses: Sequence[Use], short: Sequence[bool], *, least: int, may_go_around: bool
-) -> list[int]:
+def _reclaimed(targets: Sequence[int], uses: Sequence[Use], short: Sequence[bool], *, may_go_around: bool) -> list[int]:
     """Less for some, where others are short."""
     if not any(short):
         return list(targets)
     spare = [
-        0 if is_short else max(target - max(use.running, least), 0)
+        0 if is_short else max(target - use.running, 0)
         for target, use, is_short in zip(targets, uses, short, strict=True)
     ]
     if any(spare):
@@ -168,8 +146,8 @@ def _reclaimed(
 
 
 def _lowered(targets: Sequence[int], spare: Sequence[int], less: int) -> list[int]:
-    """With ``less`` in the sum, as far as there is so much to spare, taken where the most is."""
-    kept = _filled([0] * len(spare), spare, max(sum(spare) - less, 0))
+    """With ``less`` in the sum, taken where the most is to spare."""
+    kept = _filled([0] * len(spare), spare, sum(spare) - less)
     return [target - most + left for target, most, left in zip(targets, spare, kept, strict=True)]
 
 
@@ -192,11 +170,6 @@ def _filled(levels: Sequence[int], most: Sequence[int], amount: int) -> list[int
     return filled
 
 
-def _is_rate(key: str) -> bool:
-    """A shard keeps to a smaller share of a rate at once, whatever runs there."""
-    return rate_of_key(key) is not None
-
-
 class CappedShard(Protocol):
     """`hascheduler.daemon.replica.Replica`, as far as it is used here."""
 
@@ -208,8 +181,6 @@ class CappedShard(Protocol):
     def live_jobs(self) -> Mapping[str, Mapping[str, int]]: ...
 
     def short_of(self) -> Set[str]: ...
-
-    def rates_in_use(self) -> Mapping[str, int]: ...
 
 
 class ShareKeeper:
@@ -270,12 +241,12 @@ class ShareKeeper:
                 continue
             cap = replace(cap, grants=cap.grants + (Grant(0, 0, cap.rev),) * missing)
             changed = self._next(cap, limit, uses[key], short, now) if changes < CAPS_AT_ONCE_MAX else cap
-            is_new = key not in known and not _is_rate(key) and _uses_more(cap, uses[key])
+            is_new = key not in known and _uses_more(cap, uses[key])
             if changed is not cap or is_new:
                 changes += 1
                 if key not in known:
                     # What holds anyway is written down first; what is to be moved comes with the next turn.
-                    changed = cap if _is_rate(key) else first_cap(cap, [use.running for use in uses[key]])
+                    changed = first_cap(cap, [use.running for use in uses[key]])
                 if not await (self._caps.replace(cap.rev, changed) if key in known else self._caps.create(changed)):
                     continue  # another one was first
                 self._moved_at[key] = now
@@ -306,8 +277,7 @@ class ShareKeeper:
             return adopted(cap, shares)
         released = [0 if share is None else share.released for share in shares]
         rests = now - self._moved_at.get(cap.key, now) < _GOES_AROUND_MS
-        least = _LEAST_OF_A_RATE if _is_rate(cap.key) else 0
-        return next_cap(cap, limit, counted, released, least=least, may_go_around=not rests)
+        return next_cap(cap, limit, counted, released, may_go_around=not rests)
 
     async def _put(self, cap: SharedCap) -> None:
         """Write the shares that a shard's mirror does not show: they have just changed, or this broke off before, or
@@ -328,8 +298,6 @@ class ShareKeeper:
                 wanted[definition_key(name)] = definition.max_concurrency
             if definition.tier is not None:
                 wanted[tier_key(definition.tier)] = definition.tier
-            if definition.rate_limit is not None:
-                wanted[rate_key(name)] = definition.rate_limit.count
         return wanted
 
     def _uses(self, wanted: Mapping[str, int]) -> Mapping[str, Sequence[Use]]:
@@ -337,7 +305,6 @@ class ShareKeeper:
         definitions: Mapping[str, Definition] = self._shards[0].nouns(Collection.DEFINITIONS)
         found = {key: [Use(0, 0) for _ in self._shards] for key in wanted}
         for index, shard in enumerate(self._shards):
-            in_use = shard.rates_in_use()
             for name, of_state in shard.live_jobs().items():
                 running = of_state.get(JobState.DISPATCHED, 0) + of_state.get(JobState.RUNNING, 0)
                 waiting = of_state.get(JobState.PENDING, 0)
@@ -347,12 +314,6 @@ class ShareKeeper:
                     if key in found:
                         before = found[key][index]
                         found[key][index] = Use(before.running + running, before.waiting + waiting)
-                if rate_key(name) in found:
-                    found[rate_key(name)][index] = Use(0, waiting)
-            for name, count in in_use.items():
-                if rate_key(name) in found:
-                    # What has been taken from a bucket is used until it has come back.
-                    found[rate_key(name)][index] = Use(count, found[rate_key(name)][index].waiting)
         return found
 
     def _warn(self, event: str, why: str, now: int) -> None:

@@ -5,22 +5,13 @@ run now is a few operations on whole numbers, however many jobs wait.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 
 from hascheduler.dispatch.capacity.rate_limits import DispatchRates
 from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, SchedulingClasses
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.rules import Rules
-from hascheduler.model.share import (
-    ALL_JOBS,
-    definition_key,
-    definition_of_key,
-    rate_key,
-    rate_of_key,
-    tier_key,
-    tier_of_key,
-)
+from hascheduler.model.share import ALL_JOBS, definition_key, definition_of_key, tier_key, tier_of_key
 
 _PROFILES_KEPT_MAX = 1_024
 
@@ -74,7 +65,7 @@ class AdmissionLimits:
             tier = self._rules.definition(name).tier
             if tier is not None:
                 self.of_tier[tier] += count
-        self._rates.rules_changed(now)
+        self._rates.rules_changed()
         self._dry_until_ms.clear()
         for name, definition in self._rules.definitions.items():
             if definition.rate_limit is not None:
@@ -82,18 +73,11 @@ class AdmissionLimits:
         self._classes_seen = -1
 
     def in_use(self, key: str) -> int:
-        """How many of the jobs that the cap of that key is on are dispatched or running here; of a rate limit, whose
-        buckets hold no more than this shard's share in any case, none."""
+        """How many of the jobs that the cap of that key is on are dispatched or running here."""
         if key == ALL_JOBS:
             return self.running
-        if rate_of_key(key) is not None:
-            return 0
         tier = tier_of_key(key)
         return self.of_definition[definition_of_key(key) or ""] if tier is None else self.of_tier[tier]
-
-    def rates_in_use(self, now: int) -> Mapping[str, int]:
-        """How many tokens of each definition's rate limit have been taken here, and have not come back."""
-        return self._rates.in_use(now)
 
     def _share_of_all(self) -> None:
         self.max_concurrency = None if self._cap is None else self._rules.share_of(ALL_JOBS, self._cap)
@@ -164,7 +148,6 @@ class AdmissionLimits:
             BlockReason.TOTAL: ALL_JOBS,
             BlockReason.TIER: tier_key(definition.tier or 0),
             BlockReason.DEFINITION: definition_key(definition.name),
-            BlockReason.RATE: rate_key(definition.name),
         }
         closing = self.closing(job_class, now)
         return [key_of[rule] for rule in closing] if key_of.keys() >= set(closing) and self.fits(job_class) else []

@@ -5,7 +5,6 @@ A bucket's level is counted in ``1 / per_ms`` of a token: every millisecond adds
 takes ``per_ms``. It begins full, and does so with each leader. A clock that goes back adds nothing.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hascheduler.dispatch.rules import Rules
@@ -32,12 +31,6 @@ class TokenBucket:
             self.level = min(full, self.level + (now - self.at_ms) * self.limit.count)
             self.at_ms = now
 
-    def keep_to(self, limit: RateLimit, now: int) -> None:
-        """Go on with another share of the same limit: with the tokens that there are, as far as it may hold them."""
-        self.refill(now)
-        self.limit = limit
-        self.level = min(self.level, limit.count * limit.per_ms)
-
     @property
     def is_full(self) -> bool:
         return self.level >= self.limit.count * self.limit.per_ms
@@ -58,8 +51,6 @@ class DispatchRates:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._buckets: dict[str, TokenBucket] = {}
-        self._whole: dict[str, RateLimit | None] = {}
-        """Of which limit over all shards each bucket has a share."""
 
     def take(self, definition: str, now: int) -> None:
         """A job of it was dispatched; the bucket may be empty where another replica decided that."""
@@ -72,23 +63,11 @@ class DispatchRates:
         bucket = self._bucket(definition, now)
         return None if bucket is None else now + bucket.wait_ms
 
-    def in_use(self, now: int) -> Mapping[str, int]:
-        """By definition, how many tokens are missing: they have been taken, and have not come back."""
-        for bucket in self._buckets.values():
-            bucket.refill(now)
-        missing = {name: bucket.limit.count - bucket.tokens for name, bucket in self._buckets.items()}
-        return {name: count for name, count in missing.items() if count}
-
-    def rules_changed(self, now: int) -> None:
-        """Forget the buckets of definitions that have no limit any more, or another. Where only this shard's share of
-        it is another, its bucket goes on."""
+    def rules_changed(self) -> None:
+        """Forget the buckets of definitions that have no limit any more, or another."""
         for name, bucket in list(self._buckets.items()):
-            whole, limit = self._rules.whole_definition(name).rate_limit, self._rules.definition(name).rate_limit
-            if limit is None or whole != self._whole.get(name):
+            if self._rules.definition(name).rate_limit != bucket.limit:
                 del self._buckets[name]
-                self._whole.pop(name, None)
-            elif limit != bucket.limit:
-                bucket.keep_to(limit, now)
 
     def _bucket(self, definition: str, now: int) -> TokenBucket | None:
         limit = self._rules.definition(definition).rate_limit
@@ -97,7 +76,6 @@ class DispatchRates:
             return None
         if bucket is None:
             bucket = self._buckets[definition] = TokenBucket.full(limit, now)
-            self._whole[definition] = self._rules.whole_definition(definition).rate_limit
         bucket.refill(now)
         return bucket
 

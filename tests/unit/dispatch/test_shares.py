@@ -5,16 +5,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hascheduler.dispatch.capacity.rate_limits import DispatchRates
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.dispatch.decisions import Decision, Dispatch, ReleaseShare, Settlement
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Settled, TermBegan, TrustLost
-from hascheduler.dispatch.rules import Rules
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, ShareGone, ShareSeen
 from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.job import JobState
-from hascheduler.model.share import ALL_JOBS, Share, definition_key, even_share, rate_key, tier_key
+from hascheduler.model.share import ALL_JOBS, Share, definition_key, even_share, tier_key
 from tests.tiers import examples
 from tests.unit.dispatch.nouns import make_job, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
@@ -199,7 +197,7 @@ def test_a_core_is_short_of_the_caps_that_alone_hold_its_jobs_back() -> None:
         (Definition("log", tier=8), {}, {tier_key(8)}),
         (Definition("log"), both, {ALL_JOBS}),
         (CAPPED, both, {KEY, ALL_JOBS}),
-        (Definition("log", max_concurrency=8, rate_limit=RateLimit(4, 60_000)), {}, {rate_key("log")}),
+        (Definition("log", max_concurrency=8, rate_limit=RateLimit(4, 60_000)), {}, set()),
         (Definition("log", max_concurrency=800), {}, set()),
     ):
         scene = scene_of(definition, **limits)
@@ -211,89 +209,3 @@ def test_a_core_without_a_free_slot_is_short_of_no_cap() -> None:
     scene.at(1, *jobs(*(make_job(f"j{n}", sequence=n) for n in range(9))))
     assert running(scene) == 2
     assert scene.core.short_of(wall(1)) == frozenset()
-
-
-# Rates
-
-RATE = rate_key("log")
-RATED = Definition("log", rate_limit=RateLimit(8, 800))
-"""Of which this shard has an even share of two: a token comes back after 400 ms."""
-
-
-def dispatched(decisions: tuple[Decision, ...]) -> int:
-    return sum(isinstance(decision, Dispatch) for decision in decisions)
-
-
-def test_a_larger_share_of_a_rate_brings_no_token_and_more_come_back() -> None:
-    scene = scene_of(RATED)
-    assert running(scene) == 2
-    assert dispatched(scene.at(101, ShareSeen(Share(RATE, 2, 4))).decisions) == 0
-    assert dispatched(scene.at(250).decisions) == 0
-    assert dispatched(scene.at(251).decisions) == 1, "a quarter came back at the old rate, the rest at the new one"
-    assert dispatched(scene.at(1_051).decisions) == 4
-
-
-def test_a_smaller_share_of_a_rate_holds_at_once_and_is_released_at_once() -> None:
-    scene = scene_of(Definition("log", max_concurrency=4, rate_limit=RATED.rate_limit), ShareSeen(Share(RATE, 1, 6)))
-    assert running(scene) == 1
-    step = scene.at(801, ShareSeen(Share(RATE, 2, 3, lowered=True)))
-    assert step.decisions == (ReleaseShare(RATE, 2),)
-    assert dispatched(scene.at(801, DefinitionSeen(RATED)).decisions) == 3, "the tokens above it are gone"
-
-
-def test_each_shard_keeps_something_of_a_rate() -> None:
-    scene = scene_of(RATED, ShareSeen(Share(RATE, 1, 0)))
-    assert running(scene) == 1
-    explanation = scene.core.explain("j039", wall(2))
-    assert explanation is not None
-    assert [block.because for block in explanation.blocks] == [
-        "'log' is limited to 1 in 0.8 s, which is this shard's share between 4"
-    ]
-
-
-def test_another_rate_begins_full() -> None:
-    scene = scene_of(RATED)
-    scene.at(2, ShareSeen(Share(RATE, 2, 3)))
-    step = scene.at(3, DefinitionSeen(Definition("log", rate_limit=RateLimit(12, 800))))
-    assert dispatched(step.decisions) == 3
-
-
-def test_tokens_are_in_use_until_they_have_come_back() -> None:
-    scene = scene_of(RATED)
-    assert scene.core.rates_in_use(wall(2)) == {"log": 2}
-    other = Scene(DefinitionSeen(RATED), leading=False, **SHARD)
-    assert other.core.rates_in_use(wall(2)) == {}
-    assert scene.core.short_of(wall(2)) == {RATE}
-
-
-@given(st.data())
-@settings(max_examples=examples(60))
-def test_however_units_move_all_shards_together_start_what_one_bucket_would(data: st.DataObject) -> None:
-    """In no span more than what is in a full bucket and what comes back meanwhile."""
-    count, per_ms, shards = data.draw(st.integers(3, 12)), 1_000, 3
-    definition = Definition("log", rate_limit=RateLimit(count, per_ms))
-    rules = [Rules(index, shards) for index in range(shards)]
-    buckets = [DispatchRates(each) for each in rules]
-    shares = [even_share(count, index, shards) for index in range(shards)]
-    for each in rules:
-        each.define("log", definition)
-    starts: list[int] = []
-    now, rev = 0, 1
-    for _ in range(data.draw(st.integers(5, 40))):
-        now += data.draw(st.integers(0, 400))
-        giver, taker = data.draw(st.permutations(range(shards)))[:2]
-        if shares[giver] > 1 and data.draw(st.booleans()):
-            shares[giver] -= 1
-            shares[taker] += 1
-            rev += 1
-            for index in (giver, taker):
-                rules[index].put_share(RATE, Share(RATE, rev, shares[index]))
-                rules[index].define("log", definition)
-                buckets[index].rules_changed(now)
-        for bucket in buckets:
-            while data.draw(st.booleans()) and bucket.next_at("log", now) == now:
-                bucket.take("log", now)
-                starts.append(now)
-    for first, begin in enumerate(starts):
-        for last, end in enumerate(starts[first:], first):
-            assert last - first + 1 <= count + (end - begin) * count / per_ms

@@ -142,9 +142,6 @@ class Followed:
     def short_of(self) -> frozenset[str]:
         return frozenset({"all"})
 
-    def rates_in_use(self) -> dict[str, int]:
-        return {f"d{number:04d}": number for number in range(self.definitions)}
-
     def kept_aside(self, slot: int) -> int:
         return slot
 
@@ -154,7 +151,6 @@ def test_a_leader_tells_of_the_whole_and_cuts_off_what_could_grow() -> None:
     assert led is not None
     assert (led.term, led.lag_ms, led.short_of, led.kept_aside) == (7, 7, ("all",), {"slot/07": 7})
     assert len(led.definitions) == NAMES_MAX + 1
-    assert (len(led.rates_in_use), min(led.rates_in_use.values())) == (NAMES_MAX, 2 * NAMES_MAX)
     assert sum(counts["pending"] for counts in led.definitions.values()) == sum(range(3 * NAMES_MAX))
     assert min(number for name in led.definitions if name for number in led.definitions[name].values()) == 2 * NAMES_MAX
 

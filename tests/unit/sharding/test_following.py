@@ -50,9 +50,6 @@ class Replica:
     def short_of(self) -> frozenset[str]:
         return frozenset({"mine"})
 
-    def rates_in_use(self) -> Mapping[str, int]:
-        return {"mine": 1}
-
     def kept_aside(self, slot: int) -> int:
         return 7
 
@@ -333,13 +330,11 @@ def test_of_a_shard_that_others_follow_its_leader_tells() -> None:
         journal_seq=1,
         definitions={"log": {"running": 2}},
         short_of=("all",),
-        rates_in_use={"log": 3},
         kept_aside={"slot/03": 5},
     )
     member.live = [status("b", {shard.shard: ShardReport(ready=True, led=led)})]
     told: tuple[Any, Set[str], int] = (shard.live_jobs(), shard.short_of(), shard.kept_aside(3))
     assert told == ({"log": {"running": 2}}, {"all"}, 5)
-    assert shard.rates_in_use() == {"log": 3}
     assert shard.view.ready
     assert shard.events is None
 

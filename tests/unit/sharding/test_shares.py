@@ -9,18 +9,9 @@ from hypothesis import strategies as st
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition, RateLimit
+from hascheduler.model.definition import Definition
 from hascheduler.model.documents.share import decode_share, decode_shared_cap
-from hascheduler.model.share import (
-    Grant,
-    Share,
-    SharedCap,
-    definition_key,
-    definition_of_key,
-    rate_key,
-    tier_key,
-    tier_of_key,
-)
+from hascheduler.model.share import Grant, Share, SharedCap, definition_key, definition_of_key, tier_key, tier_of_key
 from hascheduler.sharding.shares import ShareKeeper, Use, adopted, first_cap, next_cap
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
@@ -191,7 +182,6 @@ class Shard:
     live: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     definitions: Mapping[str, Definition] = field(default_factory=dict)
     waits_for_more: Set[str] = frozenset()
-    rates: Mapping[str, int] = field(default_factory=dict)
 
     def nouns(self, collection: Collection) -> Mapping[str, Any]:
         if collection is Collection.DEFINITIONS:
@@ -205,11 +195,8 @@ class Shard:
     def short_of(self) -> Set[str]:
         """Whatever waits waits for a cap, but for what ``waits_for_more``."""
         waiting = {name for name, of_state in self.live.items() if of_state["pending"]} - self.waits_for_more
-        keys = {key(name) for name in waiting for key in (definition_key, rate_key)}
+        keys = {definition_key(name) for name in waiting}
         return keys | {"all", tier_key(3)} if waiting else keys
-
-    def rates_in_use(self) -> Mapping[str, int]:
-        return self.rates
 
     def has(self, running: int, waiting: int, definition: str = "log") -> None:
         self.live = {**self.live, definition: {"running": running, "pending": waiting}}
@@ -282,29 +269,6 @@ async def test_units_move_to_where_jobs_wait_once_they_are_released() -> None:
     three.release()
     await deployment.turns()
     assert deployment.limits() == [6, 0, 0]
-
-
-async def test_units_of_a_rate_move_to_where_jobs_wait_and_each_shard_keeps_one() -> None:
-    deployment = Deployment(Definition("log", rate_limit=RateLimit(12, 60_000)))
-    key, (one, two, three) = rate_key("log"), deployment.shards
-    one.has(0, 9)
-    one.rates = {"log": 4}
-    two.rates = {"log": 3}
-    for _ in range(8):
-        await deployment.turns()
-        for shard in (two, three):
-            if shard.share(key) is not None:
-                shard.release(key)
-    assert deployment.limits(key) == [8, 3, 1], "what has been taken from a bucket is used until it has come back"
-    one.rates, two.rates = {"log": 8}, {}
-    for _ in range(8):
-        await deployment.turns()
-        two.release(key)
-    assert deployment.limits(key) == [10, 1, 1]
-    home = deployment.shards[0]
-    home.definitions = {"log": Definition("log", rate_limit=RateLimit(4, 60_000))}
-    await deployment.turns()
-    assert [limit or 0 for limit in deployment.limits(key)] == [2, 1, 1]
 
 
 async def test_caps_of_tiers_and_of_all_jobs_move_too() -> None:
