@@ -237,6 +237,10 @@ class Replica:
         """`Dispatcher.short_of`, whether or not this replica leads."""
         return self._core.short_of(self._clock.wall_ms())
 
+    def tokens_taken(self) -> Mapping[str, int]:
+        """`Dispatcher.tokens_taken`, whether or not this replica leads."""
+        return self._core.tokens_taken(self._clock.wall_ms())
+
     def kept_aside(self, slot: int) -> int:
         """`Dispatcher.kept_aside`."""
         return self._core.kept_aside(slot)

@@ -164,11 +164,16 @@ class Dispatcher:
         return self._state.explainer.unschedulable()
 
     def short_of(self, now: WallMs) -> frozenset[str]:
-        """The keys of the caps over all shards for which alone some job waits here."""
+        """The keys of the caps and rates over all shards for which alone some job waits here."""
         if self._state.rules.dispatch_pause is not None:
             return frozenset()
         classes = self._state.queue.waiting_classes()
         return frozenset(chain.from_iterable(self._state.limits.short_of(each, now) for each in classes))
+
+    def tokens_taken(self, now: WallMs) -> Mapping[str, int]:
+        """By definition with a rate limit: how many of its jobs were dispatched within the time in which its bucket
+        fills; those without are left out."""
+        return self._state.limits.tokens_taken(now)
 
     def kept_aside(self, slot: int) -> int:
         """How many live jobs and schedules of a slot are here that this shard does not decide for."""

@@ -8,15 +8,15 @@ from dataclasses import replace
 from functools import lru_cache
 
 from hascheduler.model.calendar import Calendar
-from hascheduler.model.definition import Definition
+from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
-from hascheduler.model.share import Share, definition_key, even_share
+from hascheduler.model.share import Share, definition_key, even_share, rate_key
 from hascheduler.model.tenant import Tenant
 
 
 class Rules:
-    """Owner of the tables. `CoreState` informs those parts that derive something from them. Caps that hold for a whole
+    """Owner of the tables. `CoreState` informs those parts that derive something from them. Caps and rates of a whole
     deployment of ``shard_count`` shards are shown as the share that this one, ``shard_index``, may use."""
 
     def __init__(self, shard_index: int = 0, shard_count: int = 1) -> None:
@@ -43,7 +43,7 @@ class Rules:
             definition = replace(
                 definition,
                 max_concurrency=None if limit is None else self.share_of(definition_key(name), limit),
-                rate_limit=None if rate is None else replace(rate, count=max(self._even(rate.count), 1)),
+                rate_limit=None if rate is None else replace(rate, count=self._rate_share(name, rate.count)),
             )
         self.definitions[name] = definition
 
@@ -66,6 +66,17 @@ class Rules:
         add up to at most the cap. One that was not moved yet is even."""
         share = self.shares.get(key) if self._shard_count > 1 else None
         return self._even(cap) if share is None else min(share.limit, cap)
+
+    def whole_rate(self, name: str) -> RateLimit | None:
+        """The rate limit of that definition over all shards."""
+        whole = self.whole_definitions.get(name)
+        return None if whole is None else whole.rate_limit
+
+    def _rate_share(self, name: str, count: int) -> int:
+        """What this shard may use of the rate. Where nothing was ever moved it is at least one: a count from before
+        there were as many shards starves none of them."""
+        key = rate_key(name)
+        return self.share_of(key, count) if key in self.shares else max(self._even(count), 1)
 
     def _even(self, cap: int) -> int:
         return even_share(cap, self._shard_index, self._shard_count)

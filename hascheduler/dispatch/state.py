@@ -34,7 +34,7 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import StandingPause, drained_name
-from hascheduler.model.share import Share, definition_of_key
+from hascheduler.model.share import Share, definition_of_key, rate_of_key
 from hascheduler.model.tenant import Tenant
 
 _Noun = TypeVar("_Noun", Lane, Tenant, StandingPause, Calendar)
@@ -130,7 +130,7 @@ class CoreState:
 
     def set_share(self, key: str, share: Share | None, now: int) -> None:
         self.rules.put_share(key, share)
-        name = definition_of_key(key)
+        name = definition_of_key(key) or rate_of_key(key)
         if name is None:
             self.limits.rules_changed(now)
         elif name in self.rules.whole_definitions:

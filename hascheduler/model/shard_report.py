@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hascheduler.model.values.instants import WallMs
 
 NAMES_MAX = 200
-"""Definitions, calendars, caps, slots or ids that one report names of each kind."""
+"""Definitions, calendars, caps, rates, slots or ids that one report names of each kind."""
 LANES_MAX = 50
 Counts = Mapping[str, int]
 
@@ -36,6 +36,8 @@ class LedShard:
     calendars: tuple[str, ...] = ()
     """Those that schedules use."""
     short_of: tuple[str, ...] = ()
+    tokens_taken: Counts = field(default_factory=dict)
+    """By the definition whose rate limit they are of."""
     kept_aside: Counts = field(default_factory=dict)
     """By the key of the slot."""
     quarantined: int = 0

@@ -1,4 +1,4 @@
-"""Shares: how many of the jobs that a cap allows over all shards may run in one of them.
+"""Shares: how many of the jobs that a cap allows over all shards may run in one of them, and what it has of a rate.
 
 Two documents keep the promise of one cap. The home has a `SharedCap`: what each shard may use, of which the sum is
 never above the cap. Each shard has its own `Share`, which its core goes by, as its stream brings it. Units move in this
@@ -12,6 +12,11 @@ order alone, whoever moves them, and however late:
 
 No clock is involved, and a leader that takes over finds all of it in its database. In the same way a shard is told to
 decide no more for the tenants of one slot, and says that it keeps to that (`slot_key`).
+
+Of a rate (`rate_key`) the units are those of its ``count``: a shard's token bucket holds as many tokens as its share,
+and fills at that rate. A bucket whose share grows gets no tokens for it, and one whose share is lowered keeps what
+still fits. So all buckets together hold at most ``count`` at every instant, and never fill faster than one bucket of
+the whole: over any span no more starts in all shards than that one would allow.
 """
 
 from collections.abc import Sequence
@@ -23,6 +28,7 @@ ALL_JOBS = "all"
 """The key of the cap on all jobs together."""
 _OF_DEFINITION = "definition/"
 _OF_TIER = "tier/"
+_OF_RATE = "rate/"
 _OF_SLOT = "slot/"
 
 
@@ -45,6 +51,16 @@ def tier_of_key(key: str) -> int | None:
     """The tier that the cap is on; None: it is on others."""
     rank = key.removeprefix(_OF_TIER)
     return int(rank) if key.startswith(_OF_TIER) and rank.isdecimal() and rank.isascii() else None
+
+
+def rate_key(name: str) -> str:
+    """The key of the rate limit of that definition: its units are those of ``count``."""
+    return f"{_OF_RATE}{name}"
+
+
+def rate_of_key(key: str) -> str | None:
+    """The definition whose rate it is; None: it is of something else."""
+    return key.removeprefix(_OF_RATE) if key.startswith(_OF_RATE) else None
 
 
 def slot_key(slot: int) -> str:

@@ -33,6 +33,8 @@ class ReportedShard(Protocol):
 
     def short_of(self) -> Set[str]: ...
 
+    def tokens_taken(self) -> Mapping[str, int]: ...
+
     def kept_aside(self, slot: int) -> int: ...
 
 
@@ -114,6 +116,7 @@ def report_of(shard: ReportedShard, *, leaving: bool = False) -> ShardReport:
         unschedulable=tuple(sorted(view.unschedulable())[:NAMES_MAX]),
         calendars=tuple(used[:NAMES_MAX]),
         short_of=tuple(sorted(shard.short_of())[:NAMES_MAX]),
+        tokens_taken=dict(nlargest(NAMES_MAX, shard.tokens_taken().items(), key=lambda taken: (taken[1], taken[0]))),
         kept_aside=aside,
         quarantined=gauges.quarantined,
     )

@@ -64,8 +64,9 @@ class ShardedResourceStore(Generic[Resource]):
 
 
 def keepable_definition(shards: int) -> Callable[[Definition], None]:
-    """Refuses the limits of a definition that ``shards`` shards can't keep: each has a whole share of a rate, and a
-    shared conflict group would need one order of all that runs."""
+    """Refuses the limits of a definition that ``shards`` shards can't keep. Each keeps one of a rate's count at least:
+    else jobs of a shard would wait until another one gives its only unit up, which fills a bucket no sooner than the
+    rate allows. A shared conflict group would need one order of all that runs."""
 
     def require(definition: Definition) -> None:
         rate = definition.rate_limit
@@ -73,7 +74,7 @@ def keepable_definition(shards: int) -> Callable[[Definition], None]:
             raise InvalidInput(
                 ("rate_limit", "count"),
                 f"{rate.count} can't be divided between {shards} shards",
-                f"{shards} or more: each has a share",
+                f"{shards} or more: each keeps one at least",
             )
         if definition.conflict_group is not None and definition.conflict_scope is ConflictScope.SHARED:
             raise InvalidInput(

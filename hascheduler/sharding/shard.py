@@ -43,6 +43,8 @@ class FollowingReplica(Protocol):
 
     def short_of(self) -> frozenset[str]: ...
 
+    def tokens_taken(self) -> Mapping[str, int]: ...
+
     def kept_aside(self, slot: int) -> int: ...
 
     def live_replicas(self) -> Sequence[ReplicaStatus]: ...
@@ -163,6 +165,9 @@ class Shard:
 
     def short_of(self) -> Set[str]:
         return frozenset(self.distant.led.short_of) if self._own is None else self._own.short_of()
+
+    def tokens_taken(self) -> Mapping[str, int]:
+        return self.distant.led.tokens_taken if self._own is None else self._own.tokens_taken()
 
     def kept_aside(self, slot: int) -> int:
         if self._own is not None:

@@ -1,4 +1,4 @@
-"""Moves the units of caps over all shards to where jobs wait, for as long as this replica leads the home.
+"""Moves the units of caps and rates over all shards to where jobs wait, for as long as this replica leads the home.
 
 `hascheduler.model.share` has the order in which a unit moves, and why it can't be used twice meanwhile. Here is which
 shard gets it (`next_cap`, a pure function), and the loop that writes it down (`ShareKeeper`). The loop is not what
@@ -8,6 +8,9 @@ asleep, do no harm. A cap of which nothing was ever moved has no document: each 
 Who gets a unit: first the shards where jobs wait and nothing of the share is left, the one with the smallest share
 first. What is not used elsewhere is taken for them; where all is used, the largest share gives to the smallest until
 they are about equal, as jobs end. Of a cap that is smaller than the number of such shards single units go around.
+
+Of a rate each shard keeps one unit at least. In use is what was taken of it lately, and all of it where jobs wait for
+nothing but the next token: it fills as fast as it may.
 """
 
 import asyncio
@@ -22,7 +25,7 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
-from hascheduler.model.share import ALL_JOBS, Grant, Share, SharedCap, definition_key, tier_key
+from hascheduler.model.share import ALL_JOBS, Grant, Share, SharedCap, definition_key, rate_key, rate_of_key, tier_key
 from hascheduler.ports import Clock, ClusterView
 from hascheduler.ports.sharding import CapStore, ShareStore, StoredCaps
 from hascheduler.telemetry.log_lines import Reminders
@@ -35,25 +38,34 @@ _TURN_S = 0.5
 _LATELY = 3
 """Turns of which the most that ran counts as used: a share that rests between two jobs is not unused."""
 _GOES_AROUND_MS = 5_000
+_RATE_LEAST = 1
+"""What each shard keeps of a rate."""
 _HELD_MS = 3_000
 """What a shard got so lately is left there while jobs wait: they may need a unit of another cap too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How many jobs of a cap are dispatched or running in a shard, and how many wait there for nothing else."""
+    """How many jobs of a cap are dispatched or running in a shard, or were dispatched lately by a rate; and how many
+    wait there for nothing else."""
 
     running: int
     waiting: int
 
 
 def next_cap(
-    cap: SharedCap, limit: int, uses: Sequence[Use], released: Sequence[int], *, may_go_around: bool = True
+    cap: SharedCap,
+    limit: int,
+    uses: Sequence[Use],
+    released: Sequence[int],
+    *,
+    least: int = 0,
+    may_go_around: bool = True,
 ) -> SharedCap:
     """The next revision of ``cap``, which is ``limit`` by now; ``cap`` itself where nothing is to be changed.
 
-    ``released`` is the newest revision that each shard has released. ``may_go_around``: the last unit of a shard may go
-    to another one in which none is.
+    ``released`` is the newest revision that each shard has released. Each shard keeps ``least``, or gets it first;
+    ``limit`` is enough for that. ``may_go_around``: the last unit of a shard may go to another one in which none is.
     """
     grants = [
         Grant(grant.target, grant.target, grant.since) if grant.is_shrinking and at_rev >= grant.since else grant
@@ -63,14 +75,17 @@ def next_cap(
     free = limit - sum(grant.granted for grant in grants)
     excess = sum(targets) - limit
     short = [use.waiting > 0 and use.running >= target for use, target in zip(uses, targets, strict=True)]
+    above, below = [max(each - least, 0) for each in targets], [max(least - each, 0) for each in targets]
     if excess > 0:
-        wanted = _lowered(targets, targets, excess)
+        wanted = _lowered(targets, above, excess)
     elif free > 0:
-        wanted = _raised(grants, uses, short, free)
+        wanted = _raised(grants, uses, short, below, free)
     elif any(grant.is_shrinking for grant in grants):
         wanted = targets
+    elif any(below):
+        wanted = _lowered(targets, above, sum(below))
     else:
-        wanted = _reclaimed(targets, uses, short, may_go_around=may_go_around)
+        wanted = _reclaimed(targets, uses, short, above, may_go_around=may_go_around)
     rev = cap.rev + 1
     changed = tuple(
         grant if grant.target == target else Grant(max(grant.granted, target), target, rev)
@@ -112,26 +127,30 @@ def adopted(cap: SharedCap, shares: Sequence[Share | None]) -> SharedCap:
     )
 
 
-def _raised(grants: Sequence[Grant], uses: Sequence[Use], short: Sequence[bool], free: int) -> list[int]:
-    """With ``free`` more: the smallest shares of those that are short first, then the smallest of all. What a shard is
-    about to give back is left to go."""
+def _raised(
+    grants: Sequence[Grant], uses: Sequence[Use], short: Sequence[bool], below: Sequence[int], free: int
+) -> list[int]:
+    """With ``free`` more: first what is ``below`` the least, then the smallest shares of those that are short, then the
+    smallest of all. What a shard is about to give back is left to go."""
     room = [0 if grant.is_shrinking else free for grant in grants]
     needs = [min(use.waiting, most) if is_short else 0 for use, is_short, most in zip(uses, short, room, strict=True)]
     targets = [grant.target for grant in grants]
-    for most in (needs, room):
+    for most in (below, needs, room):
         more = _filled(targets, most, free)
         free -= sum(more)
         targets = [target + each for target, each in zip(targets, more, strict=True)]
     return targets
 
 
-def _reclaimed(targets: Sequence[int], uses: Sequence[Use], short: Sequence[bool], *, may_go_around: bool) -> list[int]:
-    """Less for some, where others are short."""
+def _reclaimed(
+    targets: Sequence[int], uses: Sequence[Use], short: Sequence[bool], above: Sequence[int], *, may_go_around: bool
+) -> list[int]:
+    """Less for some, where others are short, of what is ``above`` the least."""
     if not any(short):
         return list(targets)
     spare = [
-        0 if is_short else max(target - use.running, 0)
-        for target, use, is_short in zip(targets, uses, short, strict=True)
+        0 if is_short else min(max(target - use.running, 0), most)
+        for target, use, is_short, most in zip(targets, uses, short, above, strict=True)
     ]
     if any(spare):
         needed = sum(use.waiting for use, is_short in zip(uses, short, strict=True) if is_short)
@@ -181,6 +200,8 @@ class CappedShard(Protocol):
     def live_jobs(self) -> Mapping[str, Mapping[str, int]]: ...
 
     def short_of(self) -> Set[str]: ...
+
+    def tokens_taken(self) -> Mapping[str, int]: ...
 
 
 class ShareKeeper:
@@ -241,12 +262,13 @@ class ShareKeeper:
                 continue
             cap = replace(cap, grants=cap.grants + (Grant(0, 0, cap.rev),) * missing)
             changed = self._next(cap, limit, uses[key], short, now) if changes < CAPS_AT_ONCE_MAX else cap
-            is_new = key not in known and _uses_more(cap, uses[key])
+            # Of a rate a shard can't use more than it has: that begins even.
+            is_new = key not in known and rate_of_key(key) is None and _uses_more(cap, uses[key])
             if changed is not cap or is_new:
                 changes += 1
                 if key not in known:
                     # What holds anyway is written down first; what is to be moved comes with the next turn.
-                    changed = first_cap(cap, [use.running for use in uses[key]])
+                    changed = cap if rate_of_key(key) else first_cap(cap, [use.running for use in uses[key]])
                 if not await (self._caps.replace(cap.rev, changed) if key in known else self._caps.create(changed)):
                     continue  # another one was first
                 self._moved_at[key] = now
@@ -259,6 +281,7 @@ class ShareKeeper:
             await self._put(changed)
 
     def _next(self, cap: SharedCap, limit: int, uses: Sequence[Use], short: Sequence[Set[str]], now: int) -> SharedCap:
+        is_rate = rate_of_key(cap.key) is not None
         lately = self._lately.setdefault(cap.key, [deque(maxlen=_LATELY) for _ in self._shards])
         counted = []
         for index, (use, grant) in enumerate(zip(uses, cap.grants, strict=True)):
@@ -268,6 +291,8 @@ class ShareKeeper:
                 counted.append(Use(grant.target, 0))  # it keeps what it has
                 continue
             running = max(each.running for each in seen)
+            if is_rate and cap.key in short[index]:
+                running = max(running, grant.target)  # no token is left, and each that comes is taken
             # Where it does not yet run what it may, it was short of what it had before.
             waiting = use.waiting if running >= grant.target and cap.key in short[index] else 0
             is_held = use.waiting and now - self._raised_at.get((cap.key, index), now - _HELD_MS) < _HELD_MS
@@ -277,7 +302,8 @@ class ShareKeeper:
             return adopted(cap, shares)
         released = [0 if share is None else share.released for share in shares]
         rests = now - self._moved_at.get(cap.key, now) < _GOES_AROUND_MS
-        return next_cap(cap, limit, counted, released, may_go_around=not rests)
+        least = _RATE_LEAST if is_rate else 0
+        return next_cap(cap, limit, counted, released, least=least, may_go_around=not rests)
 
     async def _put(self, cap: SharedCap) -> None:
         """Write the shares that a shard's mirror does not show: they have just changed, or this broke off before, or
@@ -290,7 +316,8 @@ class ShareKeeper:
     # What there is
 
     def _wanted(self) -> Mapping[str, int]:
-        """The caps over all shards, by key."""
+        """The caps and rates over all shards, by key. A rate of which some shard would have nothing is left as it is:
+        it is from before there were as many shards."""
         definitions: Mapping[str, Definition] = self._shards[0].nouns(Collection.DEFINITIONS)
         wanted = {} if self._cap is None else {ALL_JOBS: self._cap}
         for name, definition in definitions.items():
@@ -298,6 +325,9 @@ class ShareKeeper:
                 wanted[definition_key(name)] = definition.max_concurrency
             if definition.tier is not None:
                 wanted[tier_key(definition.tier)] = definition.tier
+            rate = definition.rate_limit
+            if rate is not None and rate.count >= len(self._shards) * _RATE_LEAST:
+                wanted[rate_key(name)] = rate.count
         return wanted
 
     def _uses(self, wanted: Mapping[str, int]) -> Mapping[str, Sequence[Use]]:
@@ -305,6 +335,9 @@ class ShareKeeper:
         definitions: Mapping[str, Definition] = self._shards[0].nouns(Collection.DEFINITIONS)
         found = {key: [Use(0, 0) for _ in self._shards] for key in wanted}
         for index, shard in enumerate(self._shards):
+            for name, taken in shard.tokens_taken().items():
+                if rate_key(name) in found:
+                    found[rate_key(name)][index] = Use(taken, 0)
             for name, of_state in shard.live_jobs().items():
                 running = of_state.get(JobState.DISPATCHED, 0) + of_state.get(JobState.RUNNING, 0)
                 waiting = of_state.get(JobState.PENDING, 0)
@@ -314,6 +347,8 @@ class ShareKeeper:
                     if key in found:
                         before = found[key][index]
                         found[key][index] = Use(before.running + running, before.waiting + waiting)
+                if rate_key(name) in found:
+                    found[rate_key(name)][index] = Use(found[rate_key(name)][index].running, waiting)
         return found
 
     def _warn(self, event: str, why: str, now: int) -> None:

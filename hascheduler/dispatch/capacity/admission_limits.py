@@ -5,13 +5,23 @@ run now is a few operations on whole numbers, however many jobs wait.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 
 from hascheduler.dispatch.capacity.rate_limits import DispatchRates
 from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, SchedulingClasses
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.rules import Rules
-from hascheduler.model.share import ALL_JOBS, definition_key, definition_of_key, tier_key, tier_of_key
+from hascheduler.model.share import (
+    ALL_JOBS,
+    definition_key,
+    definition_of_key,
+    rate_key,
+    rate_of_key,
+    tier_key,
+    tier_of_key,
+)
+from hascheduler.model.values.instants import LATEST_MS
 
 _PROFILES_KEPT_MAX = 1_024
 
@@ -65,7 +75,7 @@ class AdmissionLimits:
             tier = self._rules.definition(name).tier
             if tier is not None:
                 self.of_tier[tier] += count
-        self._rates.rules_changed()
+        self._rates.rules_changed(now)
         self._dry_until_ms.clear()
         for name, definition in self._rules.definitions.items():
             if definition.rate_limit is not None:
@@ -73,11 +83,18 @@ class AdmissionLimits:
         self._classes_seen = -1
 
     def in_use(self, key: str) -> int:
-        """How many of the jobs that the cap of that key is on are dispatched or running here."""
+        """How many of the jobs that the cap of that key is on are dispatched or running here: a lower share is kept to
+        once it is no more than that. Of a rate there is nothing to wait for: its bucket is smaller at once."""
         if key == ALL_JOBS:
             return self.running
+        if rate_of_key(key) is not None:
+            return 0
         tier = tier_of_key(key)
         return self.of_definition[definition_of_key(key) or ""] if tier is None else self.of_tier[tier]
+
+    def tokens_taken(self, now: int) -> Mapping[str, int]:
+        """`DispatchRates.taken_lately`."""
+        return self._rates.taken_lately(now)
 
     def _share_of_all(self) -> None:
         self.max_concurrency = None if self._cap is None else self._rules.share_of(ALL_JOBS, self._cap)
@@ -119,10 +136,12 @@ class AdmissionLimits:
 
     def next_at(self) -> int | None:
         """The instant at which a rate limit lifts for some class that it holds back now."""
-        return min(self._dry_until_ms.values(), default=None)
+        return min((at_ms for at_ms in self._dry_until_ms.values() if at_ms < LATEST_MS), default=None)
 
     def dry_until(self, definition: str) -> int | None:
-        return self._dry_until_ms.get(definition)
+        """None also where that is not known: this shard has nothing of the rate."""
+        until_ms = self._dry_until_ms.get(definition)
+        return until_ms if until_ms is not None and until_ms < LATEST_MS else None
 
     def fits(self, job_class: SchedulingClass) -> bool:
         """Whether a processor has a free slot and the resources for a job of that class."""
@@ -142,12 +161,14 @@ class AdmissionLimits:
         return [rule for rule, is_closed in asked if is_closed]
 
     def short_of(self, job_class: SchedulingClass, now: int) -> list[str]:
-        """The keys of the caps over all shards that hold jobs of that class back; none where anything else does too."""
+        """The keys of the caps and rates over all shards that hold jobs of that class back; none where anything else
+        does too."""
         definition = job_class.definition
         key_of = {
             BlockReason.TOTAL: ALL_JOBS,
             BlockReason.TIER: tier_key(definition.tier or 0),
             BlockReason.DEFINITION: definition_key(definition.name),
+            BlockReason.RATE: rate_key(definition.name),
         }
         closing = self.closing(job_class, now)
         return [key_of[rule] for rule in closing] if key_of.keys() >= set(closing) and self.fits(job_class) else []

@@ -12,7 +12,7 @@ from hascheduler.dispatch.inputs import Settled, TermBegan, TrustLost
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, ShareGone, ShareSeen
 from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.job import JobState
-from hascheduler.model.share import ALL_JOBS, Share, definition_key, even_share, tier_key
+from hascheduler.model.share import ALL_JOBS, Share, definition_key, even_share, rate_key, tier_key
 from tests.tiers import examples
 from tests.unit.dispatch.nouns import make_job, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
@@ -54,13 +54,14 @@ def test_why_a_job_waits_tells_this_shards_share() -> None:
     for definition, rule in (
         (Definition("log", max_concurrency=9), BlockReason.DEFINITION),
         (Definition("log", tier=9), BlockReason.TIER),
+        (Definition("log", rate_limit=RateLimit(9, 60_000)), BlockReason.RATE),
     ):
         scene, count = started(1, 4, definition)
         assert count == 2
         explanation = scene.core.explain("j099", wall(2))
         assert explanation is not None
         (block,) = [block for block in explanation.blocks if block.rule is rule]
-        assert block.because.startswith("2 of at most 2 ")
+        assert block.because.startswith(("2 of at most 2 ", "'log' is limited to 2 in 60 s"))
         assert block.because.endswith(", which is this shard's share between 4")
 
 
@@ -197,7 +198,10 @@ def test_a_core_is_short_of_the_caps_that_alone_hold_its_jobs_back() -> None:
         (Definition("log", tier=8), {}, {tier_key(8)}),
         (Definition("log"), both, {ALL_JOBS}),
         (CAPPED, both, {KEY, ALL_JOBS}),
-        (Definition("log", max_concurrency=8, rate_limit=RateLimit(4, 60_000)), {}, set()),
+        (Definition("log", rate_limit=RateLimit(8, 60_000)), {}, {rate_key("log")}),
+        (Definition("log", max_concurrency=8, rate_limit=RateLimit(4, 60_000)), {}, {rate_key("log")}),
+        (Definition("log", max_concurrency=8, rate_limit=RateLimit(8, 60_000)), {}, {KEY, rate_key("log")}),
+        (Definition("log", rate_limit=RateLimit(800, 60_000)), {}, set()),
         (Definition("log", max_concurrency=800), {}, set()),
     ):
         scene = scene_of(definition, **limits)

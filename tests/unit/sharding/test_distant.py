@@ -142,6 +142,9 @@ class Followed:
     def short_of(self) -> frozenset[str]:
         return frozenset({"all"})
 
+    def tokens_taken(self) -> dict[str, int]:
+        return {f"r{number:04d}": number for number in range(self.definitions)}
+
     def kept_aside(self, slot: int) -> int:
         return slot
 
@@ -150,6 +153,8 @@ def test_a_leader_tells_of_the_whole_and_cuts_off_what_could_grow() -> None:
     led = report_of(Followed(3 * NAMES_MAX)).led
     assert led is not None
     assert (led.term, led.lag_ms, led.short_of, led.kept_aside) == (7, 7, ("all",), {"slot/07": 7})
+    assert len(led.tokens_taken) == NAMES_MAX
+    assert min(led.tokens_taken.values()) == 2 * NAMES_MAX
     assert len(led.definitions) == NAMES_MAX + 1
     assert sum(counts["pending"] for counts in led.definitions.values()) == sum(range(3 * NAMES_MAX))
     assert min(number for name in led.definitions if name for number in led.definitions[name].values()) == 2 * NAMES_MAX

@@ -50,6 +50,9 @@ class Replica:
     def short_of(self) -> frozenset[str]:
         return frozenset({"mine"})
 
+    def tokens_taken(self) -> Mapping[str, int]:
+        return {"mine": 3}
+
     def kept_aside(self, slot: int) -> int:
         return 7
 

@@ -9,9 +9,19 @@ from hypothesis import strategies as st
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
+from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.documents.share import decode_share, decode_shared_cap
-from hascheduler.model.share import Grant, Share, SharedCap, definition_key, definition_of_key, tier_key, tier_of_key
+from hascheduler.model.share import (
+    Grant,
+    Share,
+    SharedCap,
+    definition_key,
+    definition_of_key,
+    rate_key,
+    rate_of_key,
+    tier_key,
+    tier_of_key,
+)
 from hascheduler.sharding.shares import ShareKeeper, Use, adopted, first_cap, next_cap
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
@@ -39,12 +49,14 @@ def targets(cap: SharedCap) -> list[int]:
     return [grant.target for grant in cap.grants]
 
 
-def settled(cap: SharedCap, *uses: Use, limit: int | None = None, may_go_around: bool = True) -> SharedCap:
+def settled(
+    cap: SharedCap, *uses: Use, limit: int | None = None, least: int = 0, may_go_around: bool = True
+) -> SharedCap:
     """Where it ends, with every release at once."""
     wanted = cap.cap if limit is None else limit
     for _ in range(50):
         released = [cap.rev] * len(cap.grants)
-        after = next_cap(cap, wanted, uses, released, may_go_around=may_go_around)
+        after = next_cap(cap, wanted, uses, released, least=least, may_go_around=may_go_around)
         if after is cap:
             return cap
         cap = after
@@ -102,6 +114,20 @@ def test_a_cap_that_was_lowered_is_taken_from_the_largest_and_granted_to_nobody_
     assert targets(next_cap(lowered, 6, (Use(2, 0), Use(2, 0), idle()), [2, 0, 0])) == [2, 2, 2]
 
 
+def test_of_a_rate_each_shard_keeps_one_whatever_others_are_short_of() -> None:
+    assert targets(settled(cap_of(2, 2, 2), busy(2), idle(), idle(), least=1)) == [4, 1, 1]
+    assert targets(settled(cap_of(8, 2, 2), busy(8), idle(), idle(), limit=3, least=1)) == [1, 1, 1]
+    cap = cap_of(4, 1, 1)
+    assert next_cap(cap, 6, (busy(4), idle(), idle()), [0] * 3, least=1) is cap
+    assert targets(settled(cap, busy(9), busy(9), busy(9), least=1)) == [2, 2, 2]
+    assert next_cap(cap_of(1, 1), 2, (busy(1), busy(1)), [0] * 2, least=1).rev == 1, "no unit goes around"
+
+
+def test_a_shard_without_any_of_a_rate_gets_one_before_all_others() -> None:
+    assert targets(settled(cap_of(5, 1, 0), busy(9), idle(1), idle(), least=1)) == [4, 1, 1]
+    assert targets(next_cap(cap_of(5, 1, 0), 7, (busy(5), busy(1), idle()), [0] * 3, least=1)) == [5, 1, 1]
+
+
 def test_a_home_that_was_put_back_grants_what_shards_use_and_sets_every_share_anew() -> None:
     older = cap_of(2, 2, 2)
     later = adopted(older, [Share(KEY, 9, 6), Share(KEY, 8, 0), None])
@@ -136,23 +162,32 @@ def test_keys_name_what_a_cap_is_on() -> None:
     assert (definition_of_key(definition_key("tier/3")), tier_of_key(definition_key("tier/3"))) == ("tier/3", None)
     assert (definition_of_key(tier_key(3)), tier_of_key(tier_key(3))) == (None, 3)
     assert (definition_of_key("all"), tier_of_key("all"), tier_of_key("tier/x")) == (None, None, None)
+    assert (rate_of_key(rate_key("tier/3")), definition_of_key(rate_key("log")), tier_of_key(rate_key("log"))) == (
+        "tier/3", None, None
+    )  # fmt: skip
+    assert rate_of_key(definition_key("rate/log")) is None
 
 
 COUNTS = st.integers(0, 40)
 
 
-@given(st.data(), st.integers(1, 6), st.integers(1, 60))
+@given(st.data(), st.integers(1, 6), st.integers(1, 60), st.integers(0, 1))
 @settings(max_examples=examples(200))
-def test_whatever_happens_what_is_granted_stays_within_the_cap(data: st.DataObject, shards: int, limit: int) -> None:
+def test_whatever_happens_what_is_granted_stays_within_the_cap(
+    data: st.DataObject, shards: int, limit: int, least: int
+) -> None:
     """Uses, releases and caps as they come; a shard uses at most what the last share that it saw allowed."""
+    least_of_all = max(shards * least, 1)
+    limit = max(limit, least_of_all)
     cap = SharedCap.even(KEY, limit, shards)
     in_use = [grant.granted for grant in cap.grants]
     seen, released = list(cap.grants), [0] * shards
     for _ in range(20):
         uses = [Use(min(data.draw(COUNTS), used), data.draw(COUNTS)) for used in in_use]
-        limit = max(1, limit + data.draw(st.sampled_from([0, 0, 0, -7, 9])))
+        limit = max(least_of_all, limit + data.draw(st.sampled_from([0, 0, 0, -7, 9])))
         before = cap
-        cap = next_cap(before, limit, uses, released, may_go_around=data.draw(st.booleans()))
+        cap = next_cap(before, limit, uses, released, least=least, may_go_around=data.draw(st.booleans()))
+        assert all(grant.target >= least for grant in cap.grants)
         granted = sum(grant.granted for grant in cap.grants)
         assert granted <= max(limit, sum(grant.granted for grant in before.grants))
         assert all(grant.granted >= used for grant, used in zip(cap.grants, in_use, strict=True))
@@ -182,6 +217,7 @@ class Shard:
     live: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     definitions: Mapping[str, Definition] = field(default_factory=dict)
     waits_for_more: Set[str] = frozenset()
+    taken: Mapping[str, int] = field(default_factory=dict)
 
     def nouns(self, collection: Collection) -> Mapping[str, Any]:
         if collection is Collection.DEFINITIONS:
@@ -195,8 +231,11 @@ class Shard:
     def short_of(self) -> Set[str]:
         """Whatever waits waits for a cap, but for what ``waits_for_more``."""
         waiting = {name for name, of_state in self.live.items() if of_state["pending"]} - self.waits_for_more
-        keys = {definition_key(name) for name in waiting}
+        keys = {key_of(name) for name in waiting for key_of in (definition_key, rate_key)}
         return keys | {"all", tier_key(3)} if waiting else keys
+
+    def tokens_taken(self) -> Mapping[str, int]:
+        return self.taken
 
     def has(self, running: int, waiting: int, definition: str = "log") -> None:
         self.live = {**self.live, definition: {"running": running, "pending": waiting}}
@@ -438,3 +477,62 @@ async def test_of_two_keepers_one_moves_each_unit() -> None:
     await deployment.turns()
     assert deployment.limits() == [4, 0, 0]
     assert not await store.replace(cap.rev, stale)
+
+
+# Rates
+
+PACED = Definition("log", rate_limit=RateLimit(12, 60_000))
+RATE = rate_key("log")
+
+
+async def test_what_is_not_taken_of_a_rate_goes_to_where_jobs_wait_for_the_next_token() -> None:
+    deployment = Deployment(PACED)
+    one, two, three = deployment.shards
+    one.has(0, 9)
+    one.taken = {"log": 1}  # its bucket is small: no token is left
+    two.taken = {"log": 3}
+    await deployment.turns(3)
+    assert deployment.limits(RATE) == [4, 4, 4], "first what holds anyway is written down"
+    await deployment.turns()
+    assert deployment.limits(RATE) == [4, 3, 1], "one is left to each"
+    for _ in range(4):
+        for shard in (two, three):
+            shard.release(RATE)
+        await deployment.turns()
+    assert deployment.limits(RATE) == [8, 3, 1]
+
+
+async def test_a_rate_moves_by_itself_beside_the_cap_of_its_definition() -> None:
+    deployment = Deployment(Definition("log", max_concurrency=6, rate_limit=RateLimit(9, 1_000)))
+    one, two, three = deployment.shards
+    one.has(1, 9)
+    one.waits_for_more = {"log"}
+    two.has(2, 9)
+    two.taken = {"log": 3}
+    for _ in range(8):
+        await deployment.turns()
+        for key in (KEY, RATE):
+            for shard in (one, two, three):
+                if shard.share(key) is not None:
+                    shard.release(key)
+    assert deployment.limits(RATE) == [1, 7, 1]
+    assert deployment.limits() == [1, 5, 0]
+
+
+async def test_a_rate_below_the_number_of_shards_is_left_as_it_is() -> None:
+    deployment = Deployment(Definition("log", rate_limit=RateLimit(2, 1_000)))
+    deployment.shards[0].has(0, 9)
+    await deployment.turns(5)
+    assert deployment.caps() == {}
+
+
+async def test_of_a_rate_shards_that_came_later_get_one_at_once() -> None:
+    deployment = Deployment(PACED)
+    store = MemoryCapStore(deployment.shards[0].connection)
+    await store.create(SharedCap(RATE, 1, 12, (Grant(11, 11, 1), Grant(1, 1, 1))))
+    await deployment.turns(3)
+    assert deployment.limits(RATE)[2] == 0, "nothing of it is free"
+    for _ in range(3):
+        deployment.shards[0].release(RATE)
+        await deployment.turns()
+    assert deployment.limits(RATE) == [10, 1, 1]
