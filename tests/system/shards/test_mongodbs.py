@@ -75,6 +75,7 @@ async def two(
         await running.stop()
 
 
+@pytest.mark.thorough
 async def test_a_slot_moves_there_and_back_while_leaders_are_killed_and_nothing_is_missed_or_not_found(
     two: ProcessesOfTwo,
 ) -> None:

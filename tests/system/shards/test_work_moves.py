@@ -111,7 +111,7 @@ async def assert_each_ran_once(processes: ShardedProcesses, jobs: list[str], *, 
     assert losses <= lost
 
 
-@pytest.mark.parametrize("candidates", ["0", "2"])
+@pytest.mark.parametrize("candidates", ["0", pytest.param("2", marks=pytest.mark.thorough)])
 async def test_jobs_of_one_shard_are_run_by_workers_that_begin_in_others(
     processes: ShardedProcesses, candidates: str
 ) -> None:
@@ -130,6 +130,7 @@ async def test_jobs_of_one_shard_are_run_by_workers_that_begin_in_others(
     assert sum(len(worker.started) for worker in workers) == len(jobs)
 
 
+@pytest.mark.thorough
 async def test_one_worker_serves_shards_in_turn_and_an_idle_deployment_is_at_rest(processes: ShardedProcesses) -> None:
     await processes.together("one", "two")
     worker, jobs = Worker(processes), list[str]()
@@ -143,6 +144,7 @@ async def test_one_worker_serves_shards_in_turn_and_an_idle_deployment_is_at_res
     await assert_each_ran_once(processes, jobs)
 
 
+@pytest.mark.thorough
 async def test_a_busy_worker_goes_round_and_nothing_starves(processes: ShardedProcesses) -> None:
     await processes.together("one", "two")
     worker = Worker(processes, seconds=0.3)
@@ -187,6 +189,7 @@ async def example(processes: ShardedProcesses, name: str, program: str) -> Daemo
     return process
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("program", ["worker.mjs", "worker.sh"])
 async def test_the_examples_in_other_languages_go_on_in_another_shard(
     processes: ShardedProcesses, program: str
@@ -202,6 +205,7 @@ async def test_the_examples_in_other_languages_go_on_in_another_shard(
     assert worker.running, worker.last_lines(20)
 
 
+@pytest.mark.thorough
 async def test_a_worker_is_killed_while_it_moves_and_nothing_is_lost_or_doubled(processes: ShardedProcesses) -> None:
     await processes.together("one", "two")
     first = await example(processes, "first", "worker.mjs")

@@ -9,7 +9,7 @@ from tests.tiers import TIER, in_tier
 from tests.unit.cluster_simulation.simulating import simulate
 
 QUICKLY_NOTICED = ("left-before-others-are-ready",)
-SEEDS = in_tier(check=1, test=8, verify=60)
+SEEDS = in_tier(check=1, test=4, verify=60)
 
 
 @pytest.mark.timeout(1_200)
@@ -28,7 +28,7 @@ def test_each_shard_is_followed_by_its_candidates_whatever_goes_wrong() -> None:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", PLANTED_IN_FOLLOWING if TIER != "check" else QUICKLY_NOTICED)
+@pytest.mark.parametrize("name", PLANTED_IN_FOLLOWING if TIER == "verify" else QUICKLY_NOTICED)
 def test_a_planted_bug_turns_a_checker_red(name: str) -> None:
     run = simulate("--planted", name, "--jobs", "1")
     assert run.returncode == 0, f"not noticed: {run.stdout}{run.stderr}"
@@ -37,7 +37,7 @@ def test_a_planted_bug_turns_a_checker_red(name: str) -> None:
 
 @pytest.mark.timeout(400)
 def test_several_shards_do_nearly_as_many_times_as_much_as_one() -> None:
-    shards = in_tier(check=2, test=4)
+    shards = in_tier(check=2, test=2, verify=4)
     run = simulate("--grow", f"{shards}", "--replicas", "4", "--jobs", "1")
     assert run.returncode == 0, run.stdout + run.stderr
     assert re.findall(r"(\d+) doubled", run.stdout) == ["0", "0"]
