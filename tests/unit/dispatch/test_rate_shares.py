@@ -3,6 +3,7 @@
 A token comes every 7,500 ms for a share of 8 in 60 s, and every 30,000 ms for one of 2.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -218,20 +219,25 @@ class Rate:
         self._cap = cap
 
 
-def exceeding(seeds: int, *, is_patient: bool = True) -> list[int]:
+_PLANTED_SEEDS = 100
+"""Until one of them shows what is planted."""
+
+
+def exceeding(seeds: int, *, is_patient: bool = True) -> Iterator[int]:
+    """Those of so many seeds in which more started than one bucket allows."""
     rates = ((seed, Rate(seed, is_patient=is_patient).run()) for seed in range(seeds))
-    return [seed for seed, rate in rates if rates_kept(rate.started_s, Rate.LIMIT)]
+    return (seed for seed, rate in rates if rates_kept(rate.started_s, Rate.LIMIT))
 
 
 def test_no_span_has_more_starts_than_one_bucket_allows_whenever_shares_move() -> None:
-    assert exceeding(examples(120)) == []
+    assert not list(exceeding(examples(120)))
     some = Rate(3).run()
     assert len(some.started_s) > 50
     assert some.moves > 5
 
 
 def test_a_grant_before_the_release_would_exceed_the_rate() -> None:
-    assert exceeding(examples(60), is_patient=False)
+    assert any(True for _ in exceeding(_PLANTED_SEEDS, is_patient=False))
 
 
 def test_a_bucket_that_is_filled_for_its_larger_share_would_exceed_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,4 +245,4 @@ def test_a_bucket_that_is_filled_for_its_larger_share_would_exceed_the_rate(monk
         self.limit, self.level = limit, limit.count * limit.per_ms
 
     monkeypatch.setattr(TokenBucket, "resize", filled)
-    assert exceeding(examples(60))
+    assert any(True for _ in exceeding(_PLANTED_SEEDS))
