@@ -21,6 +21,8 @@ from hascheduler.model.values.fields import ID_CHARACTERS_MAX, identifier, integ
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports.resources import StoredDocument
 
+MOVED = (Collection.JOBS, Collection.SCHEDULES, Collection.VERDICTS)
+"""What moves with a slot."""
 UNUSED_FOR_MS = 60_000
 """For so long a reservation without a schedule is kept for its tenant: longer than a write may take."""
 

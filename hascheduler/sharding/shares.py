@@ -263,12 +263,13 @@ class ShareKeeper:
             cap = replace(cap, grants=cap.grants + (Grant(0, 0, cap.rev),) * missing)
             changed = self._next(cap, limit, uses[key], short, now) if changes < CAPS_AT_ONCE_MAX else cap
             # Of a rate a shard can't use more than it has: that begins even.
-            is_new = key not in known and rate_of_key(key) is None and _uses_more(cap, uses[key])
+            begins_even = rate_of_key(key) is not None
+            is_new = key not in known and not begins_even and _uses_more(cap, uses[key])
             if changed is not cap or is_new:
                 changes += 1
                 if key not in known:
                     # What holds anyway is written down first; what is to be moved comes with the next turn.
-                    changed = cap if rate_of_key(key) else first_cap(cap, [use.running for use in uses[key]])
+                    changed = cap if begins_even else first_cap(cap, [use.running for use in uses[key]])
                 if not await (self._caps.replace(cap.rev, changed) if key in known else self._caps.create(changed)):
                     continue  # another one was first
                 self._moved_at[key] = now

@@ -15,12 +15,13 @@ from pymongo.errors import AutoReconnect
 
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Client
+from hascheduler.ports.sharding import MOVED
 from tests.checkers.evidence import Commit
 
 _BATCH = 1_000
 """So few that users are answered meanwhile, and the driver's own heart goes on beating."""
 _TRIES_MAX = 5
-_MOVED = frozenset(each.value for each in (Collection.JOBS, Collection.SCHEDULES, Collection.VERDICTS))
+_MOVED = frozenset(each.value for each in MOVED)
 _WATCHED = {collection.value: collection for collection in Collection}
 
 

@@ -24,8 +24,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.routing import encode_routing
-from hascheduler.model.job import NewJob
-from hascheduler.model.routing import Routing, with_slot
+from hascheduler.model.routing import Routing
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
 from hascheduler.processor import Handlers
@@ -39,7 +38,7 @@ from tests.cluster_simulation.following import FollowingCluster
 from tests.cluster_simulation.loop import EPOCH_MS, SimLoop
 from tests.cluster_simulation.network import Network
 from tests.cluster_simulation.run import Result, Say, run_story
-from tests.cluster_simulation.shards import Shard, ShardBugs
+from tests.cluster_simulation.shards import Shard, ShardBugs, new_job
 
 DECIDED_PER_S = 10
 WINDOW_S = 15.0
@@ -146,20 +145,7 @@ class _Growth:
         now_ms = WallMs(EPOCH_MS + int(self._loop.now_s * 1_000))
         for number in range(count):
             tenant = f"tenant-{self._chance.randrange(self._tenants)}"
-            job = NewJob(
-                id=with_slot(f"job:{number:06}", tenant),
-                definition="any",
-                target="a",
-                payload={},
-                tenant=tenant,
-                lane="default",
-                fairness_key="",
-                priority=5,
-                mode="queued",
-                labels={},
-                submitted_at_ms=now_ms,
-            )
-            await stores[self._routing.index_of(tenant)].submit(job)
+            await stores[self._routing.index_of(tenant)].submit(new_job(number, tenant, now_ms))
 
     def _led(self) -> Counter[str]:
         return Counter({life.host: life.actor.leads() for life in self._cluster.up("r")})

@@ -15,14 +15,13 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.share import encode_share
 from hascheduler.model.share import Share
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports.sharding import MovedDocuments, Passage, SlotStore
+from hascheduler.ports.sharding import MOVED, MovedDocuments, Passage, SlotStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.routing import MemorySlotStore
 from tests.cluster_simulation.network import Link, Network
 
 _Answer = TypeVar("_Answer")
-MOVED = (Collection.JOBS, Collection.SCHEDULES, Collection.VERDICTS)
 
 
 @dataclass

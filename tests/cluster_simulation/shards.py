@@ -82,6 +82,26 @@ OF_ALL = (decided_once, legal_moves, nothing_lost, one_effect)
 """These judge what may move."""
 
 
+def new_job(
+    number: int, tenant: str, now_ms: WallMs, definition: str = "any", waits_for: tuple[str, ...] = ()
+) -> NewJob:
+    return NewJob(
+        id=with_slot(f"job:{number:06}", tenant),
+        definition=definition,
+        target="a",
+        payload={},
+        tenant=tenant,
+        lane="default",
+        fairness_key="",
+        priority=5,
+        mode="queued",
+        labels={},
+        submitted_at_ms=now_ms,
+        depends_on=waits_for,
+        waits_for=waits_for,
+    )
+
+
 class FiresInSteps:
     """Claims whose fires are carried out as in MongoDB: the schedules are read, then the jobs inserted, as dispatched
     where that was decided too, and last the cursors advance. In between a slot may move."""
@@ -500,21 +520,8 @@ class ShardStory:
         shard, link = self._shards[index], self._links[index]
         if not all(shard.server.database.find(Collection.JOBS, id) for id in waits_for):
             return None  # refused: they are in another shard, as one of them came by an older routing
-        job = NewJob(
-            id=with_slot(f"job:{self._submitted:06}", tenant),
-            definition=definition,
-            target="a",
-            payload={},
-            tenant=tenant,
-            lane="default",
-            fairness_key="",
-            priority=5,
-            mode="queued",
-            labels={},
-            submitted_at_ms=WallMs(EPOCH_MS + int(self._loop.now_s * 1_000)),
-            depends_on=waits_for,
-            waits_for=waits_for,
-        )
+        now_ms = WallMs(EPOCH_MS + int(self._loop.now_s * 1_000))
+        job = new_job(self._submitted, tenant, now_ms, definition, waits_for)
         submit = Submitted(job.id, self._loop.now_s)
         self._all.submits.append(submit)
         store = Remote(MemoryJobStore(MemoryConnection(shard.server.database), RETENTION_MS), link)

@@ -10,7 +10,7 @@ from motor.motor_asyncio import AsyncIOMotorClient
 from pymongo import ReturnDocument
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
-from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_database
+from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, Database, connect, open_database
 from hascheduler.mongo.routing import MongoNameStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
@@ -37,6 +37,7 @@ __all__ = [
     "pymongo_client",
     "sharded_backend_fixture",
     "sharded_pymongo_backend",
+    "two_mongodbs",
 ]
 
 
@@ -94,6 +95,16 @@ def mongomock_backend(monkeypatch: pytest.MonkeyPatch) -> Backend:
 async def pymongo_client(mongodb_uri: str) -> AsyncIterator[Client]:
     async with connect(mongodb_uri) as client:
         yield client
+
+
+@pytest.fixture
+async def two_mongodbs(
+    mongodb_uri: str, pymongo_client: Client, ready_databases: Sequence[str]
+) -> AsyncIterator[Sequence[Database]]:
+    """Two databases as of two MongoDBs: no session is of both."""
+    here, there, *_ = ready_databases
+    async with connect(mongodb_uri) as elsewhere:
+        yield [open_database(pymongo_client, here), open_database(elsewhere, there)]
 
 
 @pytest.fixture(scope="session")

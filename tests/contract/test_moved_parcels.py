@@ -1,6 +1,6 @@
 """Documents between two MongoDBs: a mover may end, or fall asleep, between any two of its transactions."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +12,7 @@ from hascheduler.model.job import JobState
 from hascheduler.model.routing import slot_of
 from hascheduler.model.share import Share, slot_key
 from hascheduler.model.values.instants import WallMs
-from hascheduler.mongo.connection import Client, Database, connect, open_database
+from hascheduler.mongo.connection import Database
 from hascheduler.mongo.slots import MongoSlotStore
 from hascheduler.mongo.slots.parcels import Apart
 from hascheduler.ports.sharding import MovedDocuments, Passage
@@ -34,20 +34,15 @@ class Killed(Exception):
 
 
 @pytest.fixture
-async def apart(
-    mongodb_uri: str, pymongo_client: Client, ready_databases: Sequence[str]
-) -> AsyncIterator[Sequence[Database]]:
-    elsewhere = connect(mongodb_uri)
-    databases = [
-        open_database(client, name) for client, name in zip((pymongo_client, elsewhere), ready_databases, strict=False)
-    ]
-    await put(databases[0], CLOSED)
-    await put(databases[1], UNOPENED)
+async def apart(two_mongodbs: Sequence[Database]) -> Sequence[Database]:
+    """With five jobs and a schedule in the first."""
+    here, there = two_mongodbs
+    await put(here, CLOSED)
+    await put(there, UNOPENED)
     jobs = [{"_id": id, "tenant": TENANT, "state": "pending", "rev": 1, "schedule": "tick"} for id in IDS]
-    await databases[0]["jobs"].insert_many(jobs)
-    await databases[0]["schedules"].insert_one({"_id": "tick", "rev": 2, "job": {"tenant": TENANT}})
-    yield databases
-    await elsewhere.close()
+    await here["jobs"].insert_many(jobs)
+    await here["schedules"].insert_one({"_id": "tick", "rev": 2, "job": {"tenant": TENANT}})
+    return two_mongodbs
 
 
 async def put(database: Database, share: Share) -> None:

@@ -1,7 +1,7 @@
 """`SlotStore`: documents of one slot of tenants on their way from one shard to another."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from hascheduler.model.job import OCCUPYING, JobState
 from hascheduler.model.routing import slot_of
 from hascheduler.model.share import Share, slot_key
 from hascheduler.model.values.instants import WallMs
-from hascheduler.mongo.connection import Client, Database, connect, open_database
+from hascheduler.mongo.connection import Client, Database, open_database
 from hascheduler.mongo.slots import MongoSlotStore
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.ports.sharding import MovedDocuments, Passage, SlotStore
@@ -106,20 +106,8 @@ async def pymongo_shards(pymongo_client: Client, ready_databases: Sequence[str])
 
 
 @pytest.fixture
-async def apart(
-    mongodb_uri: str, pymongo_client: Client, ready_databases: Sequence[str]
-) -> AsyncIterator[Sequence[Database]]:
-    """Two databases as of two MongoDBs: no session is of both."""
-    elsewhere = connect(mongodb_uri)
-    yield [
-        open_database(client, name) for client, name in zip((pymongo_client, elsewhere), ready_databases, strict=False)
-    ]
-    await elsewhere.close()
-
-
-@pytest.fixture
-async def pymongo_shards_apart(apart: Sequence[Database]) -> Shards:
-    return await shards_of(apart)
+async def pymongo_shards_apart(two_mongodbs: Sequence[Database]) -> Shards:
+    return await shards_of(two_mongodbs)
 
 
 async def shards_of(databases: Sequence[Database]) -> Shards:

@@ -27,8 +27,8 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from hascheduler.model.collection import Collection
 from hascheduler.model.share import slot_of_key
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.slots.transactions import Route, Which, is_duplicate, is_still, transaction
-from hascheduler.ports.sharding import duplicate_of_another
+from hascheduler.mongo.slots.transactions import Route, Which, is_duplicate, is_still, transaction, unchanged
+from hascheduler.ports.sharding import MOVED, duplicate_of_another
 
 _TRIES = 3
 """A parcel is read against what is there, and inserted; a submit may come in between."""
@@ -72,9 +72,8 @@ class Apart:
 
     async def _is_expected(self) -> bool:
         """Whether the share there is as the mover saw it, which the arrival demands: else nothing departs in vain."""
-        share = self._route.passage.there
-        unchanged = {"_id": share.key, "rev": share.rev, "limit": share.limit}
-        return await self._route.there[Collection.SHARES.value].find_one(unchanged, {"_id": True}) is not None
+        shares, share = self._route.there[Collection.SHARES.value], self._route.passage.there
+        return await shares.find_one(unchanged(share), {"_id": True}) is not None
 
     async def _depart(self, parcel: str, collection: Collection, which: Which, limit: int) -> int | None:
         documents = self._route.here[collection.value]
@@ -128,7 +127,7 @@ class Apart:
             await self._arrivals.delete_many(
                 {"_id": {"$gte": self._prefix, "$lt": f"{self._prefix}~"}, "rev": {"$lt": share.rev}}, session=session
             )
-            for collection in (Collection.JOBS, Collection.SCHEDULES, Collection.VERDICTS):
+            for collection in MOVED:
                 found = [one["document"] for one in departed if one["collection"] == collection.value]
                 new = await self._not_there(collection, found, session)
                 if new:

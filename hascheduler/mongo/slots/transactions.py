@@ -102,9 +102,14 @@ async def transaction(database: Database) -> AsyncIterator[Any]:
 
 async def is_still(database: Database, share: Share, session: Any) -> bool:
     """Whether that share is stored as it is; no other transaction can say so at the same time, nor put another one."""
-    unchanged = {"_id": share.key, "rev": share.rev, "limit": share.limit}
-    demanded = await database[Collection.SHARES.value].update_one(unchanged, {"$inc": {"moved": 1}}, session=session)
+    shares = database[Collection.SHARES.value]
+    demanded = await shares.update_one(unchanged(share), {"$inc": {"moved": 1}}, session=session)
     return bool(demanded.matched_count)
+
+
+def unchanged(share: Share) -> Which:
+    """That share, as the mover saw it."""
+    return {"_id": share.key, "rev": share.rev, "limit": share.limit}
 
 
 def is_duplicate(error: DuplicateKeyError | BulkWriteError) -> bool:
