@@ -14,7 +14,7 @@ from hascheduler.daemon.replica import Replica
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.shares import MongoCapStore, MongoShareStore
-from hascheduler.mongo.slots import MongoSlotStore
+from hascheduler.mongo.slots import LeftTransactions, MongoSlotStore
 from hascheduler.ports import Clock
 from hascheduler.settings import Settings
 from hascheduler.sharding.following import Following, StoredShares
@@ -131,6 +131,7 @@ def start_keepers(
         tasks.create_task(placement.run(), name="placement"),
         tasks.create_task(shares.run(), name="shares"),
         tasks.create_task(mover.run(), name="slots"),
+        tasks.create_task(LeftTransactions(databases, mover.is_moving, clock).run(), name="left-transactions"),
     ]
     if reports is not None:
         started.append(tasks.create_task(StoredShares(shards, stores).run(), name="stored-shares"))

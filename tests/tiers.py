@@ -19,7 +19,7 @@ TIERS = ("check", "test", "verify")
 TIER = os.environ.get("TESTS_TIER", "test")
 assert TIER in TIERS, f"TESTS_TIER={TIER}: not one of {', '.join(TIERS)}"
 
-_EXAMPLES_MIN = 6
+_EXAMPLES_MIN = 4
 
 
 def in_tier(*, check: int, test: int, verify: int | None = None) -> int:
@@ -29,7 +29,7 @@ def in_tier(*, check: int, test: int, verify: int | None = None) -> int:
 
 def examples(full: int) -> int:
     """How many examples a random test takes: ``full`` of them in full, half before a change is handed in, and after
-    each edit a sixteenth, but no fewer than six."""
+    each edit a sixteenth, but no fewer than four."""
 
     def part(divisor: int) -> int:
         return min(full, max(_EXAMPLES_MIN, full // divisor))

@@ -102,6 +102,11 @@ class SlotMover:
             for turn in (self.turn, self.turn_of_the_rest):
                 tasks.create_task(self._run(turn))
 
+    def is_moving(self) -> bool:
+        """Whether this replica leads the home, and documents of some slot are to go elsewhere."""
+        known = self._known()
+        return known is not None and (bool(known.moving or known.leaving) or any(self._strays(known)))
+
     async def _run(self, turn: Callable[[], Coroutine[Any, Any, bool]]) -> None:
         reminders = Reminders()
         while True:

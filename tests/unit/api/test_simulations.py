@@ -124,7 +124,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", spread(sorted(WRONG), check=2))
+@pytest.mark.parametrize("name", spread(sorted(WRONG), check=1))
 async def test_what_is_no_scenario_is_refused_with_its_place(client: httpx.AsyncClient, name: str) -> None:
     text, path = WRONG[name]
     answer = await client.post(PATH, json={"scenario": [text]})
@@ -163,12 +163,18 @@ async def test_four_mebibytes_of_junk_are_refused_and_more_are_not_read(client: 
 
 @pytest.mark.parametrize(
     ("limits", "words"),
-    [
-        (SimulationLimits(cpu_s_max=1), "longer than 1 s of CPU"),
-        (SimulationLimits(memory_bytes_max=64 * 1024 * 1024), "more than 64 MiB of memory"),
-        (SimulationLimits(answer_bytes_max=1024 * 1024, jobs_max=10**6), "larger than 1 MiB"),
-    ],
-    ids=["cpu", "memory", "answer"],
+    spread(
+        [
+            pytest.param(SimulationLimits(cpu_s_max=1), "longer than 1 s of CPU", id="cpu"),
+            pytest.param(
+                SimulationLimits(memory_bytes_max=64 * 1024 * 1024), "more than 64 MiB of memory", id="memory"
+            ),
+            pytest.param(
+                SimulationLimits(answer_bytes_max=1024 * 1024, jobs_max=10**6), "larger than 1 MiB", id="answer"
+            ),
+        ],
+        check=1,
+    ),
 )
 async def test_one_that_is_too_large_is_told_which_bound_and_what_to_do(
     client: httpx.AsyncClient, app: FastAPI, limits: SimulationLimits, words: str

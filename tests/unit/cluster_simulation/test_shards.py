@@ -10,7 +10,7 @@ from tests.unit.cluster_simulation.simulating import ENVIRONMENT, simulate
 from tests.warm import warm
 
 QUICKLY_NOTICED = ("share-not-kept-to",)
-SEEDS = in_tier(check=2, test=8, verify=60)
+SEEDS = in_tier(check=1, test=8, verify=60)
 _MOVED_BY_ALL = f"""
 from tests.cluster_simulation.shard_mutants import moved_by_all, slots_moved_by_all
 from tests.cluster_simulation.shards import ShardBugs, run_shards
@@ -31,7 +31,7 @@ def test_no_cap_over_all_shards_is_exceeded_whatever_goes_wrong() -> None:
     # There was work, it ran, there was trouble, and units and slots moved.
     assert min(obligations, effects) > 80 * SEEDS
     assert terms > 10 * SEEDS
-    assert min(units, slots) > 5 * SEEDS
+    assert min(units, slots) > 3 * SEEDS
 
 
 def test_replicas_that_all_move_units_and_slots_at_once_do_no_harm() -> None:

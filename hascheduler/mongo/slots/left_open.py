@@ -1,0 +1,68 @@
+"""Ends the transactions that a mover left open: its process was killed, or stands still, in the middle of one.
+
+MongoDB keeps such a transaction for a minute or more (`transactionLifetimeLimitSeconds`), and nothing else may write
+what it has written, the slot's shares among them. To abort one is always safe: a mover that goes on afterwards finds it
+gone, and begins again with what is stored then; jobs that are submitted together, the only other transaction here, are
+inserted again. A user of MongoDB may list and end its own sessions without a privilege.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from hascheduler.errors import StoreUnavailable
+from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, Database, awaited
+from hascheduler.mongo.faults import faults
+from hascheduler.ports import Clock
+from hascheduler.telemetry.log_lines import Reminders
+
+log = structlog.get_logger(__name__)
+
+_LOOK_EVERY_S = 0.5
+_IDLE_MICROS = 1_000_000
+"""Who has begun one goes on within milliseconds."""
+
+
+class LeftTransactions:
+    """For as long as ``is_moving``: asked for now and then."""
+
+    def __init__(self, databases: Sequence[Database], is_moving: Callable[[], bool], clock: Clock) -> None:
+        self._clients: Sequence[Client] = list(dict.fromkeys(database.client for database in databases))
+        self._is_moving = is_moving
+        self._clock = clock
+
+    async def run(self) -> None:
+        reminders = Reminders()
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            if not self._is_moving():
+                continue
+            for client in self._clients:
+                try:
+                    if ended := await end_left_transactions(client):
+                        log.info("left_transactions_ended", transactions=ended)
+                    reminders.over()
+                except StoreUnavailable as error:
+                    if reminders.is_due(str(error), self._clock.mono_ms()):
+                        log.warning("left_transactions_unknown", error=str(error))
+
+
+async def end_left_transactions(client: Client, idle_micros: int = _IDLE_MICROS) -> int:
+    """Abort those of hascheduler with which nothing was done for so long; how many there were."""
+    sessions = [
+        {"$currentOp": {"allUsers": False, "idleSessions": True}},
+        {
+            "$match": {
+                "type": "idleSession",
+                "appName": CLIENT_OPTIONS["appname"],
+                "transaction.timeInactiveMicros": {"$gte": idle_micros},
+            }
+        },
+        {"$project": {"lsid.id": True}},
+    ]
+    with faults("end transactions that were left open"):
+        found = await (await awaited(client.admin.aggregate(sessions))).to_list(None)
+        if found:
+            await client.admin.command("killSessions", [{"id": each["lsid"]["id"]} for each in found])
+    return len(found)
