@@ -16,6 +16,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.share import decode_share, decode_shared_cap
 from hascheduler.model.job import JobState
 from hascheduler.model.routing import Routing
+from hascheduler.model.schedule import Overlap
 from hascheduler.model.share import Share, SharedCap
 from hascheduler.model.values.fields import ID_CHARACTERS_MAX, identifier, integer, positive, text
 from hascheduler.model.values.instants import WallMs, to_datetime
@@ -185,7 +186,8 @@ class SlotStore(Protocol):
 
     async def move_first(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
         """Move up to about ``limit`` documents of those without which the target can't decide: schedules, the waiting
-        jobs that they made, waiting jobs that wait for others, and those that they wait for, ended ones too.
+        jobs of those whose overlap policy looks at them, waiting jobs that wait for others, and those that they wait
+        for, ended ones too.
 
         ``left`` 0: neither those are there, nor what a processor has.
         """
@@ -206,6 +208,12 @@ class SlotStore(Protocol):
     async def deliver(self, passage: Passage, at_ms: WallMs) -> int:
         """Bring to the target what is on its way out of the source, which may be the same shard; how many documents."""
         ...
+
+
+def looks_at_live_jobs(schedule: Mapping[str, Any]) -> bool:
+    """Whether its next fire depends on its jobs that have not ended, as it is stored; an edit's fields: comes to."""
+    policy = schedule.get("policy")
+    return isinstance(policy, Mapping) and policy.get("overlap", Overlap.ALLOW) not in (None, Overlap.ALLOW)
 
 
 def duplicate_of_another(job: StoredDocument, at_ms: WallMs, kept_ms: int) -> dict[str, Any]:

@@ -7,8 +7,9 @@ the home goes on where another one broke off:
    waits is decided no more; what a processor has goes on.
 2. *release*: the leader of the second says so through its journal, once nothing of the slot is promised or running
    there (`hascheduler.dispatch.closed_slots`).
-3. *move what decides*: the schedules, the waiting jobs that they made, and the waiting jobs that wait for others, after
-   those that they wait for. Without these the other shard would decide wrongly; all else it can do without.
+3. *move what decides*: the schedules, the waiting jobs of those whose overlap policy looks at them, and the waiting
+   jobs that wait for others, after those that they wait for. Without these the other shard would decide wrongly; all
+   else it can do without.
 4. *arrive*: the routing says where the slot is, and that it is leaving the shard before, by compare-and-set on its
    epoch.
 5. *open*: there it gets a share that is something, and everything is caught up with by the cursors that came along.
@@ -24,9 +25,11 @@ begins by putting another one in one of them, so one that was asleep meanwhile m
 different MongoDBs, a document is on its way between two transactions, and in no shard.
 
 One shard decides at most: the first none since its release, the other only of what has arrived. What it can't see yet
-must not matter to what it decides: a fire looks at its schedule's live jobs and at its cursor, a job at those that it
-waits for, and these came before. A key may be held by what is still to come: so new jobs and schedules are refused
-until the slot is at rest (`ShardPlaces.require_at_rest`). Of `max_pending`, fires count what has arrived.
+must not matter to what it decides: a fire looks at its schedule's cursor, and by its overlap policy at the live jobs, a
+job at those that it waits for, and these came before. A fire whose job is there and whose cursor did not follow would
+be decided again; but what is promised is over before the slot is released. A key may be held by what is still to come:
+so new jobs and schedules are refused until the slot is at rest (`ShardPlaces.require_at_rest`). Of `max_pending`, fires
+count what has arrived.
 
 A request that goes by the routing of before, or is very late, writes into a shard that decides nothing of it: such
 documents are moved after the others (*sweep*).

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from hascheduler.errors import CallerError, StoreUnavailable
 from hascheduler.ports import Clock, JobStore, ScheduleStore, StoredDocument
-from hascheduler.ports.sharding import NameStore, ReservedName
+from hascheduler.ports.sharding import NameStore, ReservedName, looks_at_live_jobs
 from hascheduler.sharding.asking import ask_all, naming_outages
 from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.reservations import Reservations, tenant_of
@@ -65,11 +65,14 @@ class ShardedScheduleStore:
         return None
 
     async def edit(self, name: str, rev: int, fields: Mapping[str, Any]) -> StoredDocument | None:
-        """`InvalidInput` about the tenant where its jobs would be in another slot."""
+        """`InvalidInput` about the tenant where its jobs would be in another slot; `Moving` where it would come to look
+        at its live jobs while they may be in either of two shards."""
         found = await self._found(name)
         if found is None:
             return None
         shard, stored = found
+        if not looks_at_live_jobs(stored) and looks_at_live_jobs(fields):
+            self._places.require_at_rest(tenant_of(stored))
         tenant = _tenant_in(fields)
         if tenant is not None and tenant != tenant_of(stored):
             if stored["rev"] != rev:

@@ -285,7 +285,7 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
         first=5,
     ),
     "parcel-left-on-its-way": PlantedInShards(
-        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels), TROUBLES, first=7
+        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels), TROUBLES, first=384
     ),
     "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=142),
     "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),

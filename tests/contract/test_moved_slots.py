@@ -131,8 +131,8 @@ def job(id: str, state: JobState = JobState.PENDING, tenant: str = TENANT, **mor
     return {"_id": id, "tenant": tenant, "state": state.value, "rev": 3, "definition": "log", **more}
 
 
-def schedule(name: str, tenant: str = TENANT) -> dict[str, Any]:
-    return {"_id": name, "rev": 2, "cursor_ms": NOW, "job": {"tenant": tenant}}
+def schedule(name: str, tenant: str = TENANT, **policy: Any) -> dict[str, Any]:
+    return {"_id": name, "rev": 2, "cursor_ms": NOW, "policy": policy, "job": {"tenant": tenant}}
 
 
 async def test_all_that_is_of_the_slot_moves_as_it_is_and_nothing_else(shards: Shards) -> None:
@@ -166,9 +166,12 @@ async def test_what_a_processor_has_is_left_and_counted(shards: Shards) -> None:
 
 
 async def test_first_goes_what_the_target_needs_to_decide_and_no_more(shards: Shards) -> None:
-    """A fire looks at the live jobs of its schedule, and a job at those that it waits for."""
-    await shards.insert(0, Collection.SCHEDULES, schedule("tick"))
+    """A fire may look at the live jobs of its schedule, and a job does at those that it waits for."""
+    await shards.insert(0, Collection.SCHEDULES, schedule("tick", overlap="buffer_one"))
     await shards.insert(0, Collection.JOBS, job(f"fire:tick:{NOW}", schedule="tick"))
+    for name, policy in (("tack", {"overlap": "allow"}), ("tock", {})):
+        await shards.insert(0, Collection.SCHEDULES, schedule(name, **policy))
+        await shards.insert(0, Collection.JOBS, job(f"fire:{name}:{NOW}", schedule=name))
     await shards.insert(0, Collection.JOBS, job("fire:tick:1", JobState.FAILED, schedule="tick"))
     await shards.insert(0, Collection.JOBS, job("ended", JobState.FAILED))
     await shards.insert(0, Collection.JOBS, job("awaited", JobState.FAILED))
@@ -177,8 +180,8 @@ async def test_first_goes_what_the_target_needs_to_decide_and_no_more(shards: Sh
     await shards.insert(0, Collection.JOBS, job("third", waits_for=["second"]))
     await shards.insert(0, Collection.JOBS, job("alone", waits_for=[]))
     assert await shards.first_moved(limit=2) == MovedDocuments(0, 0)
-    assert await shards.ids(0) == ["alone", "ended", "fire:tick:1"]
-    assert await shards.ids(1, Collection.SCHEDULES) == ["tick"]
+    assert await shards.ids(0) == ["alone", "ended", f"fire:tack:{NOW}", "fire:tick:1", f"fire:tock:{NOW}"]
+    assert await shards.ids(1, Collection.SCHEDULES) == ["tack", "tick", "tock"]
     assert await shards.all_moved(limit=2) == MovedDocuments(0, 0)
     assert await shards.ids(0) == []
 

@@ -12,6 +12,7 @@ from pymongo import ASCENDING, DESCENDING
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.model.routing import slot_of
+from hascheduler.model.schedule import Overlap
 from hascheduler.model.share import slot_of_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
@@ -28,6 +29,9 @@ _PART = 250
 """Documents of one transaction."""
 _NAMES_AT_ONCE = 100
 _WAITS_FOR_OTHERS = "waits_for.0"
+_OVERLAP = "policy.overlap"
+_WHATEVER_IS_LIVE = [None, Overlap.ALLOW.value]
+"""Schedules that fire so need none of their live jobs to decide."""
 _MOST_URGENT_FIRST = [("priority", DESCENDING), ("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
 
 
@@ -48,12 +52,15 @@ class MongoSlotStore:
             if not tenants:
                 return MovedDocuments(0, 0)
             jobs, of_tenants = way.here[Collection.JOBS.value], {"tenant": {"$in": tenants}}
+            schedules, of_them = way.here[Collection.SCHEDULES.value], {"job.tenant": {"$in": tenants}}
+            looking = {**of_them, _OVERLAP: {"$nin": _WHATEVER_IS_LIVE}}
+            names = [schedule["_id"] for schedule in await schedules.find(looking, {"_id": True}).to_list(None)]
             # At one look: one that is moved is no longer there to tell what it waits for.
             tied = await jobs.find(
                 {
                     **of_tenants,
                     "state": JobState.PENDING.value,
-                    "$or": [{"schedule": {"$gt": ""}}, {_WAITS_FOR_OTHERS: {"$exists": True}}],
+                    "$or": [{"schedule": {"$in": names}}, {_WAITS_FOR_OTHERS: {"$exists": True}}],
                 },
                 {"waits_for": True},
             ).to_list(None)
@@ -66,10 +73,13 @@ class MongoSlotStore:
                 moved += some.moved
                 if some.is_refused or some.is_cut or moved >= limit:
                     return MovedDocuments(moved, 1)
-            some = await self._move_schedules(tenants, way, limit - moved)
+            # One that has come to look at its live jobs since comes after those.
+            free = {**of_them, "$or": [{"_id": {"$in": names}}, {_OVERLAP: {"$in": _WHATEVER_IS_LIVE}}]}
+            some = await self._move_schedules(free, way, limit - moved)
             if some.is_refused or moved + some.moved:
                 return MovedDocuments(moved + some.moved, 1)
-            return MovedDocuments(0, await jobs.count_documents({**of_tenants, "state": {"$in": _BUSY}}, limit=limit))
+            left = await jobs.count_documents({**of_tenants, "state": {"$in": _BUSY}}, limit=limit)
+            return MovedDocuments(0, left + await schedules.count_documents(of_them, limit=limit))
 
     async def move_rest(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
         way = self._way(passage, at_ms)
@@ -90,7 +100,7 @@ class MongoSlotStore:
                         return MovedDocuments(some.moved, 1)
             some = await self._move_verdicts(await self._tenants(passage, passage.target), tenants, way, limit)
             if tenants and not (some.is_refused or some.moved):
-                some = await self._move_schedules(tenants, way, limit)
+                some = await self._move_schedules({"job.tenant": {"$in": tenants}}, way, limit)
             if tenants and not (some.is_refused or some.moved):
                 some = await self._move_dependents(of_tenants, way, limit)
             if some.is_refused or some.moved:
@@ -123,8 +133,7 @@ class MongoSlotStore:
         }
         return sorted(tenant for tenant in found if isinstance(tenant, str) and slot_of(tenant) == slot)
 
-    async def _move_schedules(self, tenants: Sequence[str], way: "_Way", limit: int) -> "_Moved":
-        which = {"job.tenant": {"$in": tenants}}
+    async def _move_schedules(self, which: _Document, way: "_Way", limit: int) -> "_Moved":
         found = await way.here[Collection.SCHEDULES.value].find(which, {"_id": True}).limit(limit).to_list(limit)
         return await self._move(Collection.SCHEDULES, [one["_id"] for one in found], which, way, limit)
 

@@ -21,6 +21,7 @@ from hascheduler.ports.sharding import (
     decode_reserved_name,
     duplicate_of_another,
     encode_reserved_name,
+    looks_at_live_jobs,
     next_use,
     read_caps,
     read_shares,
@@ -149,7 +150,8 @@ class MemorySlotStore:
                 return MovedDocuments(0, 1)
             jobs, schedules = _of_slot(passage, here)
             waiting = [job for job in jobs if job["state"] == JobState.PENDING]
-            tied = [job for job in waiting if job.get("schedule") or job.get("waits_for")]
+            looking = {one["_id"] for one in schedules if looks_at_live_jobs(one)}
+            tied = [job for job in waiting if job.get("schedule") in looking or job.get("waits_for")]
             awaited = {id for job in tied for id in job.get("waits_for") or ()}
             first = [job for job in jobs if job["_id"] in awaited and job not in tied and job["state"] not in OCCUPYING]
             some = (first + tied)[:limit]

@@ -93,7 +93,9 @@ class Deployment:
         self.shards = [Shard(name, database) for name, database in zip(SHARDS, self.databases, strict=True)]
         self.databases[0].insert(Collection.ROUTING, encode_routing(ROUTING))
         here = self.databases[FROM]
-        here.insert(Collection.SCHEDULES, {"_id": "tick", "rev": 1, "cursor_ms": 1, "job": {"tenant": TENANT}})
+        policy = {"overlap": "skip"}
+        tick = {"_id": "tick", "rev": 1, "cursor_ms": 1, "policy": policy, "job": {"tenant": TENANT}}
+        here.insert(Collection.SCHEDULES, tick)
         here.insert(Collection.VERDICTS, {"_id": "tick:0", "schedule": "tick"})
         self.insert(FROM, "fire:tick:1", schedule="tick")
         self.insert(FROM, "awaited", JobState.FAILED)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.errors import InvalidInput, Moving, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.processor import ProcessorRef, shard_in, with_shard
-from hascheduler.model.routing import with_slot
+from hascheduler.model.routing import slot_of, with_slot
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, ListPosition, SubmitAnswer
 from hascheduler.ports.sharding import UNUSED_FOR_MS
@@ -21,7 +21,7 @@ from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from tests.factories import NOW, make_job, make_schedule, make_template
 from tests.tiers import examples
-from tests.unit.sharding.deployment import HOME, ONE, SHARDS, TWO, Deployment
+from tests.unit.sharding.deployment import HOME, ONE, ROUTING, SHARDS, TWO, Deployment
 
 TENANTS = (HOME, ONE, TWO)
 
@@ -213,6 +213,20 @@ async def test_a_schedule_stays_in_its_slot(deployment: Shards) -> None:
         await deployment.schedules.edit("nightly", 1, {"job": deployment.schedule("nightly", 2)["job"]})
     assert refused.value.path == ("job", "tenant")
     assert await deployment.schedules.edit("nightly", 1, {"job": deployment.schedule("nightly", 1)["job"]}) is not None
+
+
+async def test_a_schedule_comes_to_look_at_its_live_jobs_once_all_of_them_are_in_one_shard(deployment: Shards) -> None:
+    await deployment.schedules.create(deployment.schedule("nightly", 1))
+    moving = ROUTING.beginning({slot_of(ONE): 2})
+    deployment.schedules._places.follow(lambda: moving)
+    skipping = {"policy": {"overlap": "skip"}}
+    with pytest.raises(Moving, match="moves to another shard"):
+        await deployment.schedules.edit("nightly", 1, skipping)
+    assert await deployment.schedules.edit("nightly", 1, {"policy": {"overlap": "allow"}}) is not None
+    deployment.schedules._places.follow(lambda: ROUTING)
+    assert await deployment.schedules.edit("nightly", 2, skipping) is not None
+    deployment.schedules._places.follow(lambda: moving)
+    assert await deployment.schedules.edit("nightly", 3, {"policy": {"overlap": "buffer_one"}}) is not None
 
 
 async def test_a_schedule_without_a_reservation_is_found(deployment: Shards) -> None:
