@@ -417,11 +417,12 @@ def shards(
 @app.command("slot-moves")
 def slot_moves(
     pending: Annotated[int, typer.Option(min=500, help="Jobs of the tenant that wait; by 500.")] = 10_000,
-    schedules: Annotated[int, typer.Option(min=10, help="Of the tenant, each firing every second.")] = 100,
+    schedules: Annotated[int, typer.Option(min=10, help="Of the tenant.")] = 100,
+    every: Annotated[int, typer.Option(min=1, help="Seconds between two fires of a schedule.")] = 1,
     moves: Annotated[int, typer.Option(min=1, help="How often its slot moves to another shard.")] = 4,
 ) -> None:
     """How long nothing of a tenant starts while its slot moves to another shard, and whether anything is missed."""
-    run_bench("slot-moves", lambda: measure_slot_moves(MovePlan(pending, schedules, moves)), 1)
+    run_bench("slot-moves", lambda: measure_slot_moves(MovePlan(pending, schedules, every, moves)), 1)
 
 
 @app.command("shards-memory")

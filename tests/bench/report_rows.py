@@ -116,7 +116,7 @@ ROWS = (
     ),
     Row(
         "slot-moves",
-        "a slot with {case} firing every second moves to another shard",
+        "a slot with {case} moves to another shard",
         "nothing of it starts for {pause_p50_ms}, at most {pause_max_ms} ms of {moves} moves"
         " ({undisturbed_ms} without one), all of it is there after {moved_p50_ms}; {missed} missed, {doubled} doubled",
         goal="≤ 1,000 ms, 0 missed, 0 doubled",

@@ -1,14 +1,18 @@
 """What a slot that moves to another shard costs its tenant: how long nothing of it starts, and that nothing is missed.
 
-One tenant has many jobs that wait for a processor that is not there, and schedules that fire every second, evenly
-spread over it. Its slot moves from shard to shard, again and again, while everything runs. The pause is the longest
-time between two starts of its jobs, from the begin of a move until all of the slot is there, by the handler's clock;
-what it is without a move is told beside it. Until then the tenant's submits are refused.
+One tenant has many jobs that wait for a processor that is not there, and schedules that fire every second or every few,
+evenly spread over them. Its slot moves from shard to shard, again and again, while everything runs. The pause is the
+longest time between two starts of its jobs, from the begin of a move until all of the slot is there, by the handler's
+clock; what it is without a move is told beside it. Until then the tenant's submits are refused.
+
+``fires_behind_max`` is how many jobs of fires waited where a move began: where there are many, the machine does not
+carry the load, and the pause is also the time that processors take to come to where work waits.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -21,6 +25,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import WorldError
+from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.routing import Routing, shard_database, slot_of
 from hascheduler.model.values.instants import format_instant
 from hascheduler.mongo.routing import MongoRoutingStore
@@ -34,15 +39,19 @@ _TENANT = "moves"
 _BATCH = 500
 _AROUND_MS = 2_000
 _SETTLE_S = 6
+_CAUGHT_UP_S = 10
+_SLOTS = 128
+"""Of each processor: what fires a thousand times a second keeps one at work with some dozens."""
 _PATIENCE_S = 120
 
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """``pending`` jobs and ``schedules`` of one tenant, whose slot moves so many times."""
+    """``pending`` jobs of one tenant, and ``schedules`` that fire every ``every_s``; its slot moves so many times."""
 
     pending: int
     schedules: int
+    every_s: int
     moves: int
 
 
@@ -53,8 +62,8 @@ def measure_slot_moves(plan: MovePlan) -> dict[str, Figures]:
             return await _measure(stack, databases, plan)
 
     settings = {"HASCHEDULER_DATABASE": _database(), "HASCHEDULER_REBALANCE_AFTER": "1s"}
-    label = f"{plan.pending:,} pending, {plan.schedules:,} schedules"
-    return {label: on_stack("slot-moves", Crew(3, SHARDS, 32, SHARDS), measure, settings)}
+    label = f"{plan.pending:,} pending, {plan.schedules:,} schedules every {plan.every_s} s"
+    return {label: on_stack("slot-moves", Crew(3, SHARDS, _SLOTS, SHARDS), measure, settings)}
 
 
 def _database() -> str:
@@ -73,22 +82,27 @@ async def _measure(stack: Stack, databases: Sequence[Any], plan: MovePlan) -> Fi
             "name": f"moved-{number}",
             "trigger": {
                 "type": "interval",
-                "every": "1s",
-                "anchor": format_instant(begin_ms + 1_000 * number // plan.schedules),
+                "every": f"{plan.every_s}s",
+                "anchor": format_instant(begin_ms + plan.every_s * 1_000 * number // plan.schedules),
             },
             "job": {"definition": "noop", "tenant": _TENANT},
         }
         for number in range(plan.schedules)
     ]
-    await make_schedules(list(stack.urls.values()), bodies)
+    # Else the first of them fall behind while the others are made.
+    async with AsyncScheduler(next(iter(stack.urls.values()))) as scheduler:
+        await scheduler.cluster.pause("they begin together", schedules_only=True)
+        await make_schedules(list(stack.urls.values()), bodies)
+        await scheduler.cluster.resume()
     await asyncio.sleep(_SETTLE_S)
+    behind = [await _caught_up(databases, plan)]
     quiet_ms, store = clock.wall_ms(), MongoRoutingStore(databases[0])
     pauses_ms: list[int] = []
     open_ms: list[int] = []
     took_ms: list[int] = []
     for number in range(plan.moves):
         routing = await _routing(store)
-        to = (routing.index_of(_TENANT) + 1 + number) % SHARDS
+        to = (routing.index_of(_TENANT) + 1) % SHARDS
         from_ms = clock.wall_ms()
         opened_ms, there_ms = await _move(store, routing, to)
         open_ms.append(opened_ms - from_ms)
@@ -96,13 +110,16 @@ async def _measure(stack: Stack, databases: Sequence[Any], plan: MovePlan) -> Fi
         await asyncio.sleep(_SETTLE_S)
         effects.read(outputs)
         pauses_ms.append(_longest(effects, from_ms - _AROUND_MS // 4, from_ms + took_ms[-1] + _AROUND_MS))
+        if number + 1 < plan.moves:
+            behind.append(await _caught_up(databases, plan))
     undisturbed_ms = _longest(effects, quiet_ms - _AROUND_MS, quiet_ms)
-    await asyncio.sleep(_SETTLE_S)
+    await _drained(stack, databases)
     effects.read(outputs)
     missed, doubled = _missed_and_doubled(effects, plan)
     left = sum([await database.jobs.count_documents({"definition": "nowhere"}) for database in databases])
     return {
         "moves": plan.moves,
+        "fires_behind_max": max(behind),
         "pause_p50_ms": percentile(pauses_ms, 50),
         "pause_max_ms": max(pauses_ms),
         "undisturbed_ms": undisturbed_ms,
@@ -117,6 +134,32 @@ async def _measure(stack: Stack, databases: Sequence[Any], plan: MovePlan) -> Fi
     }
 
 
+async def _caught_up(databases: Sequence[Any], plan: MovePlan) -> int:
+    """How many jobs of fires wait once they are no more than half of the schedules, or after ten seconds."""
+    waiting = {"state": JobState.PENDING.value, "schedule": {"$gt": ""}}
+    behind = 0
+    for _ in range(_CAUGHT_UP_S):
+        behind = sum([await database.jobs.count_documents(waiting) for database in databases])
+        if behind <= plan.schedules // 2:
+            break
+        await asyncio.sleep(1)
+    return behind
+
+
+async def _drained(stack: Stack, databases: Sequence[Any]) -> None:
+    """Nothing fires any more, and all that has fired has run: what has not by then is missed."""
+    async with AsyncScheduler(next(iter(stack.urls.values()))) as scheduler:
+        await scheduler.cluster.pause("the moves are over", schedules_only=True)
+    fired = {"schedule": {"$gt": ""}, "state": {"$nin": [state.value for state in TERMINAL]}}
+    async with _patience("the jobs of fires end"):
+        while True:
+            left = [await database.jobs.find_one(fired, {"_id": True}) for database in databases]
+            if not any(left):
+                break
+            await asyncio.sleep(1)
+    await asyncio.sleep(_AROUND_MS / 1_000)
+
+
 async def _routing(store: MongoRoutingStore) -> Routing:
     stored = await store.get()
     if stored is None:
@@ -128,13 +171,24 @@ async def _move(store: MongoRoutingStore, routing: Routing, to: int) -> tuple[in
     """When it is decided there, and when all of it is there, by the wall clock."""
     slot, opened_ms = slot_of(_TENANT), 0
     await store.replace(routing.epoch, routing.beginning({slot: to}))
-    async with asyncio.timeout(_PATIENCE_S):
+    async with _patience("all of the slot is there"):
         while not (now := await _routing(store)).is_at_rest(slot):
             if slot in now.leaving and not opened_ms:
                 opened_ms = SystemClock().wall_ms()
             await asyncio.sleep(0.01)
     there_ms = SystemClock().wall_ms()
     return opened_ms or there_ms, there_ms
+
+
+@asynccontextmanager
+async def _patience(until: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            yield
+    except TimeoutError:
+        raise WorldError(
+            f"it takes more than {_PATIENCE_S} s until {until}: the machine does not carry this load"
+        ) from None
 
 
 def _longest(effects: Effects, from_ms: int, until_ms: int) -> int:
@@ -150,6 +204,7 @@ def _missed_and_doubled(effects: Effects, plan: MovePlan) -> tuple[int, int]:
     for effect in effects.all:
         if effect.nominal_ms is not None:
             times.setdefault(effect.schedule, []).append(effect.nominal_ms)
-    missed = sum((max(seen) - min(seen)) // 1_000 + 1 - len(set(seen)) for seen in times.values())
+    every_ms = plan.every_s * 1_000
+    missed = sum((max(seen) - min(seen)) // every_ms + 1 - len(set(seen)) for seen in times.values())
     missed += plan.schedules - len(times)
     return missed, sum(count - 1 for count in runs.values())
