@@ -1,0 +1,24 @@
+"""Each planted bug is noticed: of one cluster, of several shards, and of shards that some replicas follow each."""
+
+import re
+
+import pytest
+
+from tests.cluster_simulation.following_mutants import PLANTED_IN_FOLLOWING
+from tests.cluster_simulation.mutants import PLANTED
+from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
+from tests.tiers import TIER
+from tests.unit.cluster_simulation.simulating import simulate
+
+QUICKLY_NOTICED = ("lease-without-compare-and-set",)
+"""After each edit; to look for the others takes a few seconds to half a minute each."""
+SOME = (*PLANTED, *[*PLANTED_IN_SHARDS][::3], "left-before-others-are-ready")
+ALL = (*PLANTED, *PLANTED_IN_SHARDS, *PLANTED_IN_FOLLOWING)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", {"check": QUICKLY_NOTICED, "test": SOME, "verify": ALL}[TIER])
+def test_a_planted_bug_turns_a_checker_red(name: str) -> None:
+    run = simulate("--planted", name, "--jobs", "1")  # else further seeds run until the first is noticed
+    assert run.returncode == 0, f"not noticed: {run.stdout}{run.stderr}"
+    assert re.search(rf"{name} +seed \d+: \w+", run.stdout), run.stdout
