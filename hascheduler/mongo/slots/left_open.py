@@ -25,7 +25,7 @@ _IDLE_MICROS = 1_000_000
 
 
 class LeftTransactions:
-    """For as long as ``is_moving``: asked for now and then."""
+    """Looks for them twice a second while ``is_moving``, which is asked each time."""
 
     def __init__(self, databases: Sequence[Database], is_moving: Callable[[], bool], clock: Clock) -> None:
         self._clients: Sequence[Client] = list(dict.fromkeys(database.client for database in databases))
