@@ -24,6 +24,8 @@ from hascheduler.ports.resources import StoredDocument
 
 MOVED = (Collection.JOBS, Collection.SCHEDULES, Collection.VERDICTS)
 """What moves with a slot."""
+WHATEVER_IS_LIVE = (None, Overlap.ALLOW.value)
+"""The overlap policies, as they are stored, of schedules that need none of their live jobs to decide."""
 UNUSED_FOR_MS = 60_000
 """For so long a reservation without a schedule is kept for its tenant: longer than a write may take."""
 
@@ -213,7 +215,7 @@ class SlotStore(Protocol):
 def looks_at_live_jobs(schedule: Mapping[str, Any]) -> bool:
     """Whether its next fire depends on its jobs that have not ended, as it is stored; an edit's fields: comes to."""
     policy = schedule.get("policy")
-    return isinstance(policy, Mapping) and policy.get("overlap", Overlap.ALLOW) not in (None, Overlap.ALLOW)
+    return isinstance(policy, Mapping) and policy.get("overlap") not in WHATEVER_IS_LIVE
 
 
 def duplicate_of_another(job: StoredDocument, at_ms: WallMs, kept_ms: int) -> dict[str, Any]:

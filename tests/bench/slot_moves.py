@@ -57,9 +57,12 @@ class MovePlan:
 
 def measure_slot_moves(plan: MovePlan) -> dict[str, Figures]:
     async def measure(stack: Stack) -> Figures:
-        async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
+        async with (
+            AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client,
+            AsyncScheduler(next(iter(stack.urls.values()))) as scheduler,
+        ):
             databases = [client[shard_database(_database(), index)] for index in range(SHARDS)]
-            return await _measure(stack, databases, plan)
+            return await _measure(stack, scheduler, databases, plan)
 
     settings = {"HASCHEDULER_DATABASE": _database(), "HASCHEDULER_REBALANCE_AFTER": "1s"}
     label = f"{plan.pending:,} pending, {plan.schedules:,} schedules every {plan.every_s} s"
@@ -70,12 +73,11 @@ def _database() -> str:
     return f"{DATABASE}-moves"
 
 
-async def _measure(stack: Stack, databases: Sequence[Any], plan: MovePlan) -> Figures:
+async def _measure(stack: Stack, scheduler: AsyncScheduler, databases: Sequence[Any], plan: MovePlan) -> Figures:
     clock, effects, outputs = SystemClock(), Effects(), [stack.log_of(name) for name in stack.processors]
-    async with AsyncScheduler(next(iter(stack.urls.values()))) as scheduler:
-        waiting = [BatchJob(definition="nowhere", tenant=_TENANT) for _ in range(_BATCH)]
-        for _ in range(plan.pending // _BATCH):
-            await scheduler.submit_many(waiting)
+    waiting = [BatchJob(definition="nowhere", tenant=_TENANT) for _ in range(_BATCH)]
+    for _ in range(plan.pending // _BATCH):
+        await scheduler.submit_many(waiting)
     begin_ms = clock.wall_ms()
     bodies = [
         {
@@ -90,30 +92,30 @@ async def _measure(stack: Stack, databases: Sequence[Any], plan: MovePlan) -> Fi
         for number in range(plan.schedules)
     ]
     # Else the first of them fall behind while the others are made.
-    async with AsyncScheduler(next(iter(stack.urls.values()))) as scheduler:
-        await scheduler.cluster.pause("they begin together", schedules_only=True)
-        await make_schedules(list(stack.urls.values()), bodies)
-        await scheduler.cluster.resume()
+    await scheduler.cluster.pause("they begin together", schedules_only=True)
+    await make_schedules(list(stack.urls.values()), bodies)
+    await scheduler.cluster.resume()
     await asyncio.sleep(_SETTLE_S)
-    behind = [await _caught_up(databases, plan)]
-    quiet_ms, store = clock.wall_ms(), MongoRoutingStore(databases[0])
+    store = MongoRoutingStore(databases[0])
+    behind: list[int] = []
+    began_ms: list[int] = []
     pauses_ms: list[int] = []
     open_ms: list[int] = []
     took_ms: list[int] = []
-    for number in range(plan.moves):
+    for _ in range(plan.moves):
+        behind.append(await _caught_up(databases, plan))
         routing = await _routing(store)
         to = (routing.index_of(_TENANT) + 1) % SHARDS
         from_ms = clock.wall_ms()
+        began_ms.append(from_ms)
         opened_ms, there_ms = await _move(store, routing, to)
         open_ms.append(opened_ms - from_ms)
         took_ms.append(there_ms - from_ms)
         await asyncio.sleep(_SETTLE_S)
         effects.read(outputs)
         pauses_ms.append(_longest(effects, from_ms - _AROUND_MS // 4, from_ms + took_ms[-1] + _AROUND_MS))
-        if number + 1 < plan.moves:
-            behind.append(await _caught_up(databases, plan))
-    undisturbed_ms = _longest(effects, quiet_ms - _AROUND_MS, quiet_ms)
-    await _drained(stack, databases)
+    undisturbed_ms = _longest(effects, began_ms[0] - _AROUND_MS, began_ms[0])
+    await _drained(scheduler, databases)
     effects.read(outputs)
     missed, doubled = _missed_and_doubled(effects, plan)
     left = sum([await database.jobs.count_documents({"definition": "nowhere"}) for database in databases])
@@ -146,10 +148,9 @@ async def _caught_up(databases: Sequence[Any], plan: MovePlan) -> int:
     return behind
 
 
-async def _drained(stack: Stack, databases: Sequence[Any]) -> None:
+async def _drained(scheduler: AsyncScheduler, databases: Sequence[Any]) -> None:
     """Nothing fires any more, and all that has fired has run: what has not by then is missed."""
-    async with AsyncScheduler(next(iter(stack.urls.values()))) as scheduler:
-        await scheduler.cluster.pause("the moves are over", schedules_only=True)
+    await scheduler.cluster.pause("the moves are over", schedules_only=True)
     fired = {"schedule": {"$gt": ""}, "state": {"$nin": [state.value for state in TERMINAL]}}
     async with _patience("the jobs of fires end"):
         while True:

@@ -25,7 +25,8 @@ _IDLE_MICROS = 1_000_000
 
 
 class LeftTransactions:
-    """Looks for them twice a second while ``is_moving``, which is asked each time."""
+    """Looks for them twice a second while ``is_moving``, which is asked each time; in each MongoDB by itself, as one
+    that stands still holds up none but its own."""
 
     def __init__(self, databases: Sequence[Database], is_moving: Callable[[], bool], clock: Clock) -> None:
         self._clients: Sequence[Client] = list(dict.fromkeys(database.client for database in databases))
@@ -33,30 +34,34 @@ class LeftTransactions:
         self._clock = clock
 
     async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for client in self._clients:
+                tasks.create_task(self._run(client))
+
+    async def _run(self, client: Client) -> None:
         reminders = Reminders()
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
             if not self._is_moving():
                 continue
-            for client in self._clients:
-                try:
-                    if ended := await end_left_transactions(client):
-                        log.info("left_transactions_ended", transactions=ended)
-                    reminders.over()
-                except StoreUnavailable as error:
-                    if reminders.is_due(str(error), self._clock.mono_ms()):
-                        log.warning("left_transactions_unknown", error=str(error))
+            try:
+                if ended := await _end_left_transactions(client):
+                    log.info("left_transactions_ended", transactions=ended)
+                reminders.over()
+            except StoreUnavailable as error:
+                if reminders.is_due(str(error), self._clock.mono_ms()):
+                    log.warning("left_transactions_unknown", error=str(error))
 
 
-async def end_left_transactions(client: Client, idle_micros: int = _IDLE_MICROS) -> int:
-    """Abort those of hascheduler with which nothing was done for so long; how many there were."""
+async def _end_left_transactions(client: Client) -> int:
+    """Abort those of hascheduler with which nothing was done of late; how many there were."""
     sessions = [
         {"$currentOp": {"allUsers": False, "idleSessions": True}},
         {
             "$match": {
                 "type": "idleSession",
                 "appName": CLIENT_OPTIONS["appname"],
-                "transaction.timeInactiveMicros": {"$gte": idle_micros},
+                "transaction.timeInactiveMicros": {"$gte": _IDLE_MICROS},
             }
         },
         {"$project": {"lsid.id": True}},

@@ -12,14 +12,13 @@ from pymongo import ASCENDING, DESCENDING
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.model.routing import slot_of
-from hascheduler.model.schedule import Overlap
 from hascheduler.model.share import slot_of_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.slots.parcels import Apart, slots_underway
 from hascheduler.mongo.slots.transactions import Route, Together
-from hascheduler.ports.sharding import MovedDocuments, Passage
+from hascheduler.ports.sharding import WHATEVER_IS_LIVE, MovedDocuments, Passage
 
 _Document = Mapping[str, Any]
 _BUSY = [state.value for state in OCCUPYING]
@@ -30,8 +29,6 @@ _PART = 250
 _NAMES_AT_ONCE = 100
 _WAITS_FOR_OTHERS = "waits_for.0"
 _OVERLAP = "policy.overlap"
-_WHATEVER_IS_LIVE = [None, Overlap.ALLOW.value]
-"""Schedules that fire so need none of their live jobs to decide."""
 _MOST_URGENT_FIRST = [("priority", DESCENDING), ("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
 
 
@@ -52,8 +49,8 @@ class MongoSlotStore:
             if not tenants:
                 return MovedDocuments(0, 0)
             jobs, of_tenants = way.here[Collection.JOBS.value], {"tenant": {"$in": tenants}}
-            schedules, of_them = way.here[Collection.SCHEDULES.value], {"job.tenant": {"$in": tenants}}
-            looking = {**of_them, _OVERLAP: {"$nin": _WHATEVER_IS_LIVE}}
+            schedules, of_them = way.here[Collection.SCHEDULES.value], _schedules_of(tenants)
+            looking = {**of_them, _OVERLAP: {"$nin": WHATEVER_IS_LIVE}}
             names = [schedule["_id"] for schedule in await schedules.find(looking, {"_id": True}).to_list(None)]
             # At one look: one that is moved is no longer there to tell what it waits for.
             tied = await jobs.find(
@@ -74,7 +71,7 @@ class MongoSlotStore:
                 if some.is_refused or some.is_cut or moved >= limit:
                     return MovedDocuments(moved, 1)
             # One that has come to look at its live jobs since comes after those.
-            free = {**of_them, "$or": [{"_id": {"$in": names}}, {_OVERLAP: {"$in": _WHATEVER_IS_LIVE}}]}
+            free = {**of_them, "$or": [{"_id": {"$in": names}}, {_OVERLAP: {"$in": WHATEVER_IS_LIVE}}]}
             some = await self._move_schedules(free, way, limit - moved)
             if some.is_refused or moved + some.moved:
                 return MovedDocuments(moved + some.moved, 1)
@@ -100,7 +97,7 @@ class MongoSlotStore:
                         return MovedDocuments(some.moved, 1)
             some = await self._move_verdicts(await self._tenants(passage, passage.target), tenants, way, limit)
             if tenants and not (some.is_refused or some.moved):
-                some = await self._move_schedules({"job.tenant": {"$in": tenants}}, way, limit)
+                some = await self._move_schedules(_schedules_of(tenants), way, limit)
             if tenants and not (some.is_refused or some.moved):
                 some = await self._move_dependents(of_tenants, way, limit)
             if some.is_refused or some.moved:
@@ -143,7 +140,7 @@ class MongoSlotStore:
             schedule["_id"]
             for database, tenants in ((way.there, there), (way.here, here))
             for schedule in await database[Collection.SCHEDULES.value]
-            .find({"job.tenant": {"$in": tenants}}, {"_id": True})
+            .find(_schedules_of(tenants), {"_id": True})
             .to_list(None)
         }
         for some in _parts(list(names), _NAMES_AT_ONCE):
@@ -193,6 +190,10 @@ class _Moved:
     moved: int
     is_refused: bool = False
     is_cut: bool = False
+
+
+def _schedules_of(tenants: Sequence[str]) -> _Document:
+    return {"job.tenant": {"$in": tenants}}
 
 
 def _awaited(jobs: Iterable[_Document]) -> set[str]:

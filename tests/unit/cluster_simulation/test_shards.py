@@ -9,6 +9,7 @@ from tests.unit.cluster_simulation.simulating import ENVIRONMENT, simulate
 from tests.warm import warm
 
 SEEDS = in_tier(check=1, test=8, verify=60)
+"""From 5, a story of two MongoDBs with much of all that is counted."""
 _MOVED_BY_ALL = f"""
 from tests.cluster_simulation.shard_mutants import moved_by_all, slots_moved_by_all
 from tests.cluster_simulation.shards import ShardBugs, run_shards
@@ -20,7 +21,7 @@ raise SystemExit(str(found) if any(found) else 0)
 
 @pytest.mark.timeout(1_200)
 def test_no_cap_over_all_shards_is_exceeded_whatever_goes_wrong() -> None:
-    run = simulate("--shards", "--seeds", str(SEEDS))
+    run = simulate("--shards", "--first", "5", "--seeds", str(SEEDS))
     assert run.returncode == 0, run.stdout + run.stderr
     told = r"(\d+) obligations, (\d+) effects, (\d+) terms.*, (\d+) times shares moved, (\d+) changes of the routing"
     figures = re.search(told, run.stdout)
@@ -29,7 +30,7 @@ def test_no_cap_over_all_shards_is_exceeded_whatever_goes_wrong() -> None:
     # There was work, it ran, there was trouble, and units and slots moved.
     assert min(obligations, effects) > 80 * SEEDS
     assert terms > 10 * SEEDS
-    assert min(units, slots) > 3 * SEEDS
+    assert min(units, slots) > 5 * SEEDS
 
 
 def test_replicas_that_all_move_units_and_slots_at_once_do_no_harm() -> None:
