@@ -32,6 +32,12 @@ from hascheduler.processor.outcomes import checked_percent, checked_result, fail
 
 _LOG_LENGTH_MAX = 8 * 1024
 _STOPPED_STATUS = 128 + signal.SIGTERM
+WAKE_SIGNAL = signal.SIGURG
+"""Ends the system call that the handler is in, so that Python gets to a SIGTERM it has noted.
+
+A signal that comes after Python's last look and before the call begins is noted, and the call is not interrupted: a
+`time.sleep` then takes its whole time (PEP 475 is about calls that have begun). Without a handler SIGURG does nothing.
+"""
 
 
 def main(fds: str) -> None:
@@ -53,6 +59,7 @@ def main(fds: str) -> None:
     )
     structlog.contextvars.bind_contextvars(job=job.id, attempt=job.attempt)
     signal.signal(signal.SIGTERM, stop)
+    signal.signal(WAKE_SIGNAL, lambda *_: None)
     try:
         function = found(request["module"], request["name"])
         result = function(job)

@@ -27,6 +27,7 @@ import orjson
 
 from hascheduler.errors import InvalidInput
 from hascheduler.processor.attempts import HeldAttempt, StopReason
+from hascheduler.processor.child import WAKE_SIGNAL
 from hascheduler.processor.context import JobContext
 from hascheduler.processor.handlers import ProcessHandler
 from hascheduler.processor.outcomes import RESULT_BYTES_MAX, Failure, ReportedFailure
@@ -36,6 +37,8 @@ GRACE_S = 2.0
 """From SIGTERM to SIGKILL; less than what a drain gives to handlers that it stops."""
 _GRACE_GIVEN_UP_S = 0.5
 """Revoked or fenced: another processor may start the next attempt."""
+_FIRST_WAKE_S = 0.05
+"""After SIGTERM; each next one comes after twice as long."""
 _EXIT_LIMIT_S = 1.0
 """A child that has said how it ended is not waited for longer."""
 _KILLED_LIMIT_S = 5.0
@@ -127,16 +130,21 @@ class _Child:
 
     async def exited(self, limit_s: float) -> None:
         """Returns once the process has exited, at the latest after ``limit_s``."""
+        # Not `asyncio.timeout`: in a task that was cancelled before, Python 3.11 lets its cancellation out.
         with suppress(TimeoutError):
-            async with asyncio.timeout(limit_s):
-                await self._group.exited.wait()
+            await asyncio.wait_for(self._group.exited.wait(), limit_s)
 
     async def terminate(self, grace_s: float, *, cancelled: bool) -> None:
         """SIGTERM to the group, and time for the child to end."""
         if cancelled:
             self._channel.note(b"cancelled\n")
         self._group.signal(signal.SIGTERM)
-        await self.exited(grace_s)
+        wake_s = _FIRST_WAKE_S
+        while not self._group.exited.is_set() and grace_s > 0:
+            await self.exited(min(wake_s, grace_s))
+            grace_s -= wake_s
+            wake_s *= 2
+            self._group.signal(WAKE_SIGNAL, leader_only=True)
 
     def kill(self) -> None:
         """SIGKILL to what is left of the group."""

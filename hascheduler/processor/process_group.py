@@ -34,12 +34,12 @@ class ProcessGroup:
             leader.wait()
             raise
 
-    def signal(self, number: signal.Signals) -> None:
+    def signal(self, number: signal.Signals, *, leader_only: bool = False) -> None:
         """Send the signal to what is left of the group."""
         if self._closed:
             return  # it may have been reaped
         with suppress(ProcessLookupError, PermissionError):  # all gone, or all of them another user's by now
-            os.killpg(self.leader.pid, number)
+            (os.kill if leader_only else os.killpg)(self.leader.pid, number)
 
     def close(self) -> None:
         """Let go of it; a leader that has not exited is reaped when it does."""

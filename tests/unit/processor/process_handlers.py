@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -62,15 +63,21 @@ def fail(job: JobContext) -> object:
 
 @handlers.handler("hold", process=True)
 def hold(job: JobContext) -> None:
-    """Notes its own process and one that it starts in the payload's file, and heeds nothing where that is ``deaf``."""
+    """Notes its own process and one that it starts in the payload's file, and heeds nothing where that is ``deaf``.
+
+    Where it is ``late``, SIGTERM comes to another thread: as one that comes just before the sleep, it does not end it.
+    """
     payload: Mapping[str, Any] = job.payload
     place = Path(payload["file"])
     if payload.get("deaf"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     started = subprocess.Popen(["/bin/sleep", "600"])  # a fixed program
+    if payload.get("late"):
+        threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     place.with_suffix(".new").write_text(f"{os.getpid()} {started.pid}", encoding="utf-8")
-    place.with_suffix(".new").rename(place)
     try:
+        place.with_suffix(".new").rename(place)
         while True:
             time.sleep(600)
     finally:

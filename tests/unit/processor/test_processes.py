@@ -172,6 +172,19 @@ async def test_whatever_stops_an_attempt_kills_its_process_with_all_that_it_star
         assert asked == f"True {how == 'cancel'}", "it had time for its finally"
 
 
+async def test_a_stop_that_comes_just_before_a_call_begins_ends_that_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_process, "_GRACE_GIVEN_UP_S", 600)
+    place = tmp_path / "pids"
+    async with staged(handlers, deadline_ms=60_000) as stage:
+        stage.world.dispatch("a", "hold", {"file": str(place), "late": True})
+        await until(place.exists)
+        stage.processor._attempts.stop_started(StopReason.FENCED)
+        await until(lambda: not stage.processor._attempts.held)
+    assert place.with_suffix(".end").read_text(encoding="utf-8") == "True False"
+
+
 async def test_a_processor_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
     """The kernel does it: the child ignores SIGTERM, and sleeps in a call of the system."""
     place = tmp_path / "pids"
