@@ -18,7 +18,7 @@ from hascheduler.demo.replica_api import ReplicaApi, open_replica_api
 from hascheduler.embedded.children import Child
 from hascheduler.embedded.stack import Stack, StackPlan, list_servers, list_stack, open_stack, processors_for
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.routing import Routing, shard_database
+from hascheduler.model.routing import Routing, shard_database, slot_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.faults import faults, translated
@@ -211,15 +211,18 @@ class LocalEnvironment:
 
 
 def tenants_of_each_shard(routing: Routing) -> Sequence[str]:
-    """So many for each, in the order of the shards: taken in turns, they spread schedules evenly."""
-    found: dict[int, list[str]] = {index: [] for index in range(len(routing.shards))}
+    """So many for each, in the order of the shards: taken in turns, they spread schedules evenly.
+
+    Each has a slot of its own, so that where one moves, no other goes with it.
+    """
+    found: dict[int, dict[int, str]] = {index: {} for index in range(len(routing.shards))}
     numbers = count(1)
-    while any(len(tenants) < _TENANTS_A_SHARD for tenants in found.values()):
+    while any(len(of_slots) < _TENANTS_A_SHARD for of_slots in found.values()):
         tenant = f"team-{next(numbers)}"
-        of_shard = found[routing.index_of(tenant)]
-        if len(of_shard) < _TENANTS_A_SHARD:
-            of_shard.append(tenant)
-    return [tenants[turn] for turn in range(_TENANTS_A_SHARD) for tenants in found.values()]
+        of_slots = found[routing.index_of(tenant)]
+        if len(of_slots) < _TENANTS_A_SHARD:
+            of_slots.setdefault(slot_of(tenant), tenant)
+    return [list(of_slots.values())[turn] for turn in range(_TENANTS_A_SHARD) for of_slots in found.values()]
 
 
 def _running(stack: Stack) -> Mapping[str, str]:

@@ -161,7 +161,7 @@ ROWS = (
         # Those that submit for tenants who move ask again and again.
         load=LoadPlan(schedules=40, submits_per_s=6),
         settings={**SHORT_LEASE, "HASCHEDULER_REBALANCE_AFTER": "1s"},
-        gap_s=8.0,
+        gap_s=4.0,
     ),
     Row(
         "one-shards-database-stopped",
