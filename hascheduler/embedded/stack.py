@@ -92,12 +92,13 @@ class Stack:
             await self.start_processor(name)
 
     async def processors_ready(self) -> None:
-        """Wait until the first replica sees all processors alive."""
-        url = next(iter(self.urls.values()))
+        """Wait until each processor is alive by some replica: with candidates none follows all shards."""
+        urls = [url for name, url in self.urls.items() if self.replicas[name].running]
         try:
             async with asyncio.timeout(READY_S), httpx.AsyncClient() as http:
                 while True:
-                    items = (await http.get(f"{url}/v1/processors")).json()["items"]
+                    answers = await asyncio.gather(*(http.get(f"{url}/v1/processors") for url in urls))
+                    items = [item for answer in answers for item in answer.json()["items"]]
                     if {item["name"] for item in items if item["alive"]} >= set(self.processors):
                         return
                     await asyncio.sleep(0.05)
