@@ -54,6 +54,22 @@ def riding(decisions: Sequence[Decision]) -> dict[str, Dispatch]:
     }
 
 
+def freeing(decisions: Sequence[Decision]) -> list[JobMove]:
+    """The moves of a batch that give slots back, where nothing else in it comes before them.
+
+    The core hands these slots out again in the same batch, so they are carried out first: what is promised never
+    exceeds a limit, however few of the exchanges have an answer.
+    """
+    earlier = {decision.job_id for decision in decisions if isinstance(decision, Fire)}
+    moves: list[JobMove] = []
+    for decision in decisions:
+        if isinstance(decision, JobMove):
+            if not isinstance(decision, Dispatch) and decision.job_id not in earlier:
+                moves.append(decision)
+            earlier.add(decision.job_id)
+    return moves
+
+
 def classify_outcome(decision: JobMove, job: Mapping[str, Any] | None) -> Settlement:
     """The settlement of ``decision`` by ``job``, with its `CLASSIFIED_FIELDS`; None: the job is gone."""
     if job is None:

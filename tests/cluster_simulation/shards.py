@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import merge
 from random import Random
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.dispatch.decisions import Decision, Fire, Settlement
-from hascheduler.dispatch.settlements import riding
+from hascheduler.dispatch.settlements import freeing, riding
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
@@ -103,8 +104,8 @@ def new_job(
 
 
 class FiresInSteps:
-    """Claims whose fires are carried out as in MongoDB: the schedules are read, then the jobs inserted, as dispatched
-    where that was decided too, and last the cursors advance. In between a slot may move."""
+    """Claims whose fires are carried out as in MongoDB: slots are given back, the schedules are read, then the jobs
+    inserted, as dispatched where that was decided too, and last the cursors advance. In between a slot may move."""
 
     def __init__(self, claims: Any) -> None:
         self._claims = claims
@@ -130,8 +131,12 @@ class FiresInSteps:
                     claim = {} if rider is None else dispatched(job, rider.attempt, rider.processor, at_ms)
                     database.insert(Collection.JOBS, {**job, **claim, "rev": 1})
 
+        freed = freeing(decisions)
         try:
             if fires:
+                if freed:
+                    first = partial(self._claims._claims.apply, freed, at_ms, majority=majority)
+                    await link.call("slots.free", first, majority=False)
                 schedules = await link.call("fires.read", read, majority=False)
                 await link.call("fires.insert", lambda: insert(schedules), majority=False)
         except StoreUnavailable:

@@ -1,8 +1,9 @@
 """Applies the leader's decisions in groups: a few round trips a batch, however many decisions it holds.
 
-First the decisions about schedules (`outcomes`, `FailureCounts`): fires insert their jobs, as dispatched where the
-same batch decides that too. Then all other changes of jobs (`job_updates`). The journal has a majority behind it, so
-these writes wait for none unless the caller demands it: the leader applies again what gets lost with a primary.
+First what gives slots back, which the same batch may hand out again. Then the decisions about schedules (`outcomes`,
+`FailureCounts`): fires insert their jobs, as dispatched where the same batch decides that too. Then all other changes
+of jobs (`job_updates`). The journal has a majority behind it, so these writes wait for none unless the caller demands
+it: the leader applies again what gets lost with a primary.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from hascheduler.dispatch.decisions import (
     TimeOutcome,
 )
 from hascheduler.dispatch.schedules.cursor_steps import CursorSteps
-from hascheduler.dispatch.settlements import riding
+from hascheduler.dispatch.settlements import freeing, riding
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES
@@ -49,11 +50,18 @@ class MongoClaimStore:
         outcomes = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
         counts = [decision for decision in decisions if isinstance(decision, CountFailures)]
         releases = [decision for decision in decisions if isinstance(decision, ReleaseShare)]
-        moves = [decision for decision in decisions if isinstance(decision, JobMove)]
+        freed = freeing(decisions)
+        first = set(freed)
+        moves = [decision for decision in decisions if isinstance(decision, JobMove) and decision not in first]
         sequences: Sequence[CursorSteps] = []
         written: Mapping[TimeOutcome, Settlement] = {}
         # One limit for all exchanges together: decisions without an answer by then are UNKNOWN.
         with pymongo.timeout(EXCHANGE_LIMIT_S):
+            if freed:
+                answers = await self._job_updates.free(freed, at_ms, majority=majority)
+                if answers is None:
+                    return [Settlement.UNKNOWN] * len(decisions)
+                settled.update(zip(freed, answers, strict=True))
             if outcomes:
                 riders = riding(decisions)
                 written, claimed, sequences = await self._time_outcomes.write(

@@ -32,6 +32,13 @@ class JobUpdates:
         self._jobs = database[Collection.JOBS.value].with_options(read_concern=LOCAL_READ)
         self._job_retention_ms = job_retention_ms
 
+    async def free(self, moves: Sequence[JobMove], at_ms: WallMs, *, majority: bool) -> list[Settlement] | None:
+        """One settlement a move, of one move a job; None without an answer."""
+        try:
+            return await self._carry_out_wave(moves, at_ms, majority=majority)
+        except (StoreUnavailable, HistoryLost):
+            return None
+
     async def carry_out(self, moves: Sequence[JobMove], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
         """One settlement a move; UNKNOWN from the first wave without an answer on."""
         settled = [Settlement.UNKNOWN] * len(moves)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
-from hascheduler.dispatch.settlements import classify_outcome
+from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, Requeue, Settlement
+from hascheduler.dispatch.settlements import classify_outcome, freeing
+from tests.factories import make_fire
 
 DONE, LOST, UNKNOWN = Settlement.DONE, Settlement.LOST, Settlement.UNKNOWN
 
@@ -52,3 +53,19 @@ def test_the_document_settles_the_decision(
     decision: Dispatch | Requeue | Fail, job: dict[str, Any] | None, settlement: Settlement
 ) -> None:
     assert classify_outcome(decision, job) is settlement
+
+
+def test_what_gives_a_slot_back_is_carried_out_first_unless_the_batch_has_something_for_its_job_before() -> None:
+    back, used_up = Requeue("lost", 1, "died"), Fail("hopeless", 3, "used up")
+    batch: list[Decision] = [
+        Dispatch("next", 1, "p"),
+        back,
+        Dispatch("lost", 2, "p"),
+        Requeue("lost", 2, "died"),
+        Dispatch("again", 1, "p"),
+        Requeue("again", 1, "died"),
+        make_fire(1),
+        Cancel(make_fire(1).job_id, 0, "replaced"),
+        used_up,
+    ]
+    assert freeing(batch) == [back, used_up]
