@@ -3,7 +3,8 @@
 One timer per schedule: for when its first undecided nominal time is due; for times that will not fire anyway, for when
 the period that they lie in is over. A decision that has not come back yet is remembered as a promised cursor and
 counts, so that nothing is decided again from the older ones that the stream still shows. A schedule whose fires wait
-for all jobs of earlier ones has no timer meanwhile: the stream shows the jobs of a fire before it shows its cursor.
+for all jobs of earlier ones has no timer meanwhile: the stream shows the jobs of a fire before it shows its cursor. Nor
+has one whose overlap policy looks at jobs that an earlier leader decided on and the stream has yet to show.
 
 A schedule that uses a calendar which is not there is held with that reason, until the calendar comes.
 """
@@ -11,7 +12,7 @@ A schedule that uses a calendar which is not there is held with that reason, unt
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from hascheduler.dispatch.decisions import TimeOutcome
+from hascheduler.dispatch.decisions import Fire, TimeOutcome
 from hascheduler.dispatch.schedules.fire_admission import FireAllowance
 from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
 from hascheduler.dispatch.schedules.trigger_periods import undecided
@@ -19,7 +20,7 @@ from hascheduler.dispatch.timers import Timers
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.job import ScheduleId
-from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.schedule import Overlap, ScheduleRef
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts
 from hascheduler.triggers import calendars_of, due_ms, with_calendars
@@ -35,6 +36,8 @@ class DueTimes:
         self._users: dict[str, dict[str, None]] = {}
         self._schedules: dict[str, ScheduleRef] = {}
         self._promised: dict[str, tuple[WallMs, FireCounts]] = {}
+        self._unseen_jobs: set[str] = set()
+        """The schedules that an earlier leader promised fires of, whose jobs are not known here yet."""
         self._held: dict[str, int] = {}
         self._lost: set[str] = set()
         self._timers = Timers()
@@ -55,6 +58,7 @@ class DueTimes:
         promised = self._promised.get(schedule.name)
         if promised is not None and promised[0] <= schedule.cursor_ms:
             del self._promised[schedule.name]
+            self._unseen_jobs.discard(schedule.name)
             promised = None
         is_edited = before is not None and before.basis_at(0) != schedule.basis_at(0)
         if schedule.name in self._held or (promised is not None and is_edited):
@@ -67,6 +71,7 @@ class DueTimes:
     def gone(self, name: str) -> None:
         self._note_use(self._schedules.pop(name, None), None)
         self._promised.pop(name, None)
+        self._unseen_jobs.discard(name)
         self._held.pop(name, None)
         self._lost.discard(name)
         self._timers.clear(name)
@@ -83,18 +88,21 @@ class DueTimes:
                 self._timers.set(name, 0)
 
     def promise(self, outcome: TimeOutcome) -> None:
-        """Take the outcome as decided, whatever the stream still shows."""
+        """Take the outcome as decided by an earlier leader, whatever the stream still shows."""
         schedule = self._schedules.get(outcome.schedule)
         if schedule is None or not outcome.basis.is_of(schedule.created_at_ms):
             return
         if outcome.nominal_ms > self._decided(schedule)[0]:
             self._promised[schedule.name] = (outcome.nominal_ms, outcome.tally)
+            if isinstance(outcome, Fire) and schedule.policy.overlap is not Overlap.ALLOW:
+                self._unseen_jobs.add(schedule.name)
             self._arm(schedule)
 
     def forget_promises(self) -> None:
         """Back to what the stream has shown."""
         changed = [*self._promised, *self._held]
         self._promised.clear()
+        self._unseen_jobs.clear()
         self._held.clear()
         self._lost.clear()
         for name in changed:
@@ -126,6 +134,7 @@ class DueTimes:
         if name in self._lost:
             self._lost.discard(name)
             self._promised.pop(name, None)
+            self._unseen_jobs.discard(name)
         self._arm(self._schedules[name], not_before_ms=until_ms)
 
     def take_due(
@@ -200,7 +209,9 @@ class DueTimes:
 
     def _has_to_wait(self, schedule: ScheduleRef) -> bool:
         """Whether what was decided last has to be seen before more is decided."""
-        return schedule.name in self._promised and schedule.waits_for_its_fires
+        if schedule.name not in self._promised:
+            return False
+        return schedule.waits_for_its_fires or schedule.name in self._unseen_jobs
 
     def _next_at(self, schedule: ScheduleRef) -> Any | None:
         """The instant, as an object that schedules of one cron expression share."""

@@ -17,6 +17,7 @@ from hascheduler.dispatch.inputs import Settled, TermBegan
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.job import JobState, backfill_job_id, fire_job_id
 from hascheduler.model.schedule import Overlap, SchedulePolicy
+from hascheduler.model.verdict import FireCounts
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import Scene, processors
 
@@ -66,6 +67,31 @@ def test_a_serial_job_waits_for_one_that_has_yet_to_be_read() -> None:
     step = scene.at(2_100, TermBegan(2, reapplied))
     assert not [decision for decision in step.decisions if isinstance(decision, Dispatch)]
     assert scene.at(2_200, JobGone(SECOND, JobState.SUCCEEDED)).decisions == (Dispatch(FIRST, 1, "p"),)
+
+
+@pytest.mark.parametrize("overlap", list(Overlap))
+def test_a_new_leader_overlaps_nothing_with_a_job_that_its_predecessor_made_and_the_stream_has_yet_to_show(
+    overlap: Overlap,
+) -> None:
+    """Its predecessor stood still for longer than the schedule's interval, right after it had decided."""
+    policy = SchedulePolicy(grace_ms=60_000, overlap=overlap)
+    schedule = make_schedule("s", policy=policy)
+    fired = Fire("s", wall(1_000), schedule.basis_at(wall(0)), FireCounts(1))
+    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=8), leading=False)
+    step = scene.at(3_100, TermBegan(2, (fired,)))
+    if overlap is Overlap.ALLOW:
+        assert kinds(step.decisions) == ["Fire", "Fire", "Dispatch", "Dispatch"]
+        return
+    assert step.decisions == ()
+    step = scene.at(3_200, shown(FIRST), ScheduleSeen(replace(schedule, cursor_ms=wall(1_000), tally=FireCounts(1))))
+    verdicts = [decision.run for decision in step.decisions if isinstance(decision, RecordVerdict)]
+    fires = [decision.job_id for decision in step.decisions if isinstance(decision, Fire)]
+    if overlap is Overlap.SKIP:
+        assert [(run.count, run.because_of) for run in verdicts] == [(2, FIRST)]
+    elif overlap is Overlap.BUFFER_ONE:
+        assert (fires, [run.count for run in verdicts]) == ([SECOND], [1])
+    else:
+        assert fires == [SECOND, THIRD]
 
 
 def test_serial_jobs_take_their_turns_in_the_order_of_the_queue() -> None:
