@@ -263,9 +263,16 @@ class SlotMover:
         return await self._slots.move_rest(passage, _DOCUMENTS_AT_ONCE, self._clock.wall_ms())
 
     async def _closed_both(self, routing: Routing, slot: int, source: int, to: int) -> Passage | None:
-        """The way between the two, once both are seen to be closed. The source is last: with it the pause begins."""
+        """The way between the two, once both are seen to be closed. The source is last: with it the pause begins.
+
+        Before that, what came late into the other one is swept out of its database: this replica's mirror may be
+        behind. A job that is in both has ended in the source, maybe, and would be done again where it still waits."""
         there = await self._closed(routing, slot, to, lowered=False)
         if there is None:
+            return None
+        opened = self._share(slot, source)
+        has_moved = opened is not None and opened.limit
+        if has_moved and await self._move_rest(routing, slot, to) != MovedDocuments(0, 0):
             return None
         closed = await self._closed(routing, slot, source, lowered=True)
         return None if closed is None else Passage(source, to, closed, there)
