@@ -63,7 +63,7 @@ class Replica:
 
         # In: the stream fills the mirror, and the inbox of the core.
         self._heartbeat = ReplicaHeartbeat(config, ports.board, clock)
-        self._feeder = Feeder(ports.source, self._heartbeat, clock)
+        self._feeder = Feeder(ports.source, self._heartbeat, clock, config.dispatch.shard_count)
         self._inbox = Inbox()
         readiness = Readiness(self._feeder, self._heartbeat, clock)
 
@@ -150,6 +150,7 @@ class Replica:
             decided=self._attempts.decided,
             stepped=self._takeovers.stepped,
             metrics=metrics,
+            shards=config.dispatch.shard_count,
         )
 
         # Beside: what looks after the lease and the database, and what people see of it all.

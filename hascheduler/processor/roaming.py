@@ -29,14 +29,16 @@ import structlog
 from hascheduler.model.processor import tenure_id
 from hascheduler.ports import Clock
 from hascheduler.ports.demand import Demand, ShardDemand
-from hascheduler.ports.next_shard import BARREN_MS, JITTER_MS_MAX, Standing, first_shard, is_due, next_shard
+from hascheduler.ports.next_shard import BARREN_MS, IDLE_MS, JITTER_MS_MAX, Standing, first_shard, is_due, next_shard
 from hascheduler.processor.health import DRAINING
 from hascheduler.processor.processor import Processor
 
 log = structlog.get_logger(__name__)
 
 _BEAT_S = 0.25
-_LOOK_EVERY_MS = 1_000
+_LOOK_IDLE_EVERY_MS = 1_000
+_LOOK_BUSY_EVERY_MS = 5_000
+"""A look asks every shard. A busy one that could go only goes where nobody is, which has waited for ten seconds."""
 _LEAVING_MAX = 8
 """So many tenures may be about to end; until one has, it stays where it is."""
 MOVING = "it moves to another shard, where it begins when a slot is free"
@@ -138,7 +140,7 @@ class RoamingProcessor:
         here.processor.offer(self._free)
         now_ms = self._clock.mono_ms()
         standing = self._standing(here, now_ms)
-        if not is_due(now_ms, standing, self._jitter_ms) or not self._look_is_due(now_ms):
+        if not is_due(now_ms, standing, self._jitter_ms) or not self._look_is_due(now_ms, standing):
             return
         demands = await self._look()
         # The look took its time, and what came meanwhile is work too.
@@ -159,8 +161,10 @@ class RoamingProcessor:
             barren_until_ms=self._barren_until_ms,
         )
 
-    def _look_is_due(self, now_ms: int) -> bool:
-        return self._looked_at_ms is None or now_ms - self._looked_at_ms >= _LOOK_EVERY_MS
+    def _look_is_due(self, now_ms: int, standing: Standing) -> bool:
+        idle = standing.idle_since_ms is not None and now_ms - standing.idle_since_ms >= IDLE_MS
+        every_ms = _LOOK_IDLE_EVERY_MS if idle else _LOOK_BUSY_EVERY_MS
+        return self._looked_at_ms is None or now_ms - self._looked_at_ms >= every_ms
 
     async def _first_look(self) -> Sequence[Demand]:
         """Where processors are registered it takes ``first_look_ms``, to see whether they live."""

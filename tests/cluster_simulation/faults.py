@@ -306,6 +306,12 @@ class Faults:
                 if life.process.is_paused:
                     self._cluster.resume(life)
 
+    def pause_schedules(self) -> None:
+        """For good: jobs that are there end, and then nothing changes any more."""
+        self._say("all schedules are paused")
+        pause = StandingPause(EVERYTHING, 1, self._now(), "deployer", schedules_only=True)
+        self._server.database.insert(Collection.PAUSES, encode_pause(pause))
+
     def start_missing(self) -> None:
         """As a cluster does: on each host whose process is gone, another one."""
         for host in self._hosts:

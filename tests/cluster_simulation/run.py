@@ -243,7 +243,8 @@ class _Story:
         return f"{len(live)} jobs have not ended: {live[:3]}" if live else ""
 
     async def _converge(self) -> None:
-        """Wait for a moment in which every mirror shows what the database holds; schedules go on firing meanwhile."""
+        """Wait until every mirror shows what the database holds, once nothing fires any more."""
+        self._faults.pause_schedules()
         limit_s = self._loop.now_s + CONVERGENCE_S
         different = self._mirrors_that_differ()
         while different and self._loop.now_s < limit_s:

@@ -3,6 +3,9 @@
 An exchange costs the same whatever it carries, so a busy system that takes each event by itself spends its time on
 exchanges; an idle one has nothing to gain by waiting. In between the wait grows with the rate: at ``per_event_ms`` for
 each event a second, that many events share an exchange (rate² × per_event_ms / 1000), and none waits longer than that.
+
+Of several shards each has an event for itself, and what their exchanges cost is of the same servers: each takes the
+others for as busy as itself, so that a load waits as long as in one shard, however many share it.
 """
 
 from math import exp
@@ -14,10 +17,11 @@ _MEMORY_MS = 500.0
 
 
 class BatchDelay:
-    """Owner of one rate; each event a second adds ``per_event_ms`` to the spacing, which is ``max_ms`` at most."""
+    """Owner of one rate; each event a second in all of ``shards`` adds ``per_event_ms`` to the spacing, which is
+    ``max_ms`` at most."""
 
-    def __init__(self, per_event_ms: float, max_ms: float) -> None:
-        self._per_event_ms = per_event_ms
+    def __init__(self, per_event_ms: float, max_ms: float, shards: int = 1) -> None:
+        self._per_event_ms = per_event_ms * shards
         self._max_ms = max_ms
         self._per_s = 0.0
         self._last_ms: MonoMs | None = None

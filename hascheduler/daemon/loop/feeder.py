@@ -39,7 +39,7 @@ _WAIT_MS = 1_000
 _PER_EVENT_MS = 0.0125
 _LEADER_DELAY_MAX_MS = 20.0
 """At 200 jobs a second, of four events each, 10 ms; from 400 on as far apart as it gets."""
-_FOLLOWER_DELAY_S = 0.05
+_FOLLOWER_DELAY_S = 0.2
 """After each batch where nothing waits for it, until hurried: one by one, events cost a round trip each."""
 FETCH_MAX = 1_000
 
@@ -63,12 +63,12 @@ class FactSink(Protocol):
 class Feeder:
     """Owner of the mirror. `hurry` where something begins to wait for what the stream brings."""
 
-    def __init__(self, source: ChangeSource, heartbeat: ReplicaHeartbeat, clock: Clock) -> None:
+    def __init__(self, source: ChangeSource, heartbeat: ReplicaHeartbeat, clock: Clock, shards: int = 1) -> None:
         self._source = source
         self._heartbeat = heartbeat
         self._clock = clock
         self._reminders = Reminders()
-        self._delay = BatchDelay(_PER_EVENT_MS, _LEADER_DELAY_MAX_MS)
+        self._delay = BatchDelay(_PER_EVENT_MS, _LEADER_DELAY_MAX_MS, shards)
         self._barrier: int | None = None
         self._resume: Any | None = None
         self._complete = False

@@ -104,6 +104,7 @@ class Stepper:
         decided: Callable[[Sequence[Decision]], None],
         stepped: Callable[[Sequence[Input], Step, WallMs], None],
         metrics: ReplicaMetrics,
+        shards: int,
     ) -> None:
         self._core = core
         self._heartbeats = heartbeats
@@ -121,7 +122,7 @@ class Stepper:
         self._wake_at_ms: int | None = None
         self._turned_at = clock.mono_ms()
         self._rounds = 0
-        self._delay = BatchDelay(PER_DECISION_MS, DELAY_MAX_MS)
+        self._delay = BatchDelay(PER_DECISION_MS, DELAY_MAX_MS, shards)
         self._decision_lag = DecisionLag()
 
     @property

@@ -4,7 +4,7 @@ Time is virtual: `played` runs a story to its end, however long it says that thi
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import count
 from typing import Any
 
@@ -14,7 +14,7 @@ from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.ports.demand import BeatLimits
+from hascheduler.ports.demand import BeatLimits, Demand
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.processor.roaming import RoamingProcessor
 from hascheduler.testing.cluster import VirtualClock
@@ -83,6 +83,14 @@ class Shard:
         self.database.update(Stored.JOBS, job, {**fields, "rev": job["rev"] + 1})
 
 
+class CountedDemand(MemoryShardDemand):
+    looks = 0
+
+    async def look(self, definitions: frozenset[str], own: Collection[str]) -> Sequence[Demand]:
+        self.looks += 1
+        return await super().look(definitions, own)
+
+
 class Roaming:
     """One processor, with a connection of its own to each shard."""
 
@@ -106,13 +114,14 @@ class Roaming:
             work = MemoryWorkStore(self.connections[shard], 600_000)
             return Processor(handlers, work, MemoryDeliveries(world.broker, id, slots), world.clock, config)
 
+        self.demand = CountedDemand(self.connections, world.clock, _LIMITS)
         self.processor = RoamingProcessor(
             id=f"{name}.1",
             shards=[shard.name for shard in world.shards],
             slots=slots,
             definitions=handlers.definitions,
             begin=begin,
-            demand=MemoryShardDemand(self.connections, world.clock, _LIMITS),
+            demand=self.demand,
             clock=world.clock,
             greet=self.greetings.append,
             first_look_ms=_LIMITS.unproven_ms,

@@ -215,6 +215,19 @@ def test_two_processors_take_a_shard_each_and_stay() -> None:
     played(story)
 
 
+@pytest.mark.parametrize(("jobs", "most"), [(1_000, 8), (0, 32)])
+def test_one_that_has_work_asks_seldom_where_other_jobs_wait(jobs: int, most: int) -> None:
+    async def story(world: World) -> None:
+        world.shards[0].submit(jobs)
+        roaming = world.start(Ran().handlers, slots=1)
+        await asyncio.sleep(20)
+        before = roaming.demand.looks
+        await asyncio.sleep(30)
+        assert 0 < roaming.demand.looks - before <= most
+
+    played(story)
+
+
 def test_jobs_that_it_has_no_handler_for_do_not_move_it_nor_do_those_that_are_not_due() -> None:
     async def story(world: World) -> None:
         ran, (a, b) = Ran(), world.shards
