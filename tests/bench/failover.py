@@ -16,6 +16,7 @@ from pymongo import AsyncMongoClient
 from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
+from hascheduler.errors import WorldError
 from hascheduler.model.values.instants import format_instant
 from hascheduler.simulate.report import percentile
 from tests.bench.cast import leading
@@ -62,6 +63,16 @@ async def next_dispatch(database: Any, after: Any, term: int) -> tuple[int, set[
             if ids:
                 return int(entry["at_ms"]), ids
         await asyncio.sleep(0.005)
+
+
+async def dispatch_pause_ms(database: Any, after: Any, term: int) -> int:
+    """From the last dispatch before that term, by a journal entry ``after`` that one, to its first."""
+    first_ms, _ = await next_dispatch(database, after, term - 1)
+    earlier = {"_id": {"$gt": after}, "term": {"$lt": term}, "kind": "decisions"}
+    async for entry in database["journal"].find(earlier).sort("_id", -1):
+        if any(row[0] == "dispatch" for row in entry["decisions"]):
+            return first_ms - int(entry["at_ms"])
+    raise WorldError(f"nothing was dispatched before term {term}")
 
 
 async def journal_end(database: Any) -> Any:

@@ -10,7 +10,9 @@ few dozen ms, and so few that the machine has room. The replica that leads two s
 from the signal to the first dispatch of the next term in each of its two shards, by the journal; so two for each kill.
 ``others_…`` are the lags of fires of the shards that it did not lead, from the nominal time to the start of the
 handler, by the handler's own clock: of those due in the second before the signal, and of those due in the second after
-it. In that second the lost replica is not started again, as that would be a disturbance of its own.
+it. In that second the lost replica is not started again, as that would be a disturbance of its own. Then it is, and
+its two shards are handed back to it: ``returned_…`` is from the last dispatch of the leader before to its first, the
+time to the next fire included.
 """
 
 import asyncio
@@ -34,7 +36,7 @@ from hascheduler.model.routing import Routing, shard_database, shard_name
 from hascheduler.model.values.instants import format_instant
 from hascheduler.simulate.report import percentile
 from tests.bench.cast import Cast, cpu_s, leading, servers
-from tests.bench.failover import journal_end, next_dispatch
+from tests.bench.failover import dispatch_pause_ms, journal_end, next_dispatch
 from tests.bench.figures import Figures
 from tests.bench.load import Load, loading
 from tests.bench.made_schedules import make_schedules
@@ -225,10 +227,12 @@ async def _make_schedules(deployment: _Deployment, plan: Plan, tenants: Sequence
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """``dispatch_ms`` of each shard that was led there; lags of the others' fires, ``unstarted`` of which had none when
-    it was looked for; ``moved``: how many of the others had another leader in the end."""
+    """``dispatch_ms`` of each shard that was led there, and ``returned_ms`` as it came back; lags of the others' fires,
+    ``unstarted`` of which had none when it was looked for; ``moved``: how many of the others had another leader in the
+    end."""
 
     dispatch_ms: Sequence[int]
+    returned_ms: Sequence[int]
     lags_before_ms: Sequence[int]
     lags_after_ms: Sequence[int]
     unstarted: int
@@ -267,9 +271,15 @@ class _Takeovers:
         await stack.replicas[name].wait()
         await stack.start_replica(name)
         await stack.ready(name)
+        back = await deployment.settled()
+        async with asyncio.timeout(_PATIENCE_S):
+            returned = [
+                await dispatch_pause_ms(deployment.databases[index], newest[index], back[index][1]) for index in lost
+            ]
         due = sum(shard not in lost for shard in self._shard_of.values())
         return Takeover(
             [first_ms - at_ms for first_ms, _ in dispatched],
+            returned,
             before,
             after,
             2 * due - len(before) - len(after),
@@ -290,6 +300,7 @@ class _Takeovers:
 def figures_of(takeovers: Sequence[Takeover]) -> Figures:
     """Of all kills together; ``others_p99_ratio``: the second after the signal by the one before it."""
     dispatches_ms = [took_ms for each in takeovers for took_ms in each.dispatch_ms]
+    returned_ms = [took_ms for each in takeovers for took_ms in each.returned_ms]
     before_ms = [lag_ms for each in takeovers for lag_ms in each.lags_before_ms]
     after_ms = [lag_ms for each in takeovers for lag_ms in each.lags_after_ms]
     figures: dict[str, Any] = {
@@ -297,6 +308,8 @@ def figures_of(takeovers: Sequence[Takeover]) -> Figures:
         "takeovers": len(dispatches_ms),
         **{f"dispatch_p{part}_ms": percentile(dispatches_ms, part) for part in (50, 99)},
         "dispatch_max_ms": max(dispatches_ms),
+        **{f"returned_p{part}_ms": percentile(returned_ms, part) for part in (50, 99)},
+        "returned_max_ms": max(returned_ms),
     }
     for span, lags_ms in (("before", before_ms), ("after", after_ms)):
         figures |= {f"others_{span}_p{part}_ms": percentile(lags_ms, part) for part in (50, 99)}
@@ -306,6 +319,7 @@ def figures_of(takeovers: Sequence[Takeover]) -> Figures:
         "others_moved": sum(each.moved for each in takeovers),
         "unstarted": sum(each.unstarted for each in takeovers),
         "dispatches_ms": dispatches_ms,
+        "returns_ms": returned_ms,
         "others_before_lags_ms": before_ms,
         "others_after_lags_ms": after_ms,
     }

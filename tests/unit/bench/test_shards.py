@@ -36,10 +36,11 @@ def test_costs_of_a_job_are_divided_and_nothing_else_is() -> None:
 
 
 def test_figures_are_of_all_kills_together() -> None:
-    first = Takeover([40, 60], [4] * 99 + [8], [5] * 98 + [16] * 2, unstarted=0, moved=0)
-    second = Takeover([50, 140], [4] * 100, [5] * 97 + [16] * 3, unstarted=3, moved=1)
+    first = Takeover([40, 60], [30, 70], [4] * 99 + [8], [5] * 98 + [16] * 2, unstarted=0, moved=0)
+    second = Takeover([50, 140], [20, 90], [4] * 100, [5] * 97 + [16] * 3, unstarted=3, moved=1)
     figures = figures_of([first, second])
     assert (figures["kills"], figures["takeovers"]) == (2, 4)
     assert (figures["dispatch_p50_ms"], figures["dispatch_max_ms"]) == (50, 140)
+    assert (figures["returned_p50_ms"], figures["returned_max_ms"]) == (30, 90)
     assert (figures["others_before_p99_ms"], figures["others_after_p99_ms"]) == (4, 16)
     assert (figures["others_p99_ratio"], figures["unstarted"], figures["others_moved"]) == (4.0, 3, 1)
