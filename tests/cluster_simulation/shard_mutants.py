@@ -21,7 +21,7 @@ from hascheduler.testing.memory.database import Document
 from hascheduler.testing.memory.routing import MemorySlotStore
 from tests.cluster_simulation.mutants import Planted
 from tests.cluster_simulation.parcels import ParcelBugs
-from tests.cluster_simulation.shards import TROUBLES, ShardBugs, SimSlots
+from tests.cluster_simulation.shards import ShardBugs, SimSlots
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare
 
 
@@ -285,7 +285,7 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
         first=5,
     ),
     "parcel-left-on-its-way": PlantedInShards(
-        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels), TROUBLES, first=384
+        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels), ("kill_leader", "lossy_network"), first=28
     ),
     "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=142),
     "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
