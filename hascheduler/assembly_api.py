@@ -162,6 +162,7 @@ def _over_all(
         views = EachNow(here, lambda _, shard: shard.view)
         view = ShardedView(places, views, followers=following.followers, unsettled=lambda: following.unready_reason)
         feeds = EachNow(here, lambda _, shard: shard.events)
+    events = ShardedEventFeed(places, feeds)
     copies = CopiesAtOnce(MongoCopyStore(databases[0]), [MongoCopyStore(database) for database in databases[1:]])
     keepable = keepable_definition(len(shards))
     jobs = [MongoJobStore(each, retention_ms) for each in databases]
@@ -179,7 +180,8 @@ def _over_all(
         admission=ShardedAdmission(places, admissions),
         verdicts=ShardedVerdictStore(places, [MongoVerdictStore(each) for each in databases]),
         view=view,
-        events=ShardedEventFeed(places, feeds),
+        events=events,
+        join_events=events.joined,
         new_job_id=lambda tenant: with_slot(ids.new_job_id(tenant), tenant),
         work=ShardedWorkStore(places, [MongoWorkStore(each, retention_ms) for each in databases]),
         work_terms=replace(home.work_terms, choose_shard=view.shard_for),

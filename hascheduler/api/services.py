@@ -1,6 +1,6 @@
 """The collaborators of the routes: ports, pools, limits, metrics; given to the application once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -41,6 +41,8 @@ from hascheduler.ports import (
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
+JoinEvents = Callable[[Mapping[str, EventFeed]], EventFeed]
+
 
 @dataclass(frozen=True, slots=True)
 class ApiServices:
@@ -80,6 +82,8 @@ class ApiServices:
     logins: Logins = field(default_factory=Logins)
     forwarder: Forwards | None = None
     """None where each replica follows all shards."""
+    join_events: JoinEvents | None = None
+    """``events`` with those of other shards, by their names; None where there is one shard."""
     worker_moves: WorkerMoves | None = None
     """None where there is one shard."""
 

@@ -7,12 +7,13 @@ of the replicas that is within a retry period. A shard whose stream stands still
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from operator import attrgetter
 
 from hascheduler.errors import InvalidInput, NotFollowedHere
 from hascheduler.model.event import Event
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, NewEvents
 from hascheduler.sharding.places import ShardPlaces
 
@@ -27,38 +28,48 @@ _Answer = NewEvents | Missed | Lagging | Closing
 class ShardedEventFeed:
     """`hascheduler.ports.EventFeed`."""
 
-    def __init__(self, places: ShardPlaces, shards: Sequence[EventFeed | None]) -> None:
-        """``shards``: None for one that this replica does not follow."""
+    def __init__(
+        self, places: ShardPlaces, shards: Sequence[EventFeed | None], others: Mapping[str, EventFeed] | None = None
+    ) -> None:
+        """``shards``: None for one that this replica does not follow; ``others`` may have its events, by its name."""
         self._places = places
         self._shards = shards
+        self._others = others or {}
+
+    def joined(self, others: Mapping[str, EventFeed]) -> "ShardedEventFeed":
+        """The same, with the events of shards that this replica does not follow."""
+        return ShardedEventFeed(self._places, self._shards, others)
 
     @property
     def position(self) -> str:
-        return min(shard.position for shard in self._shards if shard is not None)
+        return min(feed.position for _, feed in self._known() if feed is not None)
 
     @contextmanager
     def follow(self, after: str | None, which: EventFilter) -> Iterator["MergedFollower"]:
-        """`NotFollowedHere` where a replica is to be asked that follows the shard of that tenant, and `InvalidInput`
-        where none follows all shards that are wanted."""
+        """`NotFollowedHere` where another replica is to be asked, as this one does not follow what is wanted;
+        `InvalidInput` about a shard that is none, or not that tenant's."""
         with ExitStack() as following:
-            feeds = self._seen(which.tenant)
+            feeds = self._seen(which)
             followers = [following.enter_context(shard.follow(after, which)) for shard in feeds]
             merged = MergedFollower(feeds, followers)
             following.callback(merged.close)
             yield merged
 
-    def _seen(self, tenant: str | None) -> Sequence[EventFeed]:
-        feeds = [shard for shard in self._shards if shard is not None]
-        if len(feeds) == len(self._shards):
-            return feeds
-        wanted = self._places.meant([*zip(self._places.shards, self._shards, strict=True)], tenant)
-        unseen = [name for name, feed in wanted if feed is None]
-        if not unseen:
-            return [feed for _, feed in wanted if feed is not None]
-        if tenant is not None:
-            raise NotFollowedHere(unseen[0])
-        problem = "this replica does not follow all shards, and has the events of some alone"
-        raise InvalidInput(("tenant",), problem, "the tenant whose events are wanted; the events exchange has all")
+    def _known(self) -> list[tuple[str, EventFeed | None]]:
+        pairs = zip(self._places.shards, self._shards, strict=True)
+        return [(name, self._others.get(name) if feed is None else feed) for name, feed in pairs]
+
+    def _seen(self, which: EventFilter) -> Sequence[EventFeed]:
+        wanted = self._places.meant(self._known(), which.tenant)
+        if which.shard is not None:
+            wanted = [(name, feed) for name, feed in wanted if name == which.shard]
+            if not wanted:
+                problem = f"{quoted(which.shard)} is no shard" + (" of that tenant" if which.tenant else "")
+                raise InvalidInput(("shard",), problem, f"one of {', '.join(self._places.shards)}")
+        for name, feed in wanted:
+            if feed is None:
+                raise NotFollowedHere(name)
+        return [feed for _, feed in wanted if feed is not None]
 
 
 class MergedFollower:

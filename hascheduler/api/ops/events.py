@@ -23,7 +23,8 @@ ends; clients reconnect.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from http import HTTPStatus
 from typing import Annotated
 
@@ -37,8 +38,10 @@ from hascheduler.api.http.shares import Pool
 from hascheduler.api.middleware.auth import Viewer, still_identified
 from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
+from hascheduler.api.routing.forwarding import FORWARDED
 from hascheduler.api.routing.long_poll import until_left
-from hascheduler.api.services import Services
+from hascheduler.api.services import ApiServices, JoinEvents, Services
+from hascheduler.errors import InvalidInput
 from hascheduler.model.event import POSITION_PATTERN, EventType, encode_event, is_position
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, NewEvents
@@ -47,20 +50,29 @@ from hascheduler.wire.fields import Name, StrictModel, TextOrEmpty, invalid_valu
 MEDIA_TYPE = "text/event-stream"
 _RETRY_MS = 2_000
 _SILENCE_MS = 15_000
+_PEER_SILENCE_MS = 500
+"""For another replica that merges these events with those of other shards: they wait for the position of each."""
 _WRITE_PATIENCE_S = 30
 """A client that reads nothing for so long is taken for gone, whatever its connection's state."""
 
 
 class EventStream(Response):
     """Follows ``feed`` for as long as the client is connected and ``is_authorized`` holds, in a slot of ``pool``;
-    429 or 503 where there is none. Raises what `EventFeed.follow` raises."""
+    429 or 503 where there is none. Raises what entering ``feed`` and `EventFeed.follow` raise."""
 
     # Not FastAPI's `EventSourceResponse`: its keep-alive has no id to resume from, and it waits for a client that does
     # not read for as long as the connection lives.
     media_type = MEDIA_TYPE
 
     def __init__(
-        self, feed: EventFeed, pool: Pool, after: str | None, which: EventFilter, is_authorized: Callable[[], bool]
+        self,
+        feed: AbstractAsyncContextManager[EventFeed],
+        pool: Pool,
+        after: str | None,
+        which: EventFilter,
+        is_authorized: Callable[[], bool],
+        *,
+        silence_ms: int = _SILENCE_MS,
     ) -> None:
         # A proxy must not buffer the stream.
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
@@ -70,11 +82,14 @@ class EventStream(Response):
         self._after = after
         self._which = which
         self._is_authorized = is_authorized
+        self._silence_ms = silence_ms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         slot = take(self._pool, scope)
-        with held_open(slot, scope), self._feed.follow(self._after, self._which) as follower:
-            await until_left(self._send_all(follower, send), receive)
+        with held_open(slot, scope):
+            async with self._feed as feed:
+                with feed.follow(self._after, self._which) as follower:
+                    await until_left(self._send_all(follower, send), receive)
 
     async def _send_all(self, follower: Follower, send: Send) -> None:
         loop = asyncio.get_running_loop()
@@ -86,7 +101,7 @@ class EventStream(Response):
             await send_piece(send, piece)
             message = await follower.next(wait_ms)
             if isinstance(message, NewEvents) and not message.events:
-                wait_ms = _SILENCE_MS
+                wait_ms = self._silence_ms
             if loop.time() >= until or not self._is_authorized():
                 break
             piece, is_last = _text(message)
@@ -142,12 +157,13 @@ class EventQuery(StrictModel):
     schedule: Name | None = Field(default=None, description="Only of this schedule, and of jobs that it made")
     job: TextOrEmpty | None = Field(default=None, description="Only of this job")
     tenant: Name | None = Field(default=None, description="Only of this tenant's jobs and schedules")
+    shard: Name | None = Field(default=None, description="Of several shards, only of this one")
     after: EventId | None = Field(
         default=None, description="Go on after the event with this id; the header Last-Event-ID comes first"
     )
 
     def filter(self, tenant: str | None) -> EventFilter:
-        return EventFilter(frozenset(self.type), self.definition, self.schedule, self.job, tenant)
+        return EventFilter(frozenset(self.type), self.definition, self.schedule, self.job, tenant, self.shard)
 
 
 @router.get(
@@ -173,10 +189,35 @@ async def follow_events(
     that reads too slowly gets `lagging`, and has to come back. A stream ends after an hour at most.
     """
     which = query.filter(caller.filter_of(query.tenant))
+    after = last_event_id or query.after
+    is_peer = FORWARDED in request.headers
     return EventStream(
-        services.events,
+        nullcontext(services.events) if is_peer else _feed_of_all(services, request, which, after),
         services.pools.followers,
-        last_event_id or query.after,
+        after,
         which,
         lambda: still_identified(request.scope, caller, services.auth, services.view, services.clock),
+        silence_ms=_PEER_SILENCE_MS if is_peer and which.shard is not None else _SILENCE_MS,
     )
+
+
+def _feed_of_all(
+    services: ApiServices, request: Request, which: EventFilter, after: str | None
+) -> AbstractAsyncContextManager[EventFeed]:
+    """With the events of other replicas where those of all shards are wanted, and some are not followed here."""
+    if services.join_events is None and which.shard not in (None, services.work_terms.shard):
+        raise InvalidInput(
+            ("shard",), f"{quoted(which.shard)} is no shard", f"{services.work_terms.shard}, the only one"
+        )
+    unseen = [] if which.tenant is not None or which.shard is not None else list(services.view.unseen_shards())
+    if not unseen or services.forwarder is None or services.join_events is None:
+        return nullcontext(services.events)
+    return _joined(services.join_events, services.forwarder.events(request, unseen, after))
+
+
+@asynccontextmanager
+async def _joined(
+    join: JoinEvents, others: AbstractAsyncContextManager[Mapping[str, EventFeed]]
+) -> AsyncIterator[EventFeed]:
+    async with others as feeds:
+        yield join(feeds)

@@ -21,20 +21,25 @@ do nothing by it that it could not do there itself. What must hold:
 
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 
 import httpx
+import orjson
 import structlog
 from fastapi import Request, Response
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import AuditNote, known_request_id
 from hascheduler.api.middleware.pools import FORWARDED_MAX, held_open, take
 from hascheduler.api.middleware.timeouts import long_request_s_max, time_limit_s
-from hascheduler.api.routing.forwarding import FORWARDED, NOT_FOLLOWED, body_of, unanswered
+from hascheduler.api.routing.forwarding import FORWARDED, NOT_FOLLOWED, RETRY_LATER, body_of, unanswered
 from hascheduler.api.routing.long_poll import until_left
+from hascheduler.api.routing.peer_events import SILENT_S_MAX, peer_events
+from hascheduler.ports import EventFeed
 
 log = structlog.get_logger(__name__)
 
@@ -48,6 +53,7 @@ PASSED_ON = frozenset(
         b"sec-fetch-site", b"traceparent", b"tracestate", b"user-agent",
     }
 )  # fmt: skip
+_NOT_OF_PEER_EVENTS = frozenset({b"accept-encoding", b"last-event-id"})
 _NOT_PASSED_BACK = frozenset(
     {"connection", "content-length", "date", "keep-alive", "server", "transfer-encoding", "x-request-id"}
 )
@@ -109,15 +115,53 @@ class Forwarder:
                     return _PassedOn(found, held.pop_all())
         return unanswered(shard)
 
+    @asynccontextmanager
+    async def events(
+        self, request: Request, shards: Sequence[str], after: str | None
+    ) -> AsyncIterator[Mapping[str, EventFeed]]:
+        """`peer_events`, within the caller's share of what may be under way; 429 or 503 where that is too little."""
+        slot = take(request.app.state.services.pools.forwarded, request.scope, len(shards))
+        with held_open(slot, request.scope):
+            async with peer_events(partial(self._event_stream, request), request, shards, after) as feeds:
+                yield feeds
+
+    async def _event_stream(
+        self, request: Request, shard: str, query: Sequence[tuple[str, str]]
+    ) -> httpx.Response | ProblemError:
+        headers = [(name, value) for name, value in _headers_for(request) if name not in _NOT_OF_PEER_EVENTS]
+        headers.append((b"accept-encoding", b"identity"))
+        detail = f"no replica that follows shard {shard} answers"
+        refused = ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "shard-unanswered", detail, headers=RETRY_LATER)
+        for address in self._addresses(shard)[:_ASKED_MAX]:
+            url = httpx.URL(f"{self._scheme}://{address}{request.url.path}", params=query)
+            found = await self._sent(self._built("GET", url, headers, SILENT_S_MAX), address)
+            if not isinstance(found, httpx.Response):
+                continue
+            if found.status_code == HTTPStatus.OK:
+                return found
+            refused = await _refusal_in(found)
+            if refused.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+                break
+        return refused
+
     async def _asked(self, address: str, request: Request, body: bytes) -> "httpx.Response | _DidNothing":
-        asked = self._client.build_request(
-            request.method,
-            self._url(address, request.scope),
-            headers=_headers_for(request),
+        url = self._url(address, request.scope)
+        limit_s = time_limit_s(request.scope)
+        return await self._sent(self._built(request.method, url, _headers_for(request), limit_s, body), address)
+
+    def _built(
+        self, method: str, url: httpx.URL, headers: Sequence[tuple[bytes, bytes]], limit_s: float, body: bytes = b""
+    ) -> httpx.Request:
+        return self._client.build_request(
+            method,
+            url,
+            headers=headers,
             content=body or None,
-            timeout=httpx.Timeout(time_limit_s(request.scope), connect=_CONNECT_S, pool=_CONNECT_S),
+            timeout=httpx.Timeout(limit_s, connect=_CONNECT_S, pool=_CONNECT_S),
             extensions=dict(self._extensions),
         )
+
+    async def _sent(self, asked: httpx.Request, address: str) -> "httpx.Response | _DidNothing":
         try:
             answer = await self._client.send(asked, stream=True)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
@@ -125,7 +169,7 @@ class Forwarder:
             return _DidNothing()
         except httpx.HTTPError as error:
             log.warning("forward_broken_off", address=address, error=str(error) or type(error).__name__)
-            if request.method == "GET":
+            if asked.method == "GET":
                 return _DidNothing()
             raise BrokenOff from error
         if answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE and NOT_FOLLOWED in answer.headers:
@@ -146,6 +190,20 @@ def _headers_for(request: Request) -> Sequence[tuple[bytes, bytes]]:
     encoding = request.headers.get("accept-encoding", "identity").encode("latin-1")
     passed_on.append((b"accept-encoding", encoding))
     return [*passed_on, (FORWARDED.encode(), b"1"), (b"x-request-id", known_request_id(request.scope).encode())]
+
+
+async def _refusal_in(answer: httpx.Response) -> ProblemError:
+    """What the other replica says to a request for its events."""
+    try:
+        told = orjson.loads(await answer.aread())
+        kind, detail = str(told["type"]).rpartition(":")[2], str(told["detail"])
+    except (httpx.HTTPError, orjson.JSONDecodeError, KeyError, TypeError):
+        kind, detail = "shard-unanswered", f"another replica answered {answer.status_code}"
+    finally:
+        await answer.aclose()
+    retry_after = answer.headers.get("retry-after")
+    headers = None if retry_after is None else {"Retry-After": retry_after}
+    return ProblemError(HTTPStatus(answer.status_code), kind, detail, headers=headers)
 
 
 class _PassedOn(StreamingResponse):

@@ -3,6 +3,8 @@
 `hascheduler.api.routing.forwarder` has the whole; it is loaded where replicas follow some shards alone.
 """
 
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Protocol
 
@@ -11,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.problems import problem
 from hascheduler.errors import NotFollowedHere
-from hascheduler.ports import ClusterView
+from hascheduler.ports import ClusterView, EventFeed
 
 FORWARDED = "x-hascheduler-forwarded"
 NOT_FOLLOWED = "x-hascheduler-not-followed"
@@ -19,13 +21,19 @@ KEPT_BYTES_MAX = 512 * 1024
 _KEPT = "kept_body"
 _WITH_BODY = "/v1/work/"
 """The requests with a body of which another replica may be asked; all others that are forwarded have none."""
-_RETRY_AFTER_S = "2"
+RETRY_LATER = {"Retry-After": "2"}
 
 
 class Forwards(Protocol):
     """`hascheduler.api.routing.forwarder.Forwarder`."""
 
     async def answer(self, request: Request, shard: str) -> Response: ...
+
+    def events(
+        self, request: Request, shards: Sequence[str], after: str | None
+    ) -> AbstractAsyncContextManager[Mapping[str, EventFeed]]:
+        """`hascheduler.api.routing.peer_events.peer_events`."""
+        ...
 
 
 def require_followed(view: ClusterView, tenant: str | None) -> None:
@@ -84,7 +92,7 @@ def body_of(scope: Scope) -> bytes | None:
 
 def unanswered(shard: str, *, followed_elsewhere: bool = False, may_be_done: bool = False) -> Response:
     """503 with the name of the shard. ``followed_elsewhere``: to a replica that forwards, which asks the next one."""
-    headers = {"Retry-After": _RETRY_AFTER_S}
+    headers = dict(RETRY_LATER)
     if followed_elsewhere:
         headers[NOT_FOLLOWED] = shard
         detail = f"this replica does not follow shard {shard}, and was asked by one that does not either"

@@ -41,7 +41,7 @@ from hascheduler.api.routing.forwarding import require_followed
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.ui.alerts import alerts
-from hascheduler.errors import InvalidInput, NotFollowedHere, Overloaded
+from hascheduler.errors import NotFollowedHere, Overloaded
 from hascheduler.model.event import EventType
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, NewEvents
@@ -120,7 +120,7 @@ async def _counted(sight: _Sight, feed: EventFeed) -> Counter[str]:
         try:
             which = EventFilter(frozenset(_COUNTED), tenant=sight.tenant)
             sight.events = sight.counting.enter_context(feed.follow(None, which))
-        except (Overloaded, NotFollowedHere, InvalidInput):  # no room or no sight: the picture has no numbers of events
+        except (Overloaded, NotFollowedHere):  # no room or no sight: the picture has no numbers of events
             return counted
     while True:
         match await sight.events.next(0):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from hascheduler.client import AsyncScheduler
 from hascheduler.embedded.daemons import Daemon
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
@@ -156,3 +157,38 @@ async def test_slots_and_caps_move_between_shards_that_the_leader_of_the_home_do
     processes.assert_no_gap("tick", EVERY_MS, 10)
     processes.assert_no_effect_twice()
     assert await most_at_once(processes) == SHARD_COUNT
+
+
+async def test_any_replica_has_the_events_of_all_tenants_also_when_the_one_it_asks_is_killed(
+    processes: ShardedProcesses,
+) -> None:
+    await processes.together(*NAMES, **TWO)
+    of_shard = await settled(processes)
+    shard = SHARDS[1]
+    [stranger] = set(NAMES) - set(of_shard[shard])
+    url = processes.replicas[stranger].url
+    submitted, seen = set[str](), list[str]()
+
+    async def submit_for_all() -> None:
+        for tenant in TENANTS:
+            answer = await processes.http.post(f"{url}/v1/jobs", json={"definition": "log", "tenant": tenant})
+            submitted.add(answer.json()["id"])
+
+    async def all_seen() -> bool:
+        return submitted <= set(seen)
+
+    async def follow(scheduler: AsyncScheduler, after: str) -> None:
+        async for event in scheduler.events.follow(types=["submitted"], after=after):
+            seen.append(event.fields["job"])
+
+    position = (await processes.http.get(f"{url}/v1/cluster")).json()["position"]
+    async with AsyncScheduler(url) as scheduler:
+        following = asyncio.create_task(follow(scheduler, position))
+        await submit_for_all()
+        await eventually(all_seen, "the events of all tenants")
+        leader = (await processes.leaders())[shard].name
+        await processes.replicas[leader].kill()
+        await submit_for_all()
+        await eventually(all_seen, "the events of all tenants, from the replica that is left")
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)

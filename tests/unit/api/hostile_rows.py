@@ -257,6 +257,8 @@ EVENTS: list[Row] = [
     ("GET", "/v1/events?tenant[$ne]=x", None, 422, "tenant[$ne]"),
     ("GET", "/v1/events?tenant=a%0ab", None, 422, "tenant"),
     ("GET", "/v1/events?schedule=a/b", None, 422, "schedule"),
+    ("GET", "/v1/events?shard=a/b", None, 422, "shard"),
+    ("GET", "/v1/events?shard=0009", None, 422, "shard"),
     ("POST", "/v1/events", {}, 405, None),
 ]
 _P = "http:p.00000000"

@@ -162,18 +162,30 @@ def test_every_event_comes_once_and_in_order(seed: int) -> None:
     asyncio.run(run())
 
 
-async def test_where_a_shard_is_not_followed_one_tenant_has_its_events_and_all_of_them_nobody() -> None:
-    logs = [EventLog() for _ in range(2)]
+async def test_where_a_shard_is_not_followed_another_replica_is_to_be_asked_or_has_joined_its_events() -> None:
+    logs = [EventLog() for _ in range(3)]
     for log in logs:
         log.begin(position(0))
-    feed = ShardedEventFeed(PLACES, [*logs, None])
+    feed = ShardedEventFeed(PLACES, [*logs[:2], None])
     with feed.follow(None, EventFilter(tenant=TENANTS[1])) as follower:
         its = replace(event(5), tenant=TENANTS[1])
         logs[1].append([its], position(5))
         answer = await follower.next(60_000)
         assert isinstance(answer, NewEvents)
         assert answer.events == [its]
-    with pytest.raises(NotFollowedHere, match="0002"), feed.follow(None, EventFilter(tenant=TENANTS[2])):
-        pass
-    with pytest.raises(InvalidInput, match="tenant"), feed.follow(None, ALL):
-        pass
+    for which in (EventFilter(tenant=TENANTS[2]), EventFilter(shard="0002"), ALL):
+        with pytest.raises(NotFollowedHere, match="0002"), feed.follow(None, which):
+            pass
+    for which in (EventFilter(shard="0009"), EventFilter(shard="0002", tenant=TENANTS[1])):
+        with pytest.raises(InvalidInput, match="no shard"), feed.follow(None, which):
+            pass
+    joined = feed.joined({"0002": logs[2]})
+    with joined.follow(None, ALL) as all_of_them, feed.follow(None, EventFilter(shard="0001")) as one:
+        for index, log in enumerate(logs):
+            log.append([event(6 + index, str(index))], position(9))
+        both = await all_of_them.next(60_000), await one.next(60_000)
+    assert [[each.job for each in told.events] for told in both if isinstance(told, NewEvents)] == [
+        ["0", "1", "2"],
+        ["1"],
+    ]
+    assert joined.position == position(9)
