@@ -7,7 +7,7 @@ of the replicas that is within a retry period. A shard whose stream stands still
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from operator import attrgetter
 
@@ -49,9 +49,10 @@ class ShardedEventFeed:
         """`NotFollowedHere` where another replica is to be asked, as this one does not follow what is wanted;
         `InvalidInput` about a shard that is none, or not that tenant's."""
         with ExitStack() as following:
-            feeds = self._seen(which)
+            seen = self._seen(which)
+            feeds = list(seen.values())
             followers = [following.enter_context(shard.follow(after, which)) for shard in feeds]
-            merged = MergedFollower(feeds, followers)
+            merged = MergedFollower(feeds, followers, lambda: seen.keys() >= self._wanted(which).keys())
             following.callback(merged.close)
             yield merged
 
@@ -59,23 +60,33 @@ class ShardedEventFeed:
         pairs = zip(self._places.shards, self._shards, strict=True)
         return [(name, self._others.get(name) if feed is None else feed) for name, feed in pairs]
 
-    def _seen(self, which: EventFilter) -> Sequence[EventFeed]:
-        wanted = self._places.meant(self._known(), which.tenant)
-        if which.shard is not None:
-            wanted = [(name, feed) for name, feed in wanted if name == which.shard]
-            if not wanted:
-                problem = f"{quoted(which.shard)} is no shard" + (" of that tenant" if which.tenant else "")
-                raise InvalidInput(("shard",), problem, f"one of {', '.join(self._places.shards)}")
-        for name, feed in wanted:
+    def _wanted(self, which: EventFilter) -> dict[str, EventFeed | None]:
+        """By shard, those in which there may be such events now."""
+        found = dict(self._places.meant(self._known(), which.tenant))
+        if which.shard is None:
+            return found
+        return {name: feed for name, feed in found.items() if name == which.shard}
+
+    def _seen(self, which: EventFilter) -> Mapping[str, EventFeed]:
+        wanted = self._wanted(which)
+        if not wanted:
+            problem = f"{quoted(which.shard)} is no shard" + (" of that tenant" if which.tenant else "")
+            raise InvalidInput(("shard",), problem, f"one of {', '.join(self._places.shards)}")
+        for name, feed in wanted.items():
             if feed is None:
                 raise NotFollowedHere(name)
-        return [feed for _, feed in wanted if feed is not None]
+        here = {name: feed for name, feed in self._known() if feed is not None}
+        if which.shard is None and len(here) == len(self._shards):
+            return here  # what is of a tenant may move to another shard
+        return {name: here[name] for name in wanted}
 
 
 class MergedFollower:
-    """`hascheduler.ports.Follower`. Owner of the events that are held back."""
+    """`hascheduler.ports.Follower`. Owner of the events that are held back. It ends where ``is_whole`` holds no
+    more, as there may be events in other shards by now: the client comes back, and goes on there."""
 
-    def __init__(self, feeds: Sequence[EventFeed], followers: Sequence[Follower]) -> None:
+    def __init__(self, feeds: Sequence[EventFeed], followers: Sequence[Follower], is_whole: Callable[[], bool]) -> None:
+        self._is_whole = is_whole
         self._feeds = feeds
         self._followers = followers
         self._looks: list[asyncio.Task[_Answer]] = []
@@ -89,7 +100,7 @@ class MergedFollower:
     async def next(self, wait_ms: int) -> _Answer:
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_ms / 1_000
-        while True:
+        while self._is_whole():
             # Before the events are taken: of what comes in between, the order is not known yet.
             past = self._position()
             final = await self._take_all(loop.time())
@@ -103,6 +114,7 @@ class MergedFollower:
                 await asyncio.sleep(min(_COMPARE_S, left_s))
             else:
                 await self._wait(left_s)
+        return Closing()
 
     async def _wait(self, for_s: float) -> None:
         """Until some shard has something."""

@@ -204,12 +204,12 @@ async def follow_events(
 def _feed_of_all(
     services: ApiServices, request: Request, which: EventFilter, after: str | None
 ) -> AbstractAsyncContextManager[EventFeed]:
-    """With the events of other replicas where those of all shards are wanted, and some are not followed here."""
+    """With the events of other replicas where those of several shards are wanted, and some are not followed here."""
     if services.join_events is None and which.shard not in (None, services.work_terms.shard):
         raise InvalidInput(
             ("shard",), f"{quoted(which.shard)} is no shard", f"{services.work_terms.shard}, the only one"
         )
-    unseen = [] if which.tenant is not None or which.shard is not None else list(services.view.unseen_shards())
+    unseen = [] if which.shard is not None else list(services.view.unseen_shards(which.tenant))
     if not unseen or services.forwarder is None or services.join_events is None:
         return nullcontext(services.events)
     return _joined(services.join_events, services.forwarder.events(request, unseen, after))

@@ -36,7 +36,8 @@ from tests.unit.api.test_server import serving
 from tests.unit.daemon.happenings import happened, log_of
 
 HOME, OTHER = "default", "0001"
-PLACES = ShardPlaces(Routing.even([HOME, OTHER]), MemoryNameStore(MemoryConnection(MemoryDatabase())))
+ROUTING = Routing.even([HOME, OTHER])
+PLACES = ShardPlaces(ROUTING, MemoryNameStore(MemoryConnection(MemoryDatabase())))
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 
 
@@ -116,6 +117,13 @@ async def test_a_client_that_reconnects_resumes_in_both_and_the_filter_holds_in_
         query = f"type=failed&after={position(12, 1)}"
         async with following(server_of(here), query, {"Last-Event-ID": position(13, 1)}) as sent:
             assert await jobs(sent, 2) == ["here:failed", "there:failed"]
+
+
+async def test_one_tenants_events_come_from_where_it_is_and_of_no_other_tenant() -> None:
+    tenant = next(f"t{n}" for n in range(99) if ROUTING.index_of(f"t{n}") == 1)
+    async with two() as (here, there), following(server_of(here), f"tenant={tenant}") as sent:
+        there.log.append([happened(13, "another's"), happened(14, "its", tenant=tenant)], position(14, 1))
+        assert await jobs(sent, 1) == ["its"]
 
 
 async def test_where_the_other_replica_ends_the_next_one_goes_on_without_a_gap() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.errors import InvalidInput, NotFollowedHere
 from hascheduler.model.event import Event, EventType
-from hascheduler.model.routing import Routing
+from hascheduler.model.routing import Routing, slot_of
 from hascheduler.ports import Closing, EventFilter, Missed, NewEvents
 from hascheduler.sharding.events import HELD_BACK_MAX_MS, MergedFollower, ShardedEventFeed
 from hascheduler.sharding.places import ShardPlaces
@@ -180,6 +180,11 @@ async def test_where_a_shard_is_not_followed_another_replica_is_to_be_asked_or_h
         with pytest.raises(InvalidInput, match="no shard"), feed.follow(None, which):
             pass
     joined = feed.joined({"0002": logs[2]})
+    with joined.follow(None, EventFilter(tenant=TENANTS[2])) as follower:
+        logs[2].append([replace(event(5), tenant=TENANTS[2])], position(5))
+        answer = await follower.next(60_000)
+        assert isinstance(answer, NewEvents)
+        assert [each.tenant for each in answer.events] == [TENANTS[2]]
     with joined.follow(None, ALL) as all_of_them, feed.follow(None, EventFilter(shard="0001")) as one:
         for index, log in enumerate(logs):
             log.append([event(6 + index, str(index))], position(9))
@@ -189,3 +194,22 @@ async def test_where_a_shard_is_not_followed_another_replica_is_to_be_asked_or_h
         ["1"],
     ]
     assert joined.position == position(9)
+
+
+async def test_a_stream_of_one_tenant_ends_where_the_tenant_moves_to_a_shard_that_it_has_nothing_of() -> None:
+    routing = ROUTING
+    places = ShardPlaces(ROUTING, MemoryNameStore(MemoryConnection(MemoryDatabase())))
+    places.follow(lambda: routing)
+    logs = [EventLog() for _ in range(3)]
+    for log in logs:
+        log.begin(position(0))
+    which = EventFilter(tenant=TENANTS[1])
+    some, everything = ShardedEventFeed(places, [*logs[:2], None]), ShardedEventFeed(places, logs)
+    with some.follow(None, which) as one, everything.follow(None, which) as all_of_them:
+        assert isinstance(await one.next(0), NewEvents)
+        routing = ROUTING.beginning({slot_of(TENANTS[1]): 2})
+        assert await one.next(60_000) == Closing()
+        logs[2].append([replace(event(5), tenant=TENANTS[1])], position(5))
+        assert isinstance(await all_of_them.next(0), NewEvents)
+    with pytest.raises(NotFollowedHere, match="0002"), some.follow(None, which):
+        pass
