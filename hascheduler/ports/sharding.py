@@ -218,6 +218,13 @@ def looks_at_live_jobs(schedule: Mapping[str, Any]) -> bool:
     return isinstance(policy, Mapping) and policy.get("overlap") not in WHATEVER_IS_LIVE
 
 
+def is_late_copy(job: StoredDocument, arriving: StoredDocument) -> bool:
+    """Whether ``job`` came into its shard by a leader that had stood still since it fired it, and the job by that id
+    was handed out elsewhere meanwhile: it would be done again."""
+    is_new = job.get("state") == JobState.PENDING.value and not job.get("attempt")
+    return is_new and (arriving.get("state") != JobState.PENDING.value or bool(arriving.get("attempt")))
+
+
 def duplicate_of_another(job: StoredDocument, at_ms: WallMs, kept_ms: int) -> dict[str, Any]:
     """A job as it is stored where another one has its key."""
     left = {name: value for name, value in job.items() if name not in ("idempotency_key", "unique_key")}

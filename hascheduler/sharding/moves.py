@@ -32,7 +32,8 @@ so new jobs and schedules are refused until the slot is at rest (`ShardPlaces.re
 count what has arrived.
 
 A request that goes by the routing of before, or is very late, writes into a shard that decides nothing of it: such
-documents are moved after the others (*sweep*).
+documents are moved after the others (*sweep*). A job that comes so into the shard where its slot is, before the job of
+that id has arrived, gives way to it (`is_late_copy`).
 """
 
 import asyncio
@@ -98,6 +99,8 @@ class SlotMover:
         self._slots = slots
         self._clock = clock
         self._look_at_ms = 0
+        self._swept: set[tuple[int, int]] = set()
+        """The slots that move now, and where to, of which nothing was there when this replica looked."""
 
     async def run(self) -> None:
         """Two loops: what waits for a slot that is closed does not wait for the rest of another one."""
@@ -125,8 +128,11 @@ class SlotMover:
     async def turn(self) -> bool:
         """One look at slots until they are open where they go; whether something is on its way."""
         known = self._known()
-        if known is None or not (any(self._unopened(known)) or any(self._is_to_do(known))):
-            return known is not None and bool(known.moving)
+        if known is None:
+            self._swept.clear()
+            return False
+        if not (any(self._unopened(known)) or any(self._is_to_do(known))):
+            return bool(known.moving)
         routing = await self._read()
         if routing is not None:
             for slot, to in self._taken_up(routing):
@@ -270,12 +276,21 @@ class SlotMover:
         there = await self._closed(routing, slot, to, lowered=False)
         if there is None:
             return None
-        opened = self._share(slot, source)
-        has_moved = opened is not None and opened.limit
-        if has_moved and await self._move_rest(routing, slot, to) != MovedDocuments(0, 0):
+        if not await self._swept_out(routing, slot, source, to):
             return None
         closed = await self._closed(routing, slot, source, lowered=True)
         return None if closed is None else Passage(source, to, closed, there)
+
+    async def _swept_out(self, routing: Routing, slot: int, source: int, to: int) -> bool:
+        """Once in each move; a slot that never moved is in one shard alone."""
+        self._swept.intersection_update(routing.moving.items())
+        opened = self._share(slot, source)
+        has_moved = opened is not None and opened.limit > 0
+        if has_moved and (slot, to) not in self._swept:
+            if await self._move_rest(routing, slot, to) != MovedDocuments(0, 0):
+                return False
+            self._swept.add((slot, to))
+        return True
 
     async def _closed(self, routing: Routing, slot: int, index: int, *, lowered: bool) -> Share | None:
         """The share that closes the slot there, once this replica's mirror shows it."""

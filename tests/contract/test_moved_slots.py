@@ -256,6 +256,31 @@ async def test_a_job_that_is_there_already_goes_from_here(shards: Shards) -> Non
     }
 
 
+@pytest.mark.parametrize("arriving", [job("a", JobState.SUCCEEDED, attempt=1), job("a", attempt=1)])
+@pytest.mark.parametrize("others", [0, 3])
+async def test_a_job_that_was_handed_out_comes_in_the_place_of_its_late_copy(
+    shards: Shards, arriving: dict[str, Any], others: int
+) -> None:
+    """A leader that had stood still since it fired it wakes up when the slot is there and the job not yet."""
+    await shards.insert(0, Collection.JOBS, arriving)
+    for number in range(others):
+        await shards.insert(0, Collection.JOBS, job(f"b{number}"))
+    await shards.insert(1, Collection.JOBS, job("a"))
+    assert await shards.all_moved() == MovedDocuments(0, 0)
+    assert await shards.ids(0) == []
+    assert {document["_id"]: document for document in await shards.documents(1, Collection.JOBS)}["a"] == arriving
+    assert len(await shards.ids(1)) == 1 + others
+
+
+@pytest.mark.parametrize("state", [JobState.DISPATCHED, JobState.RUNNING, JobState.FAILED])
+async def test_a_late_copy_that_was_handed_out_stays(shards: Shards, state: JobState) -> None:
+    there = job("a", state, attempt=1)
+    await shards.insert(0, Collection.JOBS, job("a", JobState.SUCCEEDED, attempt=1))
+    await shards.insert(1, Collection.JOBS, there)
+    assert await shards.all_moved() == MovedDocuments(0, 0)
+    assert await shards.documents(1, Collection.JOBS) == [there]
+
+
 @pytest.mark.parametrize("key", ["idempotency_key", "unique_key"])
 async def test_of_two_jobs_of_one_key_the_later_one_arrives_cancelled(shards: Shards, key: str) -> None:
     held: dict[str, Any] = {key: "k"}

@@ -12,7 +12,7 @@ A schedule that uses a calendar which is not there is held with that reason, unt
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from hascheduler.dispatch.decisions import Fire, TimeOutcome
+from hascheduler.dispatch.decisions import TimeOutcome
 from hascheduler.dispatch.schedules.fire_admission import FireAllowance
 from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
 from hascheduler.dispatch.schedules.trigger_periods import undecided
@@ -87,14 +87,15 @@ class DueTimes:
             if name not in self._held and not self._has_to_wait(self._schedules[name]):
                 self._timers.set(name, 0)
 
-    def promise(self, outcome: TimeOutcome) -> None:
-        """Take the outcome as decided by an earlier leader, whatever the stream still shows."""
+    def promise(self, outcome: TimeOutcome, *, is_unseen: bool) -> None:
+        """Take the outcome as decided by an earlier leader, whatever the stream still shows. ``is_unseen``: it has a
+        job that is not known here."""
         schedule = self._schedules.get(outcome.schedule)
         if schedule is None or not outcome.basis.is_of(schedule.created_at_ms):
             return
         if outcome.nominal_ms > self._decided(schedule)[0]:
             self._promised[schedule.name] = (outcome.nominal_ms, outcome.tally)
-            if isinstance(outcome, Fire) and schedule.policy.overlap is not Overlap.ALLOW:
+            if is_unseen and schedule.policy.overlap is not Overlap.ALLOW:
                 self._unseen_jobs.add(schedule.name)
             self._arm(schedule)
 

@@ -94,7 +94,8 @@ class SchedulePlanner:
         # The stream may have yet to show their jobs.
         fires: dict[str, list[Fire]] = defaultdict(list)
         for outcome in reapplied:
-            self._due_times.promise(outcome)
+            is_unseen = isinstance(outcome, Fire) and self._jobs.get(outcome.job_id) is None
+            self._due_times.promise(outcome, is_unseen=is_unseen)
             if isinstance(outcome, Fire):
                 fires[outcome.schedule].append(outcome)
         for schedule in self._due_times.schedules():

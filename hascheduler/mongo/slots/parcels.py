@@ -28,7 +28,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.share import slot_of_key
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.slots.transactions import Route, Which, is_duplicate, is_still, transaction, unchanged
-from hascheduler.ports.sharding import MOVED, duplicate_of_another
+from hascheduler.ports.sharding import MOVED, duplicate_of_another, is_late_copy
 
 _TRIES = 3
 """A parcel is read against what is there, and inserted; a submit may come in between."""
@@ -138,18 +138,18 @@ class Apart:
     async def _not_there(
         self, collection: Collection, documents: Sequence[dict[str, Any]], session: Any
     ) -> Sequence[dict[str, Any]]:
-        """What is to be inserted of ``documents``: not those that are there by their ids, and as cancelled ones those
-        whose key another job has."""
+        """What is to be inserted of ``documents``: not those that are there by their ids, unless as late copies, which
+        are deleted; as cancelled ones those whose key another job has."""
         there = self._route.there[collection.value]
-        known = {
-            one["_id"]
-            async for one in there.find(
-                {"_id": {"$in": [document["_id"] for document in documents]}}, {"_id": True}, session=session
-            )
-        }
-        new = [document for document in documents if document["_id"] not in known]
+        ids = [document["_id"] for document in documents]
+        found = await there.find({"_id": {"$in": ids}}, ["state", "attempt"], session=session).to_list(None)
+        known = {one["_id"]: one for one in found}
         if collection is not Collection.JOBS:
-            return new
+            return [document for document in documents if document["_id"] not in known]
+        late = [id for id, one in zip(ids, documents, strict=True) if id in known and is_late_copy(known[id], one)]
+        if late:
+            await there.delete_many({"_id": {"$in": late}}, session=session)
+        new = [document for document in documents if document["_id"] not in known or document["_id"] in late]
         keys = [key for key in map(_idempotency_key, new) if key is not None]
         unique = [job["unique_key"] for job in new if job.get("unique_key")]
         taken: set[Any] = set()

@@ -18,7 +18,7 @@ from hascheduler.model.share import Share
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database, awaited
 from hascheduler.mongo.faults import DUPLICATE_KEY
-from hascheduler.ports.sharding import Passage, duplicate_of_another
+from hascheduler.ports.sharding import Passage, duplicate_of_another, is_late_copy
 
 Which = Mapping[str, Any]
 """A query."""
@@ -62,17 +62,29 @@ class Together:
             except (DuplicateKeyError, BulkWriteError) as error:
                 if not is_duplicate(error):
                     raise
-                known = await there.find_one({"_id": document["_id"]}, {"_id": True})
-                put = {} if known else duplicate_of_another(document, self._route.at_ms, self._route.job_retention_ms)
                 unchanged = {**of_it, "rev": document.get("rev")}
-                moved += await self._transfer_all(collection, unchanged, 1, put=put) or 0
+                known = await there.find_one({"_id": document["_id"]}, ["state", "attempt"])
+                if known is None:
+                    put = duplicate_of_another(document, self._route.at_ms, self._route.job_retention_ms)
+                    moved += await self._transfer_all(collection, unchanged, 1, put=put) or 0
+                elif collection is Collection.JOBS and is_late_copy(known, document):
+                    moved += await self._transfer_all(collection, unchanged, 1, instead_of=known) or 0
+                else:
+                    moved += await self._transfer_all(collection, unchanged, 1, put={}) or 0
         return moved
 
     async def _transfer_all(
-        self, collection: Collection, which: Which, limit: int, put: Which | None = None
+        self,
+        collection: Collection,
+        which: Which,
+        limit: int,
+        *,
+        put: Which | None = None,
+        instead_of: Which | None = None,
     ) -> int | None:
         """All of them or none: where another write meets one that was read here, nothing is moved. ``put`` stands for a
-        single one; empty: it is only to be deleted here."""
+        single one; empty: it is only to be deleted here. A single one may come ``instead_of`` the one that is there, as
+        long as that is as it was."""
         here, there = self._route.here[collection.value], self._route.there[collection.value]
         async with transaction(self._route.here) as session:
             for database, share in self._shares:
@@ -84,6 +96,9 @@ class Together:
                 await session.abort_transaction()
                 return 0
             await here.delete_many({"_id": {"$in": [document["_id"] for document in documents]}}, session=session)
+            if instead_of is not None and not (await there.delete_one(instead_of, session=session)).deleted_count:
+                await session.abort_transaction()
+                return 0
             inserted = documents if put is None else [dict(put)] if put else []
             if inserted:
                 await there.insert_many(inserted, ordered=False, session=session)

@@ -21,6 +21,7 @@ from hascheduler.ports.sharding import (
     decode_reserved_name,
     duplicate_of_another,
     encode_reserved_name,
+    is_late_copy,
     looks_at_live_jobs,
     next_use,
     read_caps,
@@ -209,6 +210,9 @@ class MemorySlotStore:
 
     def _move_job(self, here: MemoryDatabase, there: MemoryDatabase, job: StoredDocument, at_ms: WallMs) -> None:
         here.delete(Collection.JOBS, job["_id"])
+        late = there.find(Collection.JOBS, job["_id"])
+        if late is not None and is_late_copy(late, job):
+            there.delete(Collection.JOBS, job["_id"])
         is_taken = any(
             job.get(key) and other.get(key) == job[key] and (key == "unique_key" or other["tenant"] == job["tenant"])
             for other in there.documents(Collection.JOBS)

@@ -77,9 +77,9 @@ def test_a_trigger_that_somebody_broke_never_fires_and_holds_up_no_other() -> No
 def test_a_promise_made_elsewhere_is_kept() -> None:
     fires = DueTimes()
     fires.seen(make_schedule("s"))
-    fires.promise(fire("s", wall(2_000)))
-    fires.promise(fire("s", wall(1_000)))
-    fires.promise(fire("stranger", wall(2_000)))
+    fires.promise(fire("s", wall(2_000)), is_unseen=False)
+    fires.promise(fire("s", wall(1_000)), is_unseen=False)
+    fires.promise(fire("stranger", wall(2_000)), is_unseen=False)
     assert take_due(fires, 3_000) == fires_of(3_000)
 
 

@@ -83,6 +83,8 @@ def test_a_new_leader_overlaps_nothing_with_a_job_that_its_predecessor_made_and_
         assert kinds(step.decisions) == ["Fire", "Fire", "Dispatch", "Dispatch"]
         return
     assert step.decisions == ()
+    knowing = Scene(ScheduleSeen(schedule), *processors("p", slots=8), shown(FIRST), leading=False)
+    assert knowing.at(3_100, TermBegan(2, (fired,))).decisions != ()
     step = scene.at(3_200, shown(FIRST), ScheduleSeen(replace(schedule, cursor_ms=wall(1_000), tally=FireCounts(1))))
     verdicts = [decision.run for decision in step.decisions if isinstance(decision, RecordVerdict)]
     fires = [decision.job_id for decision in step.decisions if isinstance(decision, Fire)]
