@@ -260,6 +260,10 @@ class Replica:
         """`Leader.leave_first_try_ms`."""
         self._leader.leave_first_try_ms(delay_ms)
 
+    def expect_lease(self, *, expected: bool) -> None:
+        """Read at once what the stream has, while the lease is about to be handed over to this replica."""
+        self._feeder.expects_lease = expected
+
     async def hand_over(self) -> None:
         """Give the lease up in good order, if it is held here, and go on as a follower."""
         await self._leader.hand_over()

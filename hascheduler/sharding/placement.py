@@ -5,7 +5,8 @@ and are ready in the home's mirror. For a shard that another should lead, this r
 lease to those before it, but for the one that holds it: that is what has to end for the lease to be free. For a shard
 that it leads and another should, it hands over in good order, as on SIGTERM, once it has led and the other has been
 ready for a while (a replica that was just killed is taken for ready until its beats have been missed): one shard at a
-time, with a pause after each, and so many in ten minutes that a replica that comes and goes costs little.
+time, with a pause after each, and so many in ten minutes that a replica that comes and goes costs little. Who waits for
+a shard reads its stream as a leader does, so that nothing waits for its next look.
 """
 
 import asyncio
@@ -44,6 +45,8 @@ class PlacedShard(Protocol):
     def live_replicas(self) -> Sequence[ReplicaStatus]: ...
 
     def leave_first_try_ms(self, delay_ms: int) -> None: ...
+
+    def expect_lease(self, *, expected: bool) -> None: ...
 
     async def hand_over(self) -> None: ...
 
@@ -84,6 +87,7 @@ class LeaderPlacement:
                 order = (*order, self._name)  # it is about to leave, or is about to be told of
             rivals = [name for name in order if name == self._name or name != holder]
             shard.leave_first_try_ms(rivals.index(self._name) * RANK_DELAY_MS)
+            shard.expect_lease(expected=bool(self._after_ms) and order[0] == self._name != holder)
             lasted_ms = min(self._led_for_ms(shard, now), self._ready_for_ms(shard, order[0], now))
             if ripe is None and order[0] != self._name and self._may_move(lasted_ms, now):
                 ripe = shard

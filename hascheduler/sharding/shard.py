@@ -51,6 +51,8 @@ class FollowingReplica(Protocol):
 
     def leave_first_try_ms(self, delay_ms: int) -> None: ...
 
+    def expect_lease(self, *, expected: bool) -> None: ...
+
     async def hand_over(self) -> None: ...
 
 
@@ -180,6 +182,10 @@ class Shard:
     def leave_first_try_ms(self, delay_ms: int) -> None:
         if self.replica is not None:
             self.replica.leave_first_try_ms(delay_ms)
+
+    def expect_lease(self, *, expected: bool) -> None:
+        if self.replica is not None:
+            self.replica.expect_lease(expected=expected)
 
     async def hand_over(self) -> None:
         if self.replica is not None:

@@ -406,11 +406,12 @@ def shards(
     tenants: Annotated[int, typer.Option(min=1, help="In all; as many in each shard.")] = 64,
     fires: Annotated[int, typer.Option(min=1, help="A second, in all shards, while replicas are killed.")] = 100,
     kills: Annotated[int, typer.Option(min=0, help="Of the replica that leads two shards; 0: CPU alone.")] = 10,
+    candidates: Annotated[int, typer.Option(min=0, help="Replicas that follow a shard; 0: all.")] = 0,
     slots: Slots = 32,
     runs: Runs = 1,
 ) -> None:
     """CPU of a job with four shards by that with one, and the end of a replica that leads two of four."""
-    plan = Plan(rate, seconds, tenants, fires, kills, slots)
+    plan = Plan(rate, seconds, tenants, fires, kills, slots, candidates)
     run_bench("shards", lambda: measure_shards(plan), runs)
 
 

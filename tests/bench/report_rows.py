@@ -138,6 +138,13 @@ ROWS = (
     ),
     Row(
         "shards",
+        "CPU of a job at the same load, {case}",
+        "{cpu_ratio}; replicas {replica_cpu_ratio}, processors {processor_cpu_ratio}",
+        case="4 shards to 1, 2 candidates",
+        headline="cpu_ratio",
+    ),
+    Row(
+        "shards",
         "{case} of 4 gets SIGKILL, to the first dispatch in each of the two",
         "p50 {dispatch_p50_ms}, p99 {dispatch_p99_ms}, at most {dispatch_max_ms} ms of {takeovers}",
         case="a replica with 2 shards",

@@ -61,7 +61,8 @@ class FactSink(Protocol):
 
 
 class Feeder:
-    """Owner of the mirror. `hurry` where something begins to wait for what the stream brings."""
+    """Owner of the mirror. `hurry` where something begins to wait for what the stream brings; ``expects_lease`` while
+    this replica is about to hear in the stream that it may lead."""
 
     def __init__(self, source: ChangeSource, heartbeat: ReplicaHeartbeat, clock: Clock, shards: int = 1) -> None:
         self._source = source
@@ -74,6 +75,7 @@ class Feeder:
         self._complete = False
         self._start_over = ""
         self._hurry = asyncio.Event()
+        self.expects_lease = False
         self.mirror = Mirror()
         self.position = ""
 
@@ -157,7 +159,7 @@ class Feeder:
                 log.info("mirror_complete", digest=self.mirror.digest, position=self.position)
             if batch.changes:
                 self._delay.passed(len(batch.changes), self._clock.mono_ms())
-                await self._rest(latency_sensitive=sink.latency_sensitive())
+                await self._rest(latency_sensitive=self.expects_lease or sink.latency_sensitive())
             # Back-off starts over after every batch that got through.
             retry_state.attempt_number = 1
 

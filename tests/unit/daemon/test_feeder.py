@@ -71,16 +71,19 @@ class Sink:
         return self._latency_sensitive
 
 
-@pytest.mark.parametrize("waited_for", [True, False])
-async def test_a_follower_rests_until_it_is_waited_for(monkeypatch: pytest.MonkeyPatch, *, waited_for: bool) -> None:
+@pytest.mark.parametrize(("waited_for", "expects_lease"), [(True, False), (False, True), (False, False)])
+async def test_a_follower_rests_until_it_is_waited_for_or_about_to_lead(
+    monkeypatch: pytest.MonkeyPatch, *, waited_for: bool, expects_lease: bool
+) -> None:
     monkeypatch.setattr(feeder_module, "_FOLLOWER_DELAY_S", LONG_S)
     stream: Any = BusyStream()
     heartbeat: Any = NoHeartbeat()
     feeder = Feeder(stream, heartbeat, SystemClock())
+    feeder.expects_lease = expects_lease
     running = asyncio.create_task(feeder.run(Sink(latency_sensitive=waited_for)))
     try:
         await stream.look()
-        if waited_for:
+        if waited_for or expects_lease:
             await stream.look()
             return
         await asyncio.sleep(0.1)

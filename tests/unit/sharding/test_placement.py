@@ -25,6 +25,7 @@ class Shard:
     replicas: list[ReplicaStatus] = field(default_factory=lambda: [status(name) for name in NAMES])
     leads: bool = False
     delay_ms: int = 0
+    expects_lease: bool = False
     handed_over: int = 0
     holder: str = ""
 
@@ -41,6 +42,9 @@ class Shard:
 
     def leave_first_try_ms(self, delay_ms: int) -> None:
         self.delay_ms = delay_ms
+
+    def expect_lease(self, *, expected: bool) -> None:
+        self.expects_lease = expected
 
     async def hand_over(self) -> None:
         self.leads, self.handed_over = False, self.handed_over + 1
@@ -76,6 +80,22 @@ async def test_the_holder_of_a_lease_is_no_rival_for_it() -> None:
     for shard in room.shards:
         before = ORDERS[shard.shard].index("b")
         assert shard.delay_ms == max(before - 1, 0) * RANK_DELAY_MS
+
+
+async def test_who_is_handed_a_shard_expects_its_lease_until_it_holds_it() -> None:
+    for after_ms in (AFTER_MS, 0):
+        room = Room(after_ms=after_ms)
+        own = [shard for index, shard in enumerate(room.shards) if index not in OTHERS]
+        for shard in room.shards:
+            shard.holder = "b.1"
+        await room.at(0)
+        assert [shard.expects_lease for shard in room.shards] == [
+            shard in own and after_ms > 0 for shard in room.shards
+        ]
+        for shard in own:
+            shard.holder = "a.1"
+        await room.at(1)
+        assert not any(shard.expects_lease for shard in room.shards)
 
 
 async def test_a_shard_that_was_taken_a_moment_ago_stays_for_a_while() -> None:
