@@ -260,10 +260,8 @@ class PlantedInShards(Planted):
 
 
 PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
-    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=101),
-    "share-released-while-used": PlantedInShards(
-        ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=101
-    ),
+    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=1),
+    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=33),
     "slot-moved-without-drain": PlantedInShards(
         ShardBugs(mover=_moves_without_release), ("slow_majority", "kill"), first=14
     ),
