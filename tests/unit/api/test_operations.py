@@ -1,6 +1,8 @@
 """One action on all that match: counted, begun at once, carried out in slices, followed and stopped."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -473,6 +475,11 @@ async def test_a_filter_that_was_broken_by_hand_matches_nothing(client: httpx.As
     assert (await client.get(f"/v1/operations/{operation['id']}")).status_code == 500
 
 
+def _with_sleep(rest: Callable[[float], Awaitable[None]]) -> Any:
+    """What the runner knows as asyncio; what else is on this loop sleeps as ever."""
+    return SimpleNamespace(sleep=rest, timeout=asyncio.timeout, CancelledError=asyncio.CancelledError)
+
+
 async def test_it_rests_longer_while_the_leader_is_late(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -482,7 +489,7 @@ async def test_it_rests_longer_while_the_leader_is_late(
         rests.extend([for_s] if for_s else [])
         world.view.leader_lag = LeaderLag(0 if len(rests) > 3 else 5_000)
 
-    monkeypatch.setattr(asyncio, "sleep", rest)
+    monkeypatch.setattr(running, "asyncio", _with_sleep(rest))
     await start(client, CANCEL)
     world.view.leader_lag = LeaderLag(5_000)
     await runner_of(world).turn()
@@ -498,7 +505,7 @@ async def test_it_rests_while_submits_are_refused_and_goes_on_in_the_end(
     async def rest(for_s: float) -> None:
         rests.extend([for_s] if for_s else [])
 
-    monkeypatch.setattr(asyncio, "sleep", rest)
+    monkeypatch.setattr(running, "asyncio", _with_sleep(rest))
     monkeypatch.setattr(world.admission, "is_holding_back", lambda: len(rests) < refusing)
     await start(client, CANCEL)
     await runner_of(world).turn()

@@ -1,6 +1,5 @@
 """The API is asked of whichever replica answers, and a takeover is measured by what a living one sees."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -14,6 +13,7 @@ from hascheduler.demo.kubernetes import kills
 from hascheduler.demo.kubernetes.kills import measure_takeover
 from hascheduler.demo.replica_api import ReplicaApi
 from hascheduler.errors import CallerError, StoreUnavailable
+from hascheduler.testing.virtual_loop import VirtualLoop
 
 _URLS = {"a": "http://a", "b": "http://b", "c": "http://c"}
 
@@ -89,13 +89,10 @@ async def test_a_schedule_that_is_refused_is_the_callers_fault() -> None:
         await _replicas({"a": _refused(422)}, []).create({"name": "tick"})
 
 
-async def test_a_takeover_lasts_from_the_last_entry_of_the_old_term_to_a_decision_of_the_next(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Seen at 0, 100, 200 … ms: the old leader decides for 200 ms more, then there is no leader, then term 8 begins."""
+def test_a_takeover_lasts_from_the_last_entry_of_the_old_term_to_a_decision_of_the_next() -> None:
+    """Seen at 0, 20, 40 … ms: the old leader decides for 40 ms more, then there is no leader, then term 8 begins."""
     seen = [(7, 50), (7, 51), (7, 52), (7, 52), (None, 52), (8, 52), (8, 53), (8, 54), (8, 55)]
     answers: Iterator[tuple[int | None, int]] = iter(seen)
-    now_s = 0.0
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/v1/processors":
@@ -104,16 +101,15 @@ async def test_a_takeover_lasts_from_the_last_entry_of_the_old_term_to_a_decisio
         leader = None if term is None else {"holder": f"x.{term}", "term": term}
         return httpx.Response(200, content=json.dumps({"ready": True, "leader": leader, "journal_seq": seq}))
 
-    async def pass_time(_: float) -> None:
-        nonlocal now_s
-        now_s += 0.1
+    async def measured() -> int:
+        return await measure_takeover(_api(answer), CurrentLeader("x", 7))
 
-    monkeypatch.setattr(asyncio, "sleep", pass_time)
-    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now_s)
-    api = _api(answer)
-    assert await measure_takeover(api, CurrentLeader("x", 7)) == 500, (
-        "from the entry seen at 200 ms to the decision seen at 700 ms"
-    )
+    loop = VirtualLoop()
+    try:
+        took_ms = loop.run_until_complete(measured())
+    finally:
+        loop.close()
+    assert took_ms == 100, "from the entry seen at 40 ms to the decision seen at 140 ms"
     assert next(answers) == (8, 55)
 
 
