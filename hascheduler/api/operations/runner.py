@@ -58,7 +58,7 @@ class OperationRunner:
             while True:
                 await self.turn()
         finally:
-            # In this order even where a slice was cut off: it is done again, from the same position.
+            # A slice that was cut off, as it took too long, is done again, from the same position.
             await self._give_back_finally()
 
     async def turn(self) -> None:
@@ -76,14 +76,27 @@ class OperationRunner:
         if operation is None:
             await services.operation_queue.wait(self._idle_s(began_ms))
             return
+        advancing = asyncio.create_task(self._advance(operation), name="slice")
         try:
-            after = await self._advance(operation)
+            after = await asyncio.shield(advancing)
         except asyncio.CancelledError:
-            services.operation_queue.put(operation)  # to be given back
+            left = await self._ended(advancing, operation)
+            if left is not None:
+                services.operation_queue.put(left)  # to be given back
             raise
         if after is not None:
             services.operation_queue.put(after)
         await self._rest((services.clock.mono_ms() - began_ms) / 1_000)
+
+    @staticmethod
+    async def _ended(advancing: asyncio.Task[BulkOperation | None], operation: BulkOperation) -> BulkOperation | None:
+        """What `_advance` comes to as this replica ends: what a slice has changed that is cut off, none counts."""
+        await asyncio.wait({advancing}, timeout=_GIVE_BACK_LIMIT_S)
+        if advancing.done():
+            return advancing.result()
+        advancing.cancel()
+        await asyncio.wait({advancing}, timeout=_GIVE_BACK_LIMIT_S)
+        return operation
 
     # One slice
 

@@ -13,7 +13,7 @@ from hascheduler.api.operations import runner as running
 from hascheduler.api.operations.slices import JOBS_AT_ONCE
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
-from hascheduler.ports import LeaderLag
+from hascheduler.ports import BulkOperation, LeaderLag
 from tests.unit.api.doubles import World
 from tests.unit.api.operations import REPLICA, runner_of, stored, turns
 from tests.unit.api.requests import check_problem, create, get, post
@@ -433,6 +433,31 @@ async def test_a_replica_that_ends_gives_back_what_it_has(client: httpx.AsyncCli
     assert stored(world, operation["id"])["changed"] == 2 * JOBS_AT_ONCE
 
 
+async def test_a_replica_that_ends_in_the_middle_of_a_slice_notes_what_it_has_changed(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await submit(client, 2 * JOBS_AT_ONCE)
+    operation = await start(client, CANCEL)
+    saving, may_save, save = asyncio.Event(), asyncio.Event(), world.operations.save
+
+    async def slow(after: BulkOperation) -> Any:
+        saving.set()
+        await may_save.wait()
+        return await save(after)
+
+    monkeypatch.setattr(world.operations, "save", slow)
+    running_for_ever = asyncio.create_task(runner_of(world).run())
+    async with asyncio.timeout(20):
+        await saving.wait()
+    running_for_ever.cancel()
+    await asyncio.sleep(0)
+    may_save.set()
+    await asyncio.wait({running_for_ever})
+    assert running_for_ever.cancelled()
+    left = stored(world, operation["id"])
+    assert (left["runner"], left["changed"]) == (None, JOBS_AT_ONCE)
+
+
 async def test_a_database_that_does_not_answer_delays_it(client: httpx.AsyncClient, world: World) -> None:
     await submit(client, 1)
     operation = await start(client, CANCEL)
@@ -477,7 +502,7 @@ async def test_a_filter_that_was_broken_by_hand_matches_nothing(client: httpx.As
 
 def _with_sleep(rest: Callable[[float], Awaitable[None]]) -> Any:
     """What the runner knows as asyncio; what else is on this loop sleeps as ever."""
-    return SimpleNamespace(sleep=rest, timeout=asyncio.timeout, CancelledError=asyncio.CancelledError)
+    return SimpleNamespace(**{**vars(asyncio), "sleep": rest})
 
 
 async def test_it_rests_longer_while_the_leader_is_late(
