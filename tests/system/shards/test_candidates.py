@@ -45,10 +45,14 @@ async def test_a_replica_answers_for_a_shard_that_others_follow(processes: Shard
     for shard, tenant in zip(SHARDS[1:], TENANTS[1:], strict=True):
         [stranger] = set(NAMES) - set(of_shard[shard])
         url = processes.replicas[stranger].url
-        rows = (await processes.http.get(f"{url}/v1/cluster")).json()["shards"]
-        [row] = [row for row in rows if row["name"] == shard]
-        assert not row["followed"]
-        assert row["leader"]["holder"].rpartition(".")[0] in of_shard[shard]
+
+        async def leader_told() -> str | None:
+            rows = (await processes.http.get(f"{url}/v1/cluster")).json()["shards"]  # noqa: B023
+            [row] = [row for row in rows if row["name"] == shard]  # noqa: B023
+            assert not row["followed"]
+            return row["leader"] and str(row["leader"]["holder"])  # in its heartbeat, once a second
+
+        assert (await eventually(leader_told, "the leader tells of itself")).rpartition(".")[0] in of_shard[shard]
 
         job = (await processes.http.post(f"{url}/v1/jobs", json={"definition": "log", "tenant": tenant})).json()["id"]
 
