@@ -105,7 +105,8 @@ def encode_event(event: Event) -> Mapping[str, Any]:
 
 
 def decode_event(data: Mapping[str, Any]) -> Event:
-    """The event of which `encode_event` made ``data``; `InvalidInput` or `ValueError` for anything else."""
+    """The event of which `encode_event` made ``data``; anything else is an `InvalidInput`, a `ValueError`, a `KeyError`
+    or a `TypeError`."""
     return Event(
         id=data["id"],
         at_ms=parse_instant(data["at"]),

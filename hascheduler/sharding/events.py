@@ -42,7 +42,7 @@ class ShardedEventFeed:
 
     @property
     def position(self) -> str:
-        return min(feed.position for _, feed in self._known() if feed is not None)
+        return min(feed.position for feed in self._known().values())
 
     @contextmanager
     def follow(self, after: str | None, which: EventFilter) -> Iterator["MergedFollower"]:
@@ -52,33 +52,31 @@ class ShardedEventFeed:
             seen = self._seen(which)
             feeds = list(seen.values())
             followers = [following.enter_context(shard.follow(after, which)) for shard in feeds]
-            merged = MergedFollower(feeds, followers, lambda: seen.keys() >= self._wanted(which).keys())
+            merged = MergedFollower(feeds, followers, lambda: seen.keys() >= set(self._wanted(which)))
             following.callback(merged.close)
             yield merged
 
-    def _known(self) -> list[tuple[str, EventFeed | None]]:
-        pairs = zip(self._places.shards, self._shards, strict=True)
-        return [(name, self._others.get(name) if feed is None else feed) for name, feed in pairs]
+    def _known(self) -> dict[str, EventFeed]:
+        """By shard, the feeds that there are."""
+        own = zip(self._places.shards, self._shards, strict=True)
+        return {**self._others, **{name: feed for name, feed in own if feed is not None}}
 
-    def _wanted(self, which: EventFilter) -> dict[str, EventFeed | None]:
-        """By shard, those in which there may be such events now."""
-        found = dict(self._places.meant(self._known(), which.tenant))
-        if which.shard is None:
-            return found
-        return {name: feed for name, feed in found.items() if name == which.shard}
+    def _wanted(self, which: EventFilter) -> Sequence[str]:
+        """The shards in which there may be such events now."""
+        names = self._places.meant(self._places.shards, which.tenant)
+        return [name for name in names if which.shard in (None, name)]
 
     def _seen(self, which: EventFilter) -> Mapping[str, EventFeed]:
-        wanted = self._wanted(which)
+        wanted, known = self._wanted(which), self._known()
         if not wanted:
             problem = f"{quoted(which.shard)} is no shard" + (" of that tenant" if which.tenant else "")
             raise InvalidInput(("shard",), problem, f"one of {', '.join(self._places.shards)}")
-        for name, feed in wanted.items():
-            if feed is None:
+        for name in wanted:
+            if name not in known:
                 raise NotFollowedHere(name)
-        here = {name: feed for name, feed in self._known() if feed is not None}
-        if which.shard is None and len(here) == len(self._shards):
-            return here  # what is of a tenant may move to another shard
-        return {name: here[name] for name in wanted}
+        if which.shard is None and len(known) == len(self._shards):
+            return known  # what is of a tenant may move to another shard
+        return {name: known[name] for name in wanted}
 
 
 class MergedFollower:

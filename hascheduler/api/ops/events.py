@@ -38,7 +38,7 @@ from hascheduler.api.http.shares import Pool
 from hascheduler.api.middleware.auth import Viewer, still_identified
 from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
-from hascheduler.api.routing.forwarding import FORWARDED
+from hascheduler.api.routing.forwarding import FORWARDED, LIST_AGAIN
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import ApiServices, JoinEvents, Services
 from hascheduler.errors import InvalidInput
@@ -118,7 +118,7 @@ def _text(message: NewEvents | Missed | Lagging | Closing) -> tuple[str, bool]:
         case NewEvents(events):
             return "".join(_one(event.type, encode_event(event), event.id) for event in events), False
         case Missed(reason, position):
-            return _one("reset", {"reason": f"{reason}; list the jobs again", "position": position}, position), False
+            return _one("reset", {"reason": f"{reason}{LIST_AGAIN}", "position": position}, position), False
         case Lagging(missed):
             return _one("lagging", {"missed": missed}), True
         case Closing():

@@ -36,7 +36,7 @@ from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import AuditNote, known_request_id
 from hascheduler.api.middleware.pools import FORWARDED_MAX, held_open, take
 from hascheduler.api.middleware.timeouts import long_request_s_max, time_limit_s
-from hascheduler.api.routing.forwarding import FORWARDED, NOT_FOLLOWED, RETRY_LATER, body_of, unanswered
+from hascheduler.api.routing.forwarding import FORWARDED, NONE_ANSWERS, NOT_FOLLOWED, RETRY_LATER, body_of, unanswered
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.routing.peer_events import SILENT_S_MAX, peer_events
 from hascheduler.ports import EventFeed
@@ -130,8 +130,8 @@ class Forwarder:
     ) -> httpx.Response | ProblemError:
         headers = [(name, value) for name, value in _headers_for(request) if name not in _NOT_OF_PEER_EVENTS]
         headers.append((b"accept-encoding", b"identity"))
-        detail = f"no replica that follows shard {shard} answers"
-        refused = ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "shard-unanswered", detail, headers=RETRY_LATER)
+        unavailable, detail = HTTPStatus.SERVICE_UNAVAILABLE, NONE_ANSWERS.format(shard)
+        refused = ProblemError(unavailable, "shard-unanswered", detail, headers=RETRY_LATER)
         for address in self._addresses(shard)[:_ASKED_MAX]:
             url = httpx.URL(f"{self._scheme}://{address}{request.url.path}", params=query)
             found = await self._sent(self._built("GET", url, headers, SILENT_S_MAX), address)
@@ -140,7 +140,7 @@ class Forwarder:
             if found.status_code == HTTPStatus.OK:
                 return found
             refused = await _refusal_in(found)
-            if refused.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+            if refused.status_code != unavailable:
                 break
         return refused
 

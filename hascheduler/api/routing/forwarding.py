@@ -21,7 +21,10 @@ KEPT_BYTES_MAX = 512 * 1024
 _KEPT = "kept_body"
 _WITH_BODY = "/v1/work/"
 """The requests with a body of which another replica may be asked; all others that are forwarded have none."""
+NONE_ANSWERS = "no replica that follows shard {} answers"
 RETRY_LATER = {"Retry-After": "2"}
+LIST_AGAIN = "; list the jobs again"
+"""What a stream of events adds to the reason of a gap; another replica that passes it on takes it off before."""
 
 
 class Forwards(Protocol):
@@ -99,5 +102,5 @@ def unanswered(shard: str, *, followed_elsewhere: bool = False, may_be_done: boo
     elif may_be_done:
         detail = f"a replica that follows shard {shard} broke off; whether it was carried out is unknown, so look first"
     else:
-        detail = f"no replica that follows shard {shard} answers"
+        detail = NONE_ANSWERS.format(shard)
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, "shard-unanswered", detail, headers=headers)

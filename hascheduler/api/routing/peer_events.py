@@ -28,6 +28,7 @@ from fastapi import Request
 from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_random_exponential
 
 from hascheduler.api.http.problems import ProblemError
+from hascheduler.api.routing.forwarding import LIST_AGAIN
 from hascheduler.errors import InvalidInput
 from hascheduler.model.event import Event, decode_event
 from hascheduler.ports import Closing, EventFeed, EventFilter, Lagging, Missed, NewEvents
@@ -43,7 +44,6 @@ _AGAIN_MAX_S = 2.0
 _PAUSE_S = 0.05
 _PASSES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 _OWN_QUERY = frozenset({"after", "shard"})
-_LIST_AGAIN = "; list the jobs again"
 _Answer = NewEvents | Missed | Lagging | Closing
 Opened = httpx.Response | ProblemError
 
@@ -105,14 +105,13 @@ class PeerEvents:
     async def next(self, wait_ms: int) -> _Answer:
         if not self._kept and wait_ms:
             self._news.clear()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(wait_ms / 1_000):
                     await self._news.wait()
-            except TimeoutError:
-                pass
         events: list[Event] = []
-        while self._kept and isinstance(self._kept[0], Event):
-            events.append(self._kept.popleft())  # type: ignore[arg-type]  # as was just looked at
+        while self._kept and isinstance(first := self._kept[0], Event):
+            events.append(first)
+            self._kept.popleft()
         self._room.set()
         if events or not self._kept:
             return NewEvents(events, events[-1].id if self._kept else self.position)
@@ -146,7 +145,7 @@ class PeerEvents:
             case None:
                 pass  # where it is, and no more
             case "reset":
-                await self._keep(Missed(str(data["reason"]).removesuffix(_LIST_AGAIN), str(data["position"])))
+                await self._keep(Missed(str(data["reason"]).removesuffix(LIST_AGAIN), str(data["position"])))
             case "lagging":
                 self._is_over = True
                 await self._keep(Lagging(int(data["missed"])))

@@ -35,9 +35,8 @@ class DueTimes:
         self._calendars = {} if calendars is None else calendars
         self._users: dict[str, dict[str, None]] = {}
         self._schedules: dict[str, ScheduleRef] = {}
-        self._promised: dict[str, tuple[WallMs, FireCounts]] = {}
-        self._unseen_jobs: set[str] = set()
-        """The schedules that an earlier leader promised fires of, whose jobs are not known here yet."""
+        self._promised: dict[str, tuple[WallMs, FireCounts, bool]] = {}
+        """The cursor and the counts; and whether what comes next must not overlap jobs that are not known here yet."""
         self._held: dict[str, int] = {}
         self._lost: set[str] = set()
         self._timers = Timers()
@@ -58,7 +57,6 @@ class DueTimes:
         promised = self._promised.get(schedule.name)
         if promised is not None and promised[0] <= schedule.cursor_ms:
             del self._promised[schedule.name]
-            self._unseen_jobs.discard(schedule.name)
             promised = None
         is_edited = before is not None and before.basis_at(0) != schedule.basis_at(0)
         if schedule.name in self._held or (promised is not None and is_edited):
@@ -71,7 +69,6 @@ class DueTimes:
     def gone(self, name: str) -> None:
         self._note_use(self._schedules.pop(name, None), None)
         self._promised.pop(name, None)
-        self._unseen_jobs.discard(name)
         self._held.pop(name, None)
         self._lost.discard(name)
         self._timers.clear(name)
@@ -94,16 +91,17 @@ class DueTimes:
         if schedule is None or not outcome.basis.is_of(schedule.created_at_ms):
             return
         if outcome.nominal_ms > self._decided(schedule)[0]:
-            self._promised[schedule.name] = (outcome.nominal_ms, outcome.tally)
-            if is_unseen and schedule.policy.overlap is not Overlap.ALLOW:
-                self._unseen_jobs.add(schedule.name)
+            earlier = self._promised.get(schedule.name)
+            has_to_wait = (earlier is not None and earlier[2]) or (
+                is_unseen and schedule.policy.overlap is not Overlap.ALLOW
+            )
+            self._promised[schedule.name] = (outcome.nominal_ms, outcome.tally, has_to_wait)
             self._arm(schedule)
 
     def forget_promises(self) -> None:
         """Back to what the stream has shown."""
         changed = [*self._promised, *self._held]
         self._promised.clear()
-        self._unseen_jobs.clear()
         self._held.clear()
         self._lost.clear()
         for name in changed:
@@ -135,7 +133,6 @@ class DueTimes:
         if name in self._lost:
             self._lost.discard(name)
             self._promised.pop(name, None)
-            self._unseen_jobs.discard(name)
         self._arm(self._schedules[name], not_before_ms=until_ms)
 
     def take_due(
@@ -170,7 +167,7 @@ class DueTimes:
                 limit -= 1
                 continue
             if new:
-                self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally)
+                self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally, False)
             if left is not None and left.was_short:
                 self._arm(schedule, not_before_ms=fell_short(schedule))
                 limit -= 1  # looking has a cost too
@@ -193,7 +190,8 @@ class DueTimes:
                 self._users.setdefault(name, {})[schedule.name] = None
 
     def _decided(self, schedule: ScheduleRef) -> tuple[WallMs, FireCounts]:
-        return self._promised.get(schedule.name) or (schedule.cursor_ms, schedule.tally)
+        promised = self._promised.get(schedule.name)
+        return (schedule.cursor_ms, schedule.tally) if promised is None else promised[:2]
 
     def _arm(self, schedule: ScheduleRef, not_before_ms: int = 0) -> None:
         at_ms: Any  # see `Timers.set`
@@ -210,9 +208,8 @@ class DueTimes:
 
     def _has_to_wait(self, schedule: ScheduleRef) -> bool:
         """Whether what was decided last has to be seen before more is decided."""
-        if schedule.name not in self._promised:
-            return False
-        return schedule.waits_for_its_fires or schedule.name in self._unseen_jobs
+        promised = self._promised.get(schedule.name)
+        return promised is not None and (schedule.waits_for_its_fires or promised[2])
 
     def _next_at(self, schedule: ScheduleRef) -> Any | None:
         """The instant, as an object that schedules of one cron expression share."""

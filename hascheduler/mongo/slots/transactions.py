@@ -64,13 +64,13 @@ class Together:
                     raise
                 unchanged = {**of_it, "rev": document.get("rev")}
                 known = await there.find_one({"_id": document["_id"]}, ["state", "attempt"])
+                put: Which | None
+                put, instead_of = {}, None
                 if known is None:
                     put = duplicate_of_another(document, self._route.at_ms, self._route.job_retention_ms)
-                    moved += await self._transfer_all(collection, unchanged, 1, put=put) or 0
                 elif collection is Collection.JOBS and is_late_copy(known, document):
-                    moved += await self._transfer_all(collection, unchanged, 1, instead_of=known) or 0
-                else:
-                    moved += await self._transfer_all(collection, unchanged, 1, put={}) or 0
+                    put, instead_of = None, known
+                moved += await self._transfer_all(collection, unchanged, 1, put=put, instead_of=instead_of) or 0
         return moved
 
     async def _transfer_all(

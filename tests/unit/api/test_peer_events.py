@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 import httpx
@@ -64,16 +64,10 @@ async def replica_of(shard: str, world: World, addresses: Sequence[str] = ()) ->
     world.view.unseen = tuple({HOME, OTHER} - {shard})
     forwarder = Forwarder(lambda _: replica.addresses)
     services = replace(world.services(), events=feed, join_events=feed.joined, forwarder=forwarder)
-    replica.server = ApiServer(create_app(services, forwards=True), "127.0.0.1", 0)
-    await replica.server.bind()
-    running = asyncio.create_task(replica.server.run())
-    await asyncio.sleep(0)  # it has begun, so that it ends by closing its port
     try:
-        yield replica
+        async with serving(world, create_app(services, forwards=True)) as replica.server:
+            yield replica
     finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
         await forwarder.close()
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from hascheduler.api.http import connection
 from hascheduler.api.http import server as server_module
@@ -17,8 +18,9 @@ from tests.unit.api.doubles import World, app_of
 
 
 @contextlib.asynccontextmanager
-async def serving(world: World) -> AsyncIterator[ApiServer]:
-    server = ApiServer(app_of(world), "127.0.0.1", 0)
+async def serving(world: World, app: FastAPI | None = None) -> AsyncIterator[ApiServer]:
+    """On a port of its own, the application of ``world``, or that ``app`` of it."""
+    server = ApiServer(app or app_of(world), "127.0.0.1", 0)
     await server.bind()
     task = asyncio.create_task(server.run())
     await asyncio.sleep(0)  # it has begun, so that it ends by closing its port
