@@ -14,6 +14,8 @@ class ShardedAdmission:
     def __init__(self, places: ShardPlaces, shards: Sequence[Admission]) -> None:
         self._places = places
         self._shards = shards
+        self._open = 0
+        """Of the shards the one that had room the last time."""
 
     async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",)) -> None:
         await self._of(tenant).admit(tenant, jobs, path)
@@ -21,9 +23,17 @@ class ShardedAdmission:
     def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
         if tenant is not None:
             return self._of(tenant).turned_away(tenant, length)
-        # The body says whose it is, and it has not been read: it is read unless no shard would take it.
-        refusals = [shard.turned_away(None, length) for shard in self._shards]
-        return next((None for refusal in refusals if refusal is None), refusals[0])
+        # The body says whose it is, and it has not been read: it is read unless no shard would take it. One with room
+        # is enough, and the others are not asked: each counts a refusal as one that the client gets.
+        refusals = []
+        for turn in range(len(self._shards)):
+            index = (self._open + turn) % len(self._shards)
+            refusal = self._shards[index].turned_away(None, length)
+            if refusal is None:
+                self._open = index
+                return None
+            refusals.append(refusal)
+        return min(refusals, key=lambda refusal: refusal.retry_after_s)
 
     def is_holding_back(self) -> bool:
         return any(shard.is_holding_back() for shard in self._shards)

@@ -401,7 +401,7 @@ def overload(
 @app.command()
 def shards(
     *,
-    rate: Annotated[int, typer.Option(min=1, help="Jobs a second, one a request.")] = 200,
+    rates: Annotated[str, typer.Option(help="Jobs a second, one a request, with commas.")] = "200,400",
     seconds: Annotated[int, typer.Option(min=1, help="So long jobs are counted.")] = 20,
     tenants: Annotated[int, typer.Option(min=1, help="In all; as many in each shard.")] = 64,
     fires: Annotated[int, typer.Option(min=1, help="A second, in all shards, while replicas are killed.")] = 100,
@@ -411,7 +411,7 @@ def shards(
     runs: Runs = 1,
 ) -> None:
     """CPU of a job with four shards by that with one, and the end of a replica that leads two of four."""
-    plan = Plan(rate, seconds, tenants, fires, kills, slots, candidates)
+    plan = Plan(read_numbers("--rates", rates), seconds, tenants, fires, kills, slots, candidates)
     run_bench("shards", lambda: measure_shards(plan), runs)
 
 

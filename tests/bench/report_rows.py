@@ -128,20 +128,17 @@ ROWS = (
         "{memory_mb} MB of {followed} shards that it follows; {idle_cpu_percent} % of a core",
         headline="memory_mb",
     ),
-    Row(
-        "shards",
-        "CPU of a job at the same load, {case}",
-        "{cpu_ratio}; replicas {replica_cpu_ratio}, processors {processor_cpu_ratio}",
-        case="4 shards to 1",
-        goal="≤ 1.15",
-        headline="cpu_ratio",
-    ),
-    Row(
-        "shards",
-        "CPU of a job at the same load, {case}",
-        "{cpu_ratio}; replicas {replica_cpu_ratio}, processors {processor_cpu_ratio}",
-        case="4 shards to 1, 2 candidates",
-        headline="cpu_ratio",
+    *(
+        Row(
+            "shards",
+            "CPU of a job at the same load, {case}",
+            "{cpu_ratio}; replicas {replica_cpu_ratio}, processors {processor_cpu_ratio}",
+            case=f"4 shards to 1{followed}, {rate} jobs/s",
+            goal="≤ 1.15",
+            headline="cpu_ratio",
+        )
+        for followed in ("", ", 2 candidates")
+        for rate in (200, 400)
     ),
     Row(
         "shards",

@@ -1,9 +1,9 @@
 """What several shards cost, and whom it disturbs that one replica leads two of them and is lost.
 
 *CPU*: jobs that do nothing are submitted one by one over HTTP at a steady rate, for many tenants in turns, as many of
-them in each shard: first where one shard has them all, then where four share them. CPU is the kernel's account of all
-replicas, processors and servers, without what the load costs itself; *ratios* are the figures with four shards divided
-by those with one, within one run, as machines differ.
+them in each shard: first where one shard has them all, then where four share them, each at every rate. CPU is the
+kernel's account of all replicas, processors and servers, without what the load costs itself; *ratios* are the figures
+with four shards divided by those with one, within one run, as machines differ.
 
 *A takeover*: schedules of tenants in all shards fire every second, so many that in each shard something is due every
 few dozen ms, and so few that the machine has room. The replica that leads two shards gets SIGKILL. ``dispatch_…`` is
@@ -46,7 +46,7 @@ SHARDS = 4
 REPLICAS = 3
 """So one of them leads two shards."""
 PROCESSORS = 4
-ONE, SEVERAL, RATIOS, KILLED = "1 shard", f"{SHARDS} shards", f"{SHARDS} shards to 1", "a replica with 2 shards"
+ONE, SEVERAL, RATIO, KILLED = "1 shard", f"{SHARDS} shards", f"{SHARDS} shards to 1", "a replica with 2 shards"
 _KINDS = ("replica", "processor", "mongod", "rabbitmq")
 _REBALANCE_AFTER = "1s"
 """A replica that was killed soon has its shards again."""
@@ -63,10 +63,10 @@ _FIRES_MIN = 10 * SHARDS
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``jobs_per_s`` for so many ``tenants``, observed for ``seconds``; then ``fires_per_s`` and so many ``kills``,
-    which may be 0."""
+    """Each of ``rates`` of jobs a second for so many ``tenants``, observed for ``seconds``; then ``fires_per_s`` and so
+    many ``kills``, which may be 0."""
 
-    jobs_per_s: int
+    rates: Sequence[int]
     seconds: int
     tenants: int
     fires_per_s: int
@@ -92,19 +92,24 @@ def measure_shards(plan: Plan) -> dict[str, Figures]:
     """One run: one shard, several, the one divided by the other, and the kills."""
     tenants = tenants_of_all(plan.tenants)
 
-    async def measure_one(stack: Stack) -> Figures:
+    async def measure_one(stack: Stack) -> dict[int, Figures]:
         async with _deployed(stack, _database(1), 1) as deployment:
-            return await _measure_jobs(deployment, plan, tenants)
+            return await _measure_rates(deployment, plan, tenants)
 
-    async def measure_several(stack: Stack) -> tuple[Figures, Figures | None]:
+    async def measure_several(stack: Stack) -> tuple[dict[int, Figures], Figures | None]:
         async with _deployed(stack, _database(SHARDS), SHARDS, plan.candidates) as deployment:
-            jobs = await _measure_jobs(deployment, plan, tenants)
+            jobs = await _measure_rates(deployment, plan, tenants)
             return jobs, await _measure_takeovers(deployment, plan, tenants) if plan.kills else None
 
     one = on_stack("shards", _crew(plan, 1), measure_one, _settings(1))
     several, killed = on_stack("shards", _crew(plan, SHARDS), measure_several, _settings(SHARDS, plan.candidates))
     followed = f", {plan.candidates} candidates" if plan.candidates else ""
-    found = {ONE: one, f"{SEVERAL}{followed}": several, f"{RATIOS}{followed}": ratios(several, one)}
+    found: dict[str, Figures] = {}
+    for rate in plan.rates:
+        load = f", {rate:,} jobs/s"
+        found[f"{ONE}{load}"] = one[rate]
+        found[f"{SEVERAL}{followed}{load}"] = several[rate]
+        found[f"{RATIO}{followed}{load}"] = ratios(several[rate], one[rate])
     return found if killed is None else {**found, f"{KILLED}{followed}": killed}
 
 
@@ -183,11 +188,15 @@ async def _deployed(stack: Stack, database: str, shards: int, candidates: int = 
         yield _Deployment(stack, [client[shard_database(database, index)] for index in range(shards)], candidates)
 
 
-async def _measure_jobs(deployment: _Deployment, plan: Plan, tenants: Sequence[str]) -> Figures:
+async def _measure_rates(deployment: _Deployment, plan: Plan, tenants: Sequence[str]) -> dict[int, Figures]:
+    return {rate: await _measure_jobs(deployment, plan, rate, tenants) for rate in plan.rates}
+
+
+async def _measure_jobs(deployment: _Deployment, plan: Plan, rate: int, tenants: Sequence[str]) -> Figures:
     await asyncio.sleep(_SETTLE_S)
     led, cast, effects = await deployment.settled(), deployment.cast(), Effects()
     urls = tuple(deployment.stack.urls.values())
-    load = Load(urls, plan.jobs_per_s, _WARM_UP_S + plan.seconds + _TAIL_S, tenants=tuple(tenants))
+    load = Load(urls, rate, _WARM_UP_S + plan.seconds + _TAIL_S, tenants=tuple(tenants))
     async with loading(load) as under_way:
         await asyncio.sleep(_WARM_UP_S)
         effects.read(deployment.logs())

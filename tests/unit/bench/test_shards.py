@@ -1,6 +1,7 @@
 """The benchmark of several shards: whom it loads, what it refuses, and what its figures are of."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_every_shard_has_as_many_tenants_in_turns() -> None:
     ],
 )
 def test_a_plan_that_would_show_nothing_is_refused(given: dict[str, int], said: str) -> None:
-    whole = {"jobs_per_s": 200, "seconds": 20, "tenants": 64, "fires_per_s": 100, "kills": 1, "slots": 32}
+    whole: dict[str, Any] = {"rates": [200], "seconds": 20, "tenants": 64, "fires_per_s": 100, "kills": 1, "slots": 32}
     with pytest.raises(InvalidInput, match=said):
         Plan(**{**whole, **given})
 

@@ -161,6 +161,7 @@ class Admission:
     def __init__(self) -> None:
         self.admitted: list[str] = []
         self.refusal: Overloaded | None = None
+        self.asked = 0
 
     async def admit(self, tenant: str, jobs: int, path: tuple[str | int, ...] = ("jobs",)) -> None:
         if self.refusal is not None:
@@ -168,6 +169,7 @@ class Admission:
         self.admitted.append(tenant)
 
     def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
+        self.asked += 1
         return self.refusal
 
     def is_holding_back(self) -> bool:
@@ -200,9 +202,20 @@ async def test_an_overloaded_shard_refuses_its_own_tenants_and_no_others(room: R
     assert admission.is_holding_back()
     # Whose it is stands in the body: it is read unless nobody would take it.
     assert admission.turned_away(None, 10) is None
-    for part in parts:
-        part.refusal = Overloaded("too much", 1)
-    assert admission.turned_away(None, 10) is not None
+    for wait_s, part in enumerate(parts, start=1):
+        part.refusal = Overloaded("too much", wait_s)
+    assert admission.turned_away(None, 10) is parts[0].refusal
+
+
+def test_a_submit_of_any_tenant_is_a_refusal_of_no_shard_while_one_has_room(room: Room) -> None:
+    parts = [Admission() for _ in NAMES]
+    admission = ShardedAdmission(room.places, parts)
+    parts[0].refusal = Overloaded("too much", 1)
+    assert admission.turned_away(None, 10) is None
+    assert [part.asked for part in parts] == [1, 1, 0]
+    # From now on the one that has room is asked alone.
+    assert admission.turned_away(None, 10) is None
+    assert [part.asked for part in parts] == [1, 2, 0]
 
 
 @pytest.mark.parametrize("definitions", [{"*"}, {"mail"}, {"mail", "report"}])
