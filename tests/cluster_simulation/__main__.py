@@ -13,11 +13,14 @@ from tests.cluster_simulation.following import FOLLOWING_TROUBLES, run_following
 from tests.cluster_simulation.following_mutants import PLANTED_IN_FOLLOWING
 from tests.cluster_simulation.many_shards import REPLICAS, Grown, grown
 from tests.cluster_simulation.mutants import PLANTED, Planted
+from tests.cluster_simulation.rates import PLANTED_IN_RATES, RATES_TROUBLES, run_rates
 from tests.cluster_simulation.run import Result, run_seed
 from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
 from tests.cluster_simulation.shards import TROUBLES, run_shards
 
-_PLANTED: Mapping[str, Planted] = {**PLANTED, **PLANTED_IN_SHARDS, **PLANTED_IN_FOLLOWING}
+_PLANTED: Mapping[str, Planted] = {**PLANTED, **PLANTED_IN_SHARDS, **PLANTED_IN_RATES, **PLANTED_IN_FOLLOWING}
+_STORIES: Mapping[str, Callable[..., Result]] = {"shards": run_shards, "rates": run_rates, "following": run_following}
+"""Those of several shards."""
 _SEEDS_PER_PROCESS = 10
 """A run leaves its dead processes' tasks behind, on purpose; they go with the worker."""
 
@@ -36,7 +39,7 @@ def main() -> int:
         return _run_grown(options)
     faults = tuple(options.faults.split(",")) if options.faults else ()
     story = _story(options)
-    known = {"shards": TROUBLES, "following": FOLLOWING_TROUBLES}.get(story, FAULTS)
+    known = {"shards": TROUBLES, "rates": RATES_TROUBLES, "following": FOLLOWING_TROUBLES}.get(story, FAULTS)
     unknown = sorted(set(faults) - set(known))
     if unknown:
         sys.stderr.write(f"unknown faults {', '.join(unknown)}; there are {', '.join(sorted(known))}\n")
@@ -126,7 +129,7 @@ class _Run:
         self._is_whole = is_whole
 
     def __call__(self, seed: int) -> Result:
-        run: Callable[..., Result] = {"shards": run_shards, "following": run_following}.get(self._story, run_seed)
+        run: Callable[..., Result] = _STORIES.get(self._story, run_seed)
         result = run(seed, self._faults, _PLANTED[self._planted].bugs if self._planted else None)
         if not self._is_whole:
             result.transcript = [result.digest]
@@ -134,12 +137,13 @@ class _Run:
 
 
 def _story(options: argparse.Namespace) -> str:
-    return "following" if options.following else "shards" if options.shards else ""
+    return next((story for story in _STORIES if getattr(options, story)), "")
 
 
 def _story_of(planted: str) -> str:
     """The one in which that bug is planted."""
-    return "following" if planted in PLANTED_IN_FOLLOWING else "shards" if planted in PLANTED_IN_SHARDS else ""
+    of_stories = {"shards": PLANTED_IN_SHARDS, "rates": PLANTED_IN_RATES, "following": PLANTED_IN_FOLLOWING}
+    return next((story for story, bugs in of_stories.items() if planted in bugs), "")
 
 
 def _tell(result: Result) -> None:
@@ -151,13 +155,14 @@ def _tell(result: Result) -> None:
 
 
 def _tell_figures(results: Sequence[Result]) -> None:
-    obligations, effects, terms, needless, moves, slots, begun, left = (
+    obligations, effects, terms, needless, moves, slots, rated, begun, left = (
         sum(getattr(result, name) for result in results)
-        for name in ("obligations", "effects", "terms", "needless", "moves", "slots_moved", "begun", "left")
+        for name in ("obligations", "effects", "terms", "needless", "moves", "slots_moved", "rated", "begun", "left")
     )
     sys.stdout.write(
         f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly"
         + (f", {moves} times shares moved, {slots} changes of the routing" if moves else "")
+        + (f", {rated} dispatches at a limited rate" if rated else "")
         + (f", {begun} times a shard was begun with, {left} times left\n" if begun else "\n")
     )
 
@@ -170,6 +175,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="replay this one, with its transcript")
     parser.add_argument("--shards", action="store_true", help="several shards, and caps over all of them")
+    parser.add_argument("--rates", action="store_true", help="several shards, and a rate limit over all of them")
     parser.add_argument("--following", action="store_true", help="of the other shards two replicas follow each")
     parser.add_argument("--grow", type=int, default=0, help="instead: what so many shards do, and what one does")
     parser.add_argument("--replicas", type=int, default=REPLICAS, help="of --grow")

@@ -58,6 +58,8 @@ class Result:
     begun: int = 0
     left: int = 0
     """How often a replica began to follow a shard, and left one."""
+    rated: int = 0
+    """How many dispatches a rate limit over several shards allowed."""
 
     @property
     def digest(self) -> str:

@@ -77,7 +77,7 @@ class _ReleasedAtOnce:
         return {key: replace(share, released=share.rev) for key, share in nouns.items()}
 
 
-def _grants_before_the_shrink(keeper: ShareKeeper) -> None:
+def grants_before_the_shrink(keeper: ShareKeeper) -> None:
     keeper._shards = [_ReleasedAtOnce(shard) for shard in keeper._shards]  # type: ignore[arg-type]  # all else is the shard's
 
 
@@ -126,7 +126,7 @@ def _releases_what_is_used(replica: Replica) -> None:
     core._released = at_once
 
 
-def _keeps_to_no_share(replica: Replica) -> None:
+def keeps_to_no_share(replica: Replica) -> None:
     """It runs what was its share before, whatever the home says."""
     core: Any = replica.view._core
     fold = core._fold
@@ -260,7 +260,7 @@ class PlantedInShards(Planted):
 
 
 PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
-    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=1),
+    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=grants_before_the_shrink), ("kill_leader",), first=1),
     "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=33),
     "slot-moved-without-drain": PlantedInShards(
         ShardBugs(mover=_moves_without_release), ("slow_majority", "kill"), first=14
@@ -287,7 +287,7 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
     ),
     "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=142),
     "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
-    "share-not-kept-to": PlantedInShards(ShardBugs(replica=_keeps_to_no_share), ("kill_leader",)),
+    "share-not-kept-to": PlantedInShards(ShardBugs(replica=keeps_to_no_share), ("kill_leader",)),
     "share-put-over-a-later-one": PlantedInShards(
         ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=34
     ),

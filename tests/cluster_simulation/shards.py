@@ -392,6 +392,7 @@ class ShardStory:
     """Of several shards, from the start of their ``hosts`` to the verdict."""
 
     hosts: Sequence[str] = HOSTS
+    definitions: Sequence[Definition] = DEFINITIONS
 
     def __init__(
         self, loop: SimLoop, chance: Random, result: Result, say: Callable[[str], None], bugs: ShardBugs
@@ -447,7 +448,7 @@ class ShardStory:
                 effect.ended_s = self._loop.now_s
             return "done"
 
-        for definition in DEFINITIONS:
+        for definition in self.definitions:
             handlers.handler(definition.name)(work)
         return handlers
 
@@ -455,7 +456,7 @@ class ShardStory:
         loop = self._loop
         background = [loop.create_task(shard.server.run()) for shard in self._shards]
         for shard in self._shards:
-            for definition in DEFINITIONS:
+            for definition in self.definitions:
                 shard.server.database.insert(Collection.DEFINITIONS, encode_definition(replace(definition, rev=1)))
         home = self._shards[0].server.database
         home.insert(Collection.ROUTING, encode_routing(ROUTING))
@@ -479,7 +480,7 @@ class ShardStory:
     async def _bursts(self, until_s: float) -> None:
         while self._loop.now_s < until_s:
             for _ in range(self._chance.choice((1, 3, 12))):
-                submitted = await self._submit(self._chance.choice(DEFINITIONS).name, self._chance.choice(TENANTS))
+                submitted = await self._submit(self._chance.choice(self.definitions).name, self._chance.choice(TENANTS))
                 if submitted is not None and self._chance.random() < 0.3:
                     tenant, first = submitted
                     await self._submit("any", tenant, waits_for=(first,))
@@ -605,7 +606,7 @@ class ShardStory:
             lease = shard.server.database.find(Collection.LEASES, shard.name)
             result.terms += lease["term"] if lease else 0
         self._judge_all()
-        wrong = caps_over_shards([shard.evidence for shard in self._shards])
+        wrong = caps_over_shards([shard.evidence for shard in self._shards], self.definitions)
         if wrong:
             result.violations["caps_over_shards"] = wrong
         result.moves = sum(cap["rev"] - 1 for cap in self._shards[0].documents(Collection.CAPS))
@@ -638,9 +639,9 @@ class ShardStory:
         self._result.slots_moved = self._routing.epoch
 
 
-def caps_over_shards(shards: Sequence[Evidence]) -> list[str]:
+def caps_over_shards(shards: Sequence[Evidence], definitions: Sequence[Definition]) -> list[str]:
     """At no commit of any shard do more jobs occupy slots, in all shards together, than a cap over them allows."""
-    caps = {definition.name: definition.max_concurrency for definition in DEFINITIONS}
+    caps = {definition.name: definition.max_concurrency for definition in definitions}
     running: Counter[str] = Counter()
     wrong = []
     for commit in merge(*(evidence.of(Collection.JOBS) for evidence in shards), key=lambda commit: commit.at_s):
