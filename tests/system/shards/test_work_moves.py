@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hascheduler.api.routing.forwarding import NONE_ANSWERS
 from hascheduler.embedded.daemons import Daemon, start_daemon
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, TENANTS, ShardedProcesses
@@ -19,11 +20,13 @@ pytestmark = [pytest.mark.alone]
 
 EXAMPLES = Path(__file__).parents[3] / "processors"
 DEFINITION = "nap"
+_TRIES = 5
+_NOT_CARRIED_OUT = NONE_ANSWERS.partition("{}")[0]
 LIVE = {"state": {"$in": ["pending", "dispatched", "running"]}}
 
 
 class Worker:
-    """Speaks to another replica with each request, and does what the API asks: it registers again where it is told so.
+    """Speaks to another replica with each request, and does what the API asks: registers again, or comes again later.
 
     What it was given to do is in ``started``, under the ids with which it was registered then.
     """
@@ -61,9 +64,14 @@ class Worker:
         self.ids.append(answer["processor"])
 
     async def _ask(self, path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        urls = [replica.url for replica in self._processes.replicas.values() if replica.running]
-        url = urls[next(self._turn) % len(urls)]
-        answer = await self._processes.http.post(f"{url}/v1/work/{path}", json=body)
+        for _ in range(_TRIES):
+            urls = [replica.url for replica in self._processes.replicas.values() if replica.running]
+            url = urls[next(self._turn) % len(urls)]
+            answer = await self._processes.http.post(f"{url}/v1/work/{path}", json=body)
+            if answer.status_code != 503 or _NOT_CARRIED_OUT not in answer.text:
+                break
+            # While replicas begin and leave shards, for a moment none may answer for one.
+            await asyncio.sleep(int(answer.headers["Retry-After"]))
         assert answer.status_code in (200, 201, 404, 409), answer.text
         return answer.status_code, answer.json()
 
