@@ -46,7 +46,7 @@ SHARDS = 4
 REPLICAS = 3
 """So one of them leads two shards."""
 PROCESSORS = 4
-ONE, SEVERAL, RATIO, KILLED = "1 shard", f"{SHARDS} shards", f"{SHARDS} shards to 1", "a replica with 2 shards"
+ONE, SEVERAL, RATIOS, KILLED = "1 shard", f"{SHARDS} shards", f"{SHARDS} shards to 1", "a replica with 2 shards"
 _KINDS = ("replica", "processor", "mongod", "rabbitmq")
 _REBALANCE_AFTER = "1s"
 """A replica that was killed soon has its shards again."""
@@ -109,7 +109,7 @@ def measure_shards(plan: Plan) -> dict[str, Figures]:
         load = f", {rate:,} jobs/s"
         found[f"{ONE}{load}"] = one[rate]
         found[f"{SEVERAL}{followed}{load}"] = several[rate]
-        found[f"{RATIO}{followed}{load}"] = ratios(several[rate], one[rate])
+        found[f"{RATIOS}{followed}{load}"] = ratios(several[rate], one[rate])
     return found if killed is None else {**found, f"{KILLED}{followed}": killed}
 
 

@@ -23,7 +23,7 @@ def decided_once(evidence: Evidence) -> list[str]:
             attempts_at_beginning[commit.after["_id"]["shard"]] = dict(attempts)
             continue
         known = attempts_at_beginning.get(commit.after["_id"]["shard"], {})
-        for job_id, attempt in _claims(commit.after["decisions"]):
+        for job_id, attempt in claims_in(commit.after["decisions"]):
             if known.get(job_id, -1) >= attempt:
                 wrong.append(
                     f"{job_id}, attempt {attempt}, was decided anew in term {commit.after['term']},"
@@ -32,8 +32,8 @@ def decided_once(evidence: Evidence) -> list[str]:
     return wrong
 
 
-def _claims(decisions: Any) -> Iterator[tuple[str, int]]:
-    """A fire makes attempt 0."""
+def claims_in(decisions: Any) -> Iterator[tuple[str, int]]:
+    """The jobs and attempts of an entry's decisions. A fire makes attempt 0."""
     for kind, *fields in decisions:
         if kind == "fire":
             yield fire_job_id(fields[0], fields[1]), 0

@@ -5,7 +5,8 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from hascheduler.gc_tuning import collect_seldom
 from tests.cluster_simulation.faults import FAULTS
@@ -18,9 +19,23 @@ from tests.cluster_simulation.run import Result, run_seed
 from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
 from tests.cluster_simulation.shards import TROUBLES, run_shards
 
-_PLANTED: Mapping[str, Planted] = {**PLANTED, **PLANTED_IN_SHARDS, **PLANTED_IN_RATES, **PLANTED_IN_FOLLOWING}
-_STORIES: Mapping[str, Callable[..., Result]] = {"shards": run_shards, "rates": run_rates, "following": run_following}
-"""Those of several shards."""
+
+class _Story(NamedTuple):
+    """How a seed is told, the faults that there are in it, and the bugs that are planted in it."""
+
+    run: Callable[..., Result]
+    faults: Collection[str]
+    planted: Mapping[str, Planted]
+
+
+_STORIES = {
+    "": _Story(run_seed, FAULTS, PLANTED),
+    "shards": _Story(run_shards, TROUBLES, PLANTED_IN_SHARDS),
+    "rates": _Story(run_rates, RATES_TROUBLES, PLANTED_IN_RATES),
+    "following": _Story(run_following, FOLLOWING_TROUBLES, PLANTED_IN_FOLLOWING),
+}
+"""By their options; of one cluster without. The last that is asked for is told."""
+_PLANTED = {name: planted for story in _STORIES.values() for name, planted in story.planted.items()}
 _SEEDS_PER_PROCESS = 10
 """A run leaves its dead processes' tasks behind, on purpose; they go with the worker."""
 
@@ -39,7 +54,7 @@ def main() -> int:
         return _run_grown(options)
     faults = tuple(options.faults.split(",")) if options.faults else ()
     story = _story(options)
-    known = {"shards": TROUBLES, "rates": RATES_TROUBLES, "following": FOLLOWING_TROUBLES}.get(story, FAULTS)
+    known = _STORIES[story].faults
     unknown = sorted(set(faults) - set(known))
     if unknown:
         sys.stderr.write(f"unknown faults {', '.join(unknown)}; there are {', '.join(sorted(known))}\n")
@@ -129,21 +144,19 @@ class _Run:
         self._is_whole = is_whole
 
     def __call__(self, seed: int) -> Result:
-        run: Callable[..., Result] = _STORIES.get(self._story, run_seed)
-        result = run(seed, self._faults, _PLANTED[self._planted].bugs if self._planted else None)
+        result = _STORIES[self._story].run(seed, self._faults, _PLANTED[self._planted].bugs if self._planted else None)
         if not self._is_whole:
             result.transcript = [result.digest]
         return result
 
 
 def _story(options: argparse.Namespace) -> str:
-    return next((story for story in _STORIES if getattr(options, story)), "")
+    return next((story for story in reversed(_STORIES) if story and getattr(options, story)), "")
 
 
 def _story_of(planted: str) -> str:
     """The one in which that bug is planted."""
-    of_stories = {"shards": PLANTED_IN_SHARDS, "rates": PLANTED_IN_RATES, "following": PLANTED_IN_FOLLOWING}
-    return next((story for story, bugs in of_stories.items() if planted in bugs), "")
+    return next(name for name, story in _STORIES.items() if planted in story.planted)
 
 
 def _tell(result: Result) -> None:

@@ -7,7 +7,6 @@ begins counts its bucket as full, as a new leader's may be: what came before tel
 each leader counts by its own.
 """
 
-import asyncio
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
@@ -19,6 +18,7 @@ from hascheduler.mirror.changes import ShareSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.values.instants import WallMs
+from tests.checkers.decided_once import claims_in
 from tests.checkers.evidence import Evidence
 from tests.checkers.rates_kept import rates_kept
 from tests.cluster_simulation.loop import EPOCH_MS, SimLoop
@@ -72,19 +72,20 @@ class _RatesStory(ShardStory):
 
         return super()._cluster_with(replace(bugs, replica=observed))
 
-    async def _bursts(self, until_s: float) -> None:
-        while self._loop.now_s < until_s:
-            tenant = self._chance.choice(TENANTS)
-            for _ in range(self._chance.choice((4, 12))):
-                await self._submit(self._chance.choice((STEADY, STEADY, "few", "any")), tenant)
-            await asyncio.sleep(self._chance.uniform(0.1, 1.5))
+    async def _burst(self) -> None:
+        tenant = self._chance.choice(TENANTS)
+        for _ in range(self._chance.choice((4, 12))):
+            await self._submit(self._chance.choice((STEADY, STEADY, "few", "any")), tenant)
 
     def _judge(self) -> None:
         super()._judge()
+        limited = {
+            commit.id for commit in self._all.of(Collection.JOBS) if (commit.after or {}).get("definition") == STEADY
+        }
         started_s, full_again_s = [], []
         for shard in self._shards:
             state = None
-            for decided in self._journaled(shard.evidence):
+            for decided in self._journaled(shard.evidence, limited):
                 started_s.append(decided.at_s)
                 if decided.state is not state:
                     full_again_s.append(decided.at_s)
@@ -94,21 +95,17 @@ class _RatesStory(ShardStory):
         if wrong:
             self._result.violations["rates_over_shards"] = wrong
 
-    def _journaled(self, evidence: Evidence) -> Iterator[_Decided]:
+    def _journaled(self, evidence: Evidence, limited: set[str]) -> Iterator[_Decided]:
         """The dispatches of jobs with the limit, in the order of that shard's journal; each once, as one whose outcome
         is not known is decided again."""
-        limited = {
-            commit.id for commit in self._all.of(Collection.JOBS) if (commit.after or {}).get("definition") == STEADY
-        }
         seen = set()
         for commit in evidence.of(Collection.JOURNAL):
             if commit.after is None or commit.before is not None:
                 continue
-            for kind, *fields in commit.after["decisions"]:
-                if kind != "dispatch" or fields[0] not in limited or (fields[0], fields[1]) in seen:
-                    continue
-                seen.add((fields[0], fields[1]))
-                yield self._decided[commit.after["holder"], fields[0], fields[1]]
+            for job_id, attempt in claims_in(commit.after["decisions"]):
+                if job_id in limited and (job_id, attempt) not in seen:
+                    seen.add((job_id, attempt))
+                    yield self._decided[commit.after["holder"], job_id, attempt]
 
 
 def _fills_with_each_share(replica: Replica) -> None:

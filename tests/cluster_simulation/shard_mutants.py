@@ -77,7 +77,7 @@ class _ReleasedAtOnce:
         return {key: replace(share, released=share.rev) for key, share in nouns.items()}
 
 
-def grants_before_the_shrink(keeper: ShareKeeper) -> None:
+def _grants_before_the_shrink(keeper: ShareKeeper) -> None:
     keeper._shards = [_ReleasedAtOnce(shard) for shard in keeper._shards]  # type: ignore[arg-type]  # all else is the shard's
 
 
@@ -260,7 +260,7 @@ class PlantedInShards(Planted):
 
 
 PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
-    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=grants_before_the_shrink), ("kill_leader",), first=1),
+    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=1),
     "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=33),
     "slot-moved-without-drain": PlantedInShards(
         ShardBugs(mover=_moves_without_release), ("slow_majority", "kill"), first=14

@@ -479,12 +479,15 @@ class ShardStory:
 
     async def _bursts(self, until_s: float) -> None:
         while self._loop.now_s < until_s:
-            for _ in range(self._chance.choice((1, 3, 12))):
-                submitted = await self._submit(self._chance.choice(self.definitions).name, self._chance.choice(TENANTS))
-                if submitted is not None and self._chance.random() < 0.3:
-                    tenant, first = submitted
-                    await self._submit("any", tenant, waits_for=(first,))
+            await self._burst()
             await asyncio.sleep(self._chance.uniform(0.1, 1.5))
+
+    async def _burst(self) -> None:
+        for _ in range(self._chance.choice((1, 3, 12))):
+            submitted = await self._submit(self._chance.choice(self.definitions).name, self._chance.choice(TENANTS))
+            if submitted is not None and self._chance.random() < 0.3:
+                tenant, first = submitted
+                await self._submit("any", tenant, waits_for=(first,))
 
     @property
     def _routing(self) -> Routing:
