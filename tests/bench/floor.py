@@ -108,7 +108,7 @@ async def _serving(exchanges: "_Exchanges") -> AsyncIterator[str]:
         uvicorn.Config(
             exchanges.submit,
             port=0,
-            http="h11",
+            http="httptools",
             interface="asgi3",
             ws="none",
             lifespan="off",

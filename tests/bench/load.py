@@ -17,20 +17,21 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from io import BufferedWriter
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import orjson
 import uvloop
 
 from hascheduler.simulate.report import percentile
+from tests.bench.http_client import HttpClient, request
 
 _CONNECTIONS = 64
 _TRIES = 300
 _PAUSE_S = 0.1
-_JSON = {"content-type": "application/json"}
+_TIMEOUT_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ async def loading(load: Load) -> AsyncIterator[Loading]:
 
 
 class _Generator:
-    def __init__(self, load: Load, http: aiohttp.ClientSession, ids: BufferedWriter | None) -> None:
+    def __init__(self, load: Load, http: HttpClient, ids: BufferedWriter | None) -> None:
         self._load = load
         self._http = http
         self._ids = ids
@@ -175,18 +176,16 @@ class _Generator:
     async def _asked(self, url: str, number: int) -> bytes | int | None:
         """The seconds of Retry-After where it was refused; None where it was not all accepted for another reason."""
         body = self._bodies[number % len(self._bodies)]
-        headers = {**_JSON, "Idempotency-Key": f"{self._key}-{number}"} if self._load.insists else _JSON
+        headers = (("idempotency-key", f"{self._key}-{number}"),) if self._load.insists else ()
         try:
-            async with self._http.post(url, data=body, headers=headers) as answer:
-                told = await answer.read()
-        except (aiohttp.ClientError, TimeoutError, OSError):
+            answer = await self._http.send(*request(url, body, headers))
+        except (TimeoutError, OSError):
             return None
-        if not answer.ok:
-            after_s = answer.headers.get("Retry-After", "")
-            return int(after_s) if after_s.isdecimal() else None
-        if self._load.batch > 1 and any(each["job"] is None for each in orjson.loads(told)["results"]):
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            return answer.retry_after_s
+        if self._load.batch > 1 and any(each["job"] is None for each in orjson.loads(answer.body)["results"]):
             return None
-        return told
+        return answer.body
 
 
 def _body(job: bytes, batch: int) -> bytes:
@@ -200,8 +199,7 @@ def _lines(answer: bytes, sent_ms: int) -> bytes:
 
 
 async def _send(load: Load, ids: BufferedWriter | None) -> Sent:
-    timeout, connector = aiohttp.ClientTimeout(total=10), aiohttp.TCPConnector(limit=_CONNECTIONS)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
+    async with HttpClient(_CONNECTIONS, _TIMEOUT_S) as http:
         return await _Generator(load, http, ids).run()
 
 

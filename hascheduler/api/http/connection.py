@@ -7,7 +7,11 @@ A TLS connection begins in `hascheduler.api.http.tls_connection`.
     too many connections ──► an idle one is evicted (`connection_table`), or this one gets 429 or 503, unread
     slow request head ─────► closed: a head has a time limit, and a minimum rate once it has begun
     client does not read ──► aborted: the unsent bytes must shrink at a minimum rate
-    length and chunks ─────► 400 and closed: another parser may see two requests in it (request smuggling)
+    two meanings ──────────► 400 and closed: another parser may see two requests in it (request smuggling)
+    many requests at once ─► 400 and closed: each that waits for the answers before its own takes memory
+
+The parser is llhttp, in C. It has no limits on what it keeps: the bytes of a head, of trailers and between chunks are
+counted here.
 
 Owner of the connection's timers. One runs whenever no request is in progress, so a client that never sends, sends its
 head slowly or goes on sending a refused body can't hold a connection for long; the other runs while more bytes wait to
@@ -19,11 +23,10 @@ import ssl
 from http import HTTPStatus
 from typing import Any, cast
 
-import h11
 from starlette.responses import Response
-from starlette.types import Scope
+from starlette.types import Message, Scope
 from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.utils import get_remote_addr
 from uvicorn.server import ServerState
 
@@ -33,11 +36,13 @@ from hascheduler.api.http.receive_rate import ReceiveDeadline
 from hascheduler.api.http.shares import RefusalReason, address_party
 from hascheduler.telemetry.metrics_http import Cut, HttpMetrics
 
+HEAD_BYTES_MAX = 16 * 1024
 HEAD_PATIENCE_S = 10
 KEEP_ALIVE_S = 15
 DRAIN_CHECK_EVERY_S = 10.0
 DRAIN_BYTES_MIN = 32 * 1024
 """The minimum that a client must read between two checks while the send buffer is too full."""
+_PIPELINED_MAX = 8
 _LINGER_S = 1
 _LINGERING_MAX = 100
 _STATE = "connection"
@@ -69,7 +74,7 @@ def connection_of(scope: Scope) -> "BoundedConnection | None":
     return connection if isinstance(connection, BoundedConnection) else None
 
 
-class BoundedConnection(H11Protocol):
+class BoundedConnection(HttpToolsProtocol):
     is_reserved = False
     """Whether it is in the reserve, which is for privileged requests alone."""
 
@@ -81,7 +86,11 @@ class BoundedConnection(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, {**app_state, _STATE: self}, _loop)
-        self.conn = _Unambiguous(h11.SERVER, config.h11_max_incomplete_event_size or 0)
+        self._in_head = False
+        self._head_bytes = 0
+        self._has_progressed = False
+        self._unparsed_bytes = 0
+        self._running: RequestResponseCycle | None = None
         self._table = config.connections
         self._has_entered = False
         self._is_lingering = False
@@ -131,10 +140,21 @@ class BoundedConnection(H11Protocol):
         if self._is_lingering:
             self._is_lingering = False
             self._table.lingering -= 1
+        for cycle in [self._running, *(waiting for waiting, _ in self.pipeline)]:
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._has_progressed = False
         super().data_received(data)
+        if not self._has_progressed:
+            self._unparsed_bytes += len(data)
+        else:
+            self._unparsed_bytes = 1 if self._in_head else 0
+        if self._unparsed_bytes > HEAD_BYTES_MAX:
+            self.send_400_response("")
         if self._in_progress():
             self._begin()
         else:
@@ -166,11 +186,54 @@ class BoundedConnection(H11Protocol):
         self._watch_draining()
 
     def send_400_response(self, msg: str) -> None:
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE) and not self._in_progress():
+        if not self._in_progress() and not self.transport.is_closing():
             self._answer(
                 problem(HTTPStatus.BAD_REQUEST, "malformed-http", "not an HTTP request, or its head is too large")
             )
         self._end()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    # Callbacks of the parser; what they raise is answered with 400
+
+    def on_message_begin(self) -> None:
+        if len(self.pipeline) >= _PIPELINED_MAX:
+            raise ValueError("too many requests wait for the answers before theirs")
+        self._in_head, self._head_bytes = True, 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            return  # a trailer: taken for a header, it would be one that nothing before this server has seen
+        self._count(len(name) + len(value) + len(b": \r\n"))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._has_progressed = False, True
+        version = self.parser.get_http_version()
+        _require_one_meaning(version, self.headers)
+        super().on_headers_complete()
+        if version == "1.0":
+            _send_until_closed(self.cycle)
+
+    def on_body(self, body: bytes) -> None:
+        self._has_progressed = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._has_progressed = True
+        super().on_message_complete()
+
+    def _count(self, head_bytes: int) -> None:
+        self._head_bytes += head_bytes
+        if self._head_bytes > HEAD_BYTES_MAX:
+            raise ValueError("the head is too large")
 
     # Reactions
 
@@ -199,12 +262,8 @@ class BoundedConnection(H11Protocol):
     def _answer(self, answer: Response) -> None:
         """Send ``answer`` without a request."""
         headers = [*answer.raw_headers, (b"connection", b"close")]
-        for event in (
-            h11.Response(status_code=answer.status_code, headers=headers),
-            h11.Data(data=bytes(answer.body)),
-            h11.EndOfMessage(),
-        ):
-            self.transport.write(self.conn.send(event) or b"")
+        head = b"".join(b"%b: %b\r\n" % header for header in headers)
+        self.transport.write(STATUS_LINE[answer.status_code] + head + b"\r\n" + bytes(answer.body))
 
     def _in_progress(self) -> bool:
         cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request, whatever its type says
@@ -221,7 +280,7 @@ class BoundedConnection(H11Protocol):
 
     def _check_head(self) -> None:
         """Part of a head has arrived, or nothing; bytes of a refused body are no head."""
-        part = len(self.conn.trailing_data[0]) if self.conn.their_state is h11.IDLE else 0
+        part = self._unparsed_bytes if self._in_head else 0
         if not part:
             return
         if self._head is None:
@@ -265,18 +324,31 @@ class BoundedConnection(H11Protocol):
             return 0
 
 
-class _Unambiguous(h11.Connection):
-    """Refuses a request whose end is ambiguous: one with both a length and chunks, or with chunks in a version of HTTP
-    that has none."""
+def _require_one_meaning(version: str, headers: list[tuple[bytes, bytes]]) -> None:
+    """`ValueError` for a head in which another parser may see another host, or another end of the request.
 
-    _is_ambiguous = False
+    As RFC 9112 has it: one Host (3.2), and no length beside chunks, nor chunks before HTTP/1.1 (6.1).
+    """
+    names = [name for name, _ in headers]
+    if version not in {"1.0", "1.1"}:
+        raise ValueError("another version of HTTP")
+    hosts = names.count(b"host")
+    if hosts > 1 or (not hosts and version == "1.1"):
+        raise ValueError("not one Host")
+    if b"transfer-encoding" in names:
+        encodings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
+        if encodings != [b"chunked"] or b"content-length" in names or version == "1.0":
+            raise ValueError("where the request ends is ambiguous")
 
-    def next_event(self) -> Any:
-        event = None if self._is_ambiguous else super().next_event()
-        if isinstance(event, h11.Request):
-            names = {name for name, _ in event.headers}
-            chunked = b"transfer-encoding" in names
-            self._is_ambiguous = chunked and (b"content-length" in names or event.http_version < b"1.1")
-        if self._is_ambiguous:
-            raise h11.RemoteProtocolError("where the request ends is ambiguous")
-        return event
+
+def _send_until_closed(cycle: RequestResponseCycle) -> None:
+    """An answer of unknown length ends with its connection: HTTP/1.0 has no chunks, and uvicorn would send some."""
+    send = cycle.send
+    cycle.chunked_encoding = False
+
+    async def without_chunks(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            cycle.expected_content_length = len(message.get("body", b""))
+        await send(message)  # type: ignore[arg-type]  # uvicorn's own types of the same messages
+
+    cycle.send = without_chunks  # type: ignore[method-assign, assignment]

@@ -23,7 +23,6 @@ from hascheduler.telemetry.metrics_http import HttpMetrics
 
 CONNECTIONS_MAX = 1_000
 CONNECTIONS_RESERVE = 50
-_HEAD_BYTES_MAX = 16 * 1024
 _BACKLOG = 256
 _RESOLVE_PATIENCE_S = 5
 _DRAIN_S = 5
@@ -75,7 +74,6 @@ class ApiServer:
             backlog=_BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=_DRAIN_S,
-            h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
         )
         self._server = PromptServer(self._config)
 

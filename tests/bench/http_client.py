@@ -1,0 +1,138 @@
+"""HTTP for the load of the benchmarks, so that of the machine's CPU as much as can be is left to what is measured.
+
+A request is sent as its bytes stand, on one of a few connections that are kept, and its answer is parsed in C. A client
+for any purpose takes a quarter of a millisecond for one, half of what a replica needs to refuse it; three times what a
+system can do, from the same two cores, would measure the client.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from types import TracebackType
+from typing import Self, cast
+from urllib.parse import urlsplit
+
+import httptools
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: dict[bytes, bytes]
+    body: bytes
+
+    @property
+    def retry_after_s(self) -> int | None:
+        after_s = self.headers.get(b"retry-after", b"")
+        return int(after_s) if after_s.isdigit() else None
+
+
+def request(url: str, body: bytes, headers: tuple[tuple[str, str], ...] = ()) -> tuple[Address, bytes]:
+    """A POST of JSON, and where it goes."""
+    to, head = _head(url)
+    named = "".join(f"{name}: {value}\r\n" for name, value in headers)
+    return to, f"{head}{named}content-length: {len(body)}\r\n\r\n".encode() + body
+
+
+@lru_cache
+def _head(url: str) -> tuple[Address, str]:
+    to = urlsplit(url)
+    assert to.hostname is not None
+    assert to.port is not None
+    return (to.hostname, to.port), f"POST {to.path} HTTP/1.1\r\nhost: {to.netloc}\r\ncontent-type: application/json\r\n"
+
+
+class HttpClient:
+    """At most ``connections`` exchange at a time. Raises `OSError` where a server can't be reached or ends the
+    connection, `TimeoutError` after ``timeout_s``, in which the wait for a connection is included."""
+
+    def __init__(self, connections: int, timeout_s: float) -> None:
+        self._room = asyncio.Semaphore(connections)
+        self._timeout_s = timeout_s
+        self._idle: dict[Address, list[_Connection]] = defaultdict(list)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for idle in self._idle.values():
+            for connection in idle:
+                connection.close()
+
+    async def send(self, to: Address, request: bytes) -> Answer:
+        async with asyncio.timeout(self._timeout_s), self._room, self._connected(to) as connection:
+            return await connection.exchange(request)
+
+    @asynccontextmanager
+    async def _connected(self, to: Address) -> AsyncIterator["_Connection"]:
+        idle = self._idle[to]
+        while idle and not idle[-1].is_open:
+            idle.pop()
+        if idle:
+            connection = idle.pop()
+        else:
+            _, connection = await asyncio.get_running_loop().create_connection(_Connection, *to)
+        try:
+            yield connection
+        except BaseException:
+            connection.close()  # the answer may still come
+            raise
+        idle.append(connection)
+
+
+class _Connection(asyncio.Protocol):
+    """One exchange at a time."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._transport: asyncio.Transport
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: dict[bytes, bytes] = {}
+        self._body = b""
+        self._answer: asyncio.Future[Answer] | None = None
+
+    async def exchange(self, request: bytes) -> Answer:
+        self._headers, self._body = {}, b""
+        self._answer = asyncio.get_running_loop().create_future()
+        if not self.is_open:
+            raise ConnectionResetError("the server has ended the connection")
+        self._transport.write(request)
+        return await self._answer
+
+    def close(self) -> None:
+        self.is_open = False
+        self._transport.abort()
+
+    # Callbacks of the loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport, self.is_open = cast("asyncio.Transport", transport), True
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_open = False
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(exc or ConnectionResetError("the server has ended the connection"))
+
+    # Callbacks of the parser
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.lower()] = value
+
+    def on_body(self, body: bytes) -> None:
+        self._body += body
+
+    def on_message_complete(self) -> None:
+        if not self._parser.should_keep_alive():
+            self.is_open = False
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(Answer(self._parser.get_status_code(), self._headers, self._body))

@@ -1,0 +1,172 @@
+"""What one connection makes of its bytes: requests that wait for each other, what it keeps of them, old clients."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hascheduler.api.http.connection import HEAD_BYTES_MAX
+from tests.unit.api.test_server import exchange, serving
+
+GET = b"GET /%d HTTP/1.1\r\nhost: a\r\n\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n"
+
+
+class Application:
+    """Answers each request, once it may, with its path and the names of its headers."""
+
+    def __init__(self, *parts: bytes) -> None:
+        self.parts = parts
+        self.asked: list[str] = []
+        self.left: list[str] = []
+        self.entered, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.asked.append(scope["path"])
+        self.entered.set()
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect" or not message["more_body"]:
+                break
+        may, gone = asyncio.ensure_future(self.may_answer.wait()), asyncio.ensure_future(receive())
+        await asyncio.wait({may, gone}, return_when=asyncio.FIRST_COMPLETED)
+        may.cancel()
+        if gone.done():
+            self.left.append(scope["path"])
+            return
+        gone.cancel()
+        names = b",".join(name for name, _ in scope["headers"])
+        parts = self.parts or (scope["path"].encode() + b" " + names,)
+        headers = [] if self.parts else [(b"content-length", b"%d" % len(parts[0]))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for number, part in enumerate(parts, 1):
+            await send({"type": "http.response.body", "body": part, "more_body": number < len(parts)})
+
+
+@asynccontextmanager
+async def on_a_port(app: Any) -> AsyncIterator[Any]:
+    wrapped: ASGIApp = app
+    async with serving(None, wrapped) as server:  # type: ignore[arg-type]  # no world and no FastAPI: bytes alone
+        yield server
+
+
+async def until_cut(reader: asyncio.StreamReader) -> bytes:
+    """What comes until the server closes the connection; with bytes that it has not read, it resets it."""
+    async with asyncio.timeout(10):
+        with suppress(ConnectionResetError):
+            return await reader.read()
+    return b""
+
+
+async def test_requests_that_come_together_are_answered_in_turn() -> None:
+    app = Application()
+    app.may_answer.set()
+    sent = b"".join(GET % number for number in range(8)) + GET.replace(b"host: a", b"host: a\r\nconnection: close") % 8
+    async with on_a_port(app) as server:
+        answers = await exchange(server, sent)
+    assert [b"/%d host" % number in answers for number in range(9)] == [True] * 9
+    assert app.asked == [f"/{number}" for number in range(9)]
+
+
+async def test_more_requests_than_may_wait_for_others_end_the_connection() -> None:
+    app = Application()
+    async with on_a_port(app) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"".join(GET % number for number in range(1_000)))
+        assert await until_cut(reader) == b""
+        writer.close()
+    assert len(app.asked) <= 1
+
+
+async def test_a_request_learns_that_its_client_left_though_others_wait_behind_it() -> None:
+    app = Application()
+    async with on_a_port(app) as server:
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(GET % 1 + GET % 2)
+        async with asyncio.timeout(10):
+            await app.entered.wait()
+            writer.close()
+            await writer.wait_closed()
+            while "/1" not in app.left:  # noqa: ASYNC110  # it says so in a list
+                await asyncio.sleep(0.01)
+    assert app.asked == ["/1"]
+
+
+async def test_a_trailer_is_no_header() -> None:
+    app = Application()
+    app.may_answer.set()
+    async with on_a_port(app) as server:
+        answer = await exchange(server, CHUNKED + b"1\r\na\r\n0\r\nauthorization: Bearer b\r\n\r\n")
+    assert answer.endswith(b"/ host,transfer-encoding,connection")
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        b"GET /" + b"a" * HEAD_BYTES_MAX,
+        b"GET / HTTP/1.1\r\nhost: a\r\n" + b"x: y\r\n" * (HEAD_BYTES_MAX // 6) + b"\r\n",
+        b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"y" * HEAD_BYTES_MAX + b"\r\n\r\n",
+        b"\r\n" * (HEAD_BYTES_MAX // 2 + 1),
+    ],
+    ids=["a path", "many headers", "a large header", "empty lines"],
+)
+async def test_what_is_longer_than_a_head_is_not_kept(endless: bytes) -> None:
+    async with on_a_port(Application()) as server:
+        assert (await exchange(server, endless)).startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize("endless", [b"0\r\nx: ", b"1;"], ids=["a trailer", "an extension of a chunk"])
+async def test_what_surrounds_chunks_is_not_kept_either(endless: bytes) -> None:
+    app = Application()
+    async with on_a_port(app) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(CHUNKED + endless)
+        async with asyncio.timeout(10):
+            await app.entered.wait()
+            writer.write(b"a" * (2 * HEAD_BYTES_MAX))
+            assert await until_cut(reader) == b""
+        writer.close()
+
+
+@pytest.mark.parametrize("version", [b"0.9", b"2.0"])
+async def test_other_versions_are_refused(version: bytes) -> None:
+    async with on_a_port(Application()) as server:
+        answer = await exchange(server, (GET % 1).replace(b"1.1", version))
+    assert answer.startswith(b"HTTP/1.1 400")
+
+
+async def test_an_offer_of_another_protocol_is_passed_over() -> None:
+    """As some clients make it with each first request, also with one that has a body."""
+    app = Application()
+    app.may_answer.set()
+    head = b"POST / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: h2c\r\ncontent-length: 3\r\n\r\n"
+    last = GET.replace(b"host: a", b"host: a\r\nconnection: close") % 2
+    async with on_a_port(app) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        async with asyncio.timeout(10):
+            writer.write(head + b"abc")
+            assert (await reader.readuntil(b"content-length")).startswith(b"HTTP/1.1 200")
+            writer.write(last)
+            assert b"/2 host" in await reader.read()
+        writer.close()
+
+
+async def test_a_stream_to_a_client_of_http_1_0_ends_with_its_connection() -> None:
+    app = Application(b"one", b"two", b"")
+    app.may_answer.set()
+    async with on_a_port(app) as server:
+        head, _, body = (await exchange(server, b"GET / HTTP/1.0\r\n\r\n")).partition(b"\r\n\r\n")
+    assert body == b"onetwo"
+    assert b"transfer-encoding" not in head
+    assert b"connection: close" in head
+
+
+async def test_a_stream_to_a_later_client_comes_in_chunks() -> None:
+    app = Application(b"one", b"two", b"")
+    app.may_answer.set()
+    async with on_a_port(app) as server:
+        answer = await exchange(server, b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+    assert answer.endswith(b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")

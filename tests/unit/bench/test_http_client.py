@@ -1,0 +1,93 @@
+"""The client of the benchmarks: it keeps connections, and tells what became of each request."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.bench.http_client import HttpClient, request
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+
+class Server:
+    """Answers each request with the next of its ``answers``; without one it says nothing."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.answers = list(answers)
+        self.connections = 0
+        self.asked: list[bytes] = []
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                self.asked.append(head + await reader.readexactly(int(head.rpartition(b": ")[2])))
+                if not self.answers:
+                    continue
+                answer = self.answers.pop(0)
+                writer.write(answer)
+                if b"close" in answer or not answer:
+                    break
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def serving(*answers: bytes) -> AsyncIterator[Server]:
+    server = Server(*answers)
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1/jobs"
+    try:
+        yield server
+    finally:
+        listening.close()
+
+
+async def test_requests_in_turn_share_a_connection() -> None:
+    async with serving(OK, OK) as server, HttpClient(4, 10) as http:
+        for _ in range(2):
+            answer = await http.send(*request(server.url, b"{}", (("idempotency-key", "a"),)))
+            assert (answer.status, answer.body) == (200, b"ok")
+    assert server.connections == 1
+    assert server.asked[0].startswith(b"POST /v1/jobs HTTP/1.1\r\nhost: 127.0.0.1:")
+    assert b"\r\nidempotency-key: a\r\n" in server.asked[0]
+    assert server.asked[0].endswith(b"\r\n\r\n{}")
+
+
+async def test_no_more_requests_than_it_may_have_connections_are_under_way() -> None:
+    async with serving(*[OK] * 20) as server, HttpClient(3, 10) as http, asyncio.TaskGroup() as sending:
+        for _ in range(20):
+            sending.create_task(http.send(*request(server.url, b"{}")))
+    assert server.connections <= 3
+
+
+async def test_a_refusal_says_when_to_come_again() -> None:
+    refusal = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\ncontent-length: 0\r\n\r\n"
+    async with serving(refusal, OK) as server, HttpClient(1, 10) as http:
+        refused = await http.send(*request(server.url, b"{}"))
+        assert (refused.status, refused.retry_after_s) == (503, 7)
+        assert (await http.send(*request(server.url, b"{}"))).retry_after_s is None
+
+
+async def test_a_connection_that_the_server_ends_is_not_used_again() -> None:
+    last = OK.replace(b"content", b"connection: close\r\ncontent")
+    async with serving(last, OK) as server, HttpClient(1, 10) as http:
+        for _ in range(2):
+            assert (await http.send(*request(server.url, b"{}"))).status == 200
+    assert server.connections == 2
+
+
+async def test_a_request_without_an_answer_fails_and_the_next_is_sent() -> None:
+    async with serving(b"", OK) as server, HttpClient(1, 10) as http:
+        with pytest.raises(OSError, match="ended"):
+            await http.send(*request(server.url, b"{}"))
+        assert (await http.send(*request(server.url, b"{}"))).status == 200
+
+
+async def test_time_without_an_answer_runs_out() -> None:
+    async with serving() as server, HttpClient(1, 0.05) as http:
+        with pytest.raises(TimeoutError):
+            await http.send(*request(server.url, b"{}"))
