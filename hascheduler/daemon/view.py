@@ -42,6 +42,8 @@ _QUARANTINE_SHOWN_MAX = 100
 _WEDGED_AFTER_MS = 60_000
 _LOOK_AGAIN_MS = 1_000
 _LEAST_LAG_MINUTES = 5
+_BUSY_WEIGHT = 0.3
+"""Of the newest look: how many of a few slots run jobs is another number each time."""
 _RUNNING_MAX = 20_000
 """Running jobs that a forecast looks at one by one, about."""
 _LEADERLESS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment", "when one takes the lease")
@@ -87,6 +89,7 @@ class ReplicaView:
         self._clock = clock
         self._stopping = stopping
         self._least_lags: deque[tuple[int, int]] = deque(maxlen=_LEAST_LAG_MINUTES)
+        self._busy = 1.0
         self._unschedulable: frozenset[str] = frozenset()
         self._look_again_at_ms: int = clock.mono_ms()
 
@@ -104,14 +107,23 @@ class ReplicaView:
 
     @property
     def leader_lag(self) -> LeaderLag:
-        return LeaderLag(self._leader_lag_ms(), min((lag_ms for _, lag_ms in self._least_lags), default=0))
+        least_ms = min((lag_ms for _, lag_ms in self._least_lags), default=0)
+        return LeaderLag(self._leader_lag_ms(), least_ms, self._busy)
 
     def observe_leader(self) -> None:
-        """Remember the least lag of each of the last minutes; to be called once a retry period."""
+        """Remember the least lag of each of the last minutes, and how busy the processors are; to be called once a
+        retry period."""
         minute, lag_ms = self._clock.mono_ms() // 60_000, self._leader_lag_ms()
         if self._least_lags and self._least_lags[-1][0] == minute:
             lag_ms = min(lag_ms, self._least_lags.pop()[1])
         self._least_lags.append((minute, lag_ms))
+        self._busy += _BUSY_WEIGHT * (self._busy_now() - self._busy)
+
+    def _busy_now(self) -> float:
+        mirror = self._feeder.mirror
+        _, slots = processors_by_state(mirror, self._core)
+        total = slots["occupied"] + slots["free"]
+        return min(mirror.live_counts.jobs["running"] / total, 1.0) if total else 1.0
 
     def _leader_lag_ms(self) -> int:
         if self._leader.leads():

@@ -78,10 +78,13 @@ class LeaderLag:
     """How long the leader's decisions take to be carried out, as it said last, and the least of the last minutes.
 
     Where it decides nothing, or is of an earlier release, it is how far its stream is behind; 0 where nothing is known.
+    ``busy`` is the part of the processors' slots in which jobs run, over some seconds: what is left of it waits for the
+    scheduler. 1 where nothing is known of processors.
     """
 
     now_ms: int = 0
     least_ms: int = 0
+    busy: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

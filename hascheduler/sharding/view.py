@@ -207,7 +207,9 @@ class ShardedView(DefinedInHome):
     @property
     def leader_lag(self) -> LeaderLag:
         lags = [shard.leader_lag for shard in self._shards]
-        return LeaderLag(max(lag.now_ms for lag in lags), max(lag.least_ms for lag in lags))
+        return LeaderLag(
+            max(lag.now_ms for lag in lags), max(lag.least_ms for lag in lags), max(lag.busy for lag in lags)
+        )
 
     @property
     def leading(self) -> bool:

@@ -55,7 +55,8 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """``late_max_ms``: by how much the generator itself was late; where that is much, it was the bottleneck.
+    """``late_max_ms``: by how much the generator itself was late; where that is much, it was the bottleneck. ``cores``:
+    how many of them it used.
 
     ``refused`` counts the jobs of requests that got Retry-After at first, ``came_back`` those that heeded it, and
     ``readmitted`` those of them that were accepted then.
@@ -66,6 +67,7 @@ class Sent:
     ack_p50_ms: int
     ack_p99_ms: int
     late_max_ms: int
+    cores: float = 0.0
     refused: int = 0
     came_back: int = 0
     readmitted: int = 0
@@ -127,7 +129,8 @@ class _Generator:
 
     async def run(self) -> Sent:
         loop, load = asyncio.get_running_loop(), self._load
-        begin = loop.time() + 0.2
+        began, began_cpu_s = loop.time(), time.process_time()
+        begin = began + 0.2
         async with asyncio.TaskGroup() as sending:
             for number in range(load.requests):
                 due = begin + number * load.batch / load.per_second
@@ -140,6 +143,7 @@ class _Generator:
             percentile(self._took_ms, 50),
             percentile(self._took_ms, 99),
             round(1_000 * self._late_max_s),
+            round((time.process_time() - began_cpu_s) / (loop.time() - began), 3),
             len(self._retry_after_s) * load.batch,
             self._came_back * load.batch,
             self._readmitted * load.batch,

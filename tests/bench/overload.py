@@ -3,11 +3,13 @@
 First the best: the offered rate is raised until no more jobs end each second. Then ``times`` the best is offered, by
 clients that come again once, when their Retry-After is over; and then the rate of the best once more, since a machine
 that others share may have become slower or faster meanwhile: the goodput is compared with the mean of both. It counts
-jobs that ended within the span of the load; a wait is from a job's submission to its first start, by the stored times,
-of all that were accepted in it.
+jobs that ended within the span of the load. The clients take CPU of the same machine, three times as much and more:
+``goodput_ratio_of_cpu`` compares what was done with the CPU that they left. A wait is from a job's submission to its
+first start, by the stored times, of all that were accepted in the span.
 """
 
 import asyncio
+import os
 import time
 from typing import Any
 
@@ -33,13 +35,13 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
     urls = tuple(stack.urls.values())
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
         jobs = client[database]["jobs"]
-        best_per_s, offered, offered_best = 0, _FIRST_PER_S * (1 if batch == 1 else 4), 0
+        best_per_s, offered, offered_best, best_cores = 0, _FIRST_PER_S * (1 if batch == 1 else 4), 0, 0.0
         for _ in range(_STEPS_MAX):
-            _, goodput_per_s = await _offered(jobs, Load(urls, offered, _WARM_UP_S + _STEP_S, batch))
+            sent, goodput_per_s = await _offered(jobs, Load(urls, offered, _WARM_UP_S + _STEP_S, batch))
             await _settled(jobs)
             better = goodput_per_s > best_per_s * _STILL_BETTER
             if goodput_per_s > best_per_s:
-                best_per_s, offered_best = goodput_per_s, offered
+                best_per_s, offered_best, best_cores = goodput_per_s, offered, sent.cores
             if not better:
                 break
             offered = round(offered * _GROWTH)
@@ -52,6 +54,8 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
         waits_ms = await _waits_ms(jobs, begin_ms, end_ms)
         _, best_after_per_s = await _offered(jobs, Load(urls, offered_best, _WARM_UP_S + _STEP_S, batch))
         await _settled(jobs)
+    ratio = 2 * goodput_per_s / max(best_per_s + best_after_per_s, 1)
+    cores = os.cpu_count() or 1
     return {
         "times": times,
         "seconds": seconds,
@@ -61,7 +65,10 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
         "best_at_offered_per_s": offered_best,
         "offered_per_s": load.per_second,
         "goodput_per_s": goodput_per_s,
-        "goodput_ratio": round(2 * goodput_per_s / max(best_per_s + best_after_per_s, 1), 3),
+        "goodput_ratio": round(ratio, 3),
+        "goodput_ratio_of_cpu": round(ratio * (cores - best_cores) / (cores - sent.cores), 3),
+        "client_cores_best": best_cores,
+        "client_cores": sent.cores,
         "accepted": sent.acknowledged,
         "refused": sent.refused,
         "failed_otherwise": sent.failed - (sent.refused - sent.readmitted),

@@ -110,7 +110,8 @@ ROWS = (
     Row(
         "overload",
         "{case} is submitted: what still gets done of the best, the wait of what is accepted",
-        "{goodput_ratio} ({goodput_per_s} of {best_per_s} and {best_after_per_s} jobs/s), wait p99 {wait_p99_ms} ms",
+        "{goodput_ratio} ({goodput_per_s} of {best_per_s} and {best_after_per_s} jobs/s), {goodput_ratio_of_cpu}"
+        " of what the CPU allows that the clients leave; wait p99 {wait_p99_ms} ms",
         goal="≥ 0.9",
         headline="goodput_ratio",
     ),

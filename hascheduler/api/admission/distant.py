@@ -12,15 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from hascheduler.api.admission.control import OVERLOAD, never, starting, too_fast
-from hascheduler.api.admission.intake import QUEUE_JOBS, TIMES_LEAST_LAG
+from hascheduler.api.admission.intake import LAG_MS, QUEUE_JOBS, TIMES_LEAST_LAG
 from hascheduler.errors import Overloaded, TooMany
 from hascheduler.model.job import JobState
 from hascheduler.model.tenant import Tenant
 from hascheduler.ports import BucketStore, Clock, ClusterView, JobSelection
 from hascheduler.ports.jobs import Path
 
-_LAG_MS = 150
-"""Well above what is late where the shard is followed: here all submits are refused, not those that are too many."""
 _AGAIN_S = 2
 _TOLD_FOR_MS = 2_000
 """For so long what was let in here is added to what the leader told: until its next heartbeat has it."""
@@ -106,7 +104,7 @@ class DistantAdmission:
 
     def _overload(self) -> Overloaded | None:
         lag = self._view.leader_lag
-        if lag.now_ms <= max(_LAG_MS, TIMES_LEAST_LAG * lag.least_ms) or self._waiting() <= QUEUE_JOBS:
+        if lag.now_ms <= max(LAG_MS, TIMES_LEAST_LAG * lag.least_ms) or self._waiting() <= QUEUE_JOBS:
             return None
         return Overloaded(OVERLOAD, _AGAIN_S)
 

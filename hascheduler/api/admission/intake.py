@@ -4,7 +4,9 @@ Two things together show that intake takes what dispatch needs: the leader's dec
 (`ClusterView.leader_lag`), and more jobs wait than leave the queue in `QUEUE_S` seconds. By Little's law the wait of
 a job is the length of the queue through the rate at which jobs leave it; both are measured, so nothing has to be known
 about the machine. A long queue alone is no overload: where the leader keeps up, jobs wait for processors, and any
-number of them may. Nor is a slow leader alone: without a queue, intake holds nothing back.
+number of them may. Nor is a slow leader alone: without a queue, intake holds nothing back. Where most slots run no job
+though many wait, it is not the processors that they wait for, and a leader that is a little late is enough: on a fast
+machine its decisions come back soon, though intake has taken half of what jobs need.
 
 ::
 
@@ -35,9 +37,13 @@ QUEUE_S = 1.0
 """Work for so long may always wait: a client that asks again a second later finds the processors still busy."""
 QUEUE_JOBS = 50
 """Where fewer wait, nothing is refused."""
-LAG_MS = 50
-"""A leader that is less behind keeps up: at rest it is 10 to 20 ms behind, and with as many decisions as it can make it
-lets them wait for each other for 20 ms more."""
+LAG_MS = 150
+"""A leader that is less behind keeps up."""
+_IDLE_LAG_MS = 35
+"""So does one that is less behind while most slots run no job: at rest it is about 10 ms behind, and decisions that are
+many wait for each other for 20 ms."""
+_IDLE_BELOW = 0.5
+"""The part of the slots that run jobs."""
 TIMES_LEAST_LAG = 3
 """Where the database is slow a leader is always behind: then it must be so many times the least of the last minutes."""
 RETRY_MIN_S = 1
@@ -169,8 +175,7 @@ class IntakeControl:
             self._observed.popleft()
         forgotten = _FORGET_PER_S ** (elapsed_ms / 1_000)
         self._most_done_per_s = max(self._most_done_per_s * forgotten, self._done_per_s() or 0)
-        lag = sight.lag
-        if lag.now_ms > max(LAG_MS, TIMES_LEAST_LAG * lag.least_ms) and self._is_long(sight.pending):
+        if _is_late(sight.lag) and self._is_long(sight.pending):
             self._cut(sight.now_ms)
         elif self._limit_per_s is not None and sight.now_ms - self._refused_at_ms >= _FREE_AFTER_MS:
             self._limit_per_s = None
@@ -252,6 +257,11 @@ class IntakeControl:
         # Those that are sent away for the longest come back spread over some seconds.
         self._refusals += 1
         return RETRY_MAX_S - self._refusals % _RETRY_SPREAD_S
+
+
+def _is_late(lag: LeaderLag) -> bool:
+    late_ms = _IDLE_LAG_MS if lag.busy < _IDLE_BELOW else LAG_MS
+    return lag.now_ms > max(late_ms, TIMES_LEAST_LAG * lag.least_ms)
 
 
 class _Decaying:

@@ -58,13 +58,15 @@ class Client:
 
 @dataclass
 class Cluster:
-    """``slots_per_s``: what the processors can do; ``database_lag_ms``: what the leader is late by at best, and
-    ``crowded_lag_ms``: by how much more where intake takes all."""
+    """``slots_per_s``: what the processors can do, and ``busy``: the part of their slots that run jobs;
+    ``database_lag_ms``: what the leader is late by at best, and ``crowded_lag_ms``: by how much more where intake takes
+    all."""
 
     clients: list[Client]
     replicas: int = 1
     controlled: bool = True
     slots_per_s: float = 1e9
+    busy: float = 1.0
     database_lag_ms: int = 40
     crowded_lag_ms: int = 1_000
     fires_per_s: float = 0.0
@@ -73,7 +75,7 @@ class Cluster:
     def __post_init__(self) -> None:
         self.controls = [IntakeControl() for _ in range(self.replicas)]
         self.lag_ms = self.database_lag_ms
-        self.told = LeaderLag(self.lag_ms, self.lag_ms)
+        self.told = LeaderLag(self.lag_ms, self.lag_ms, self.busy)
         self.queue: deque[int] = deque()
         self.unseen: deque[tuple[int, int, int]] = deque()
         self.unseen_of = Counter[int]()
@@ -95,7 +97,7 @@ class Cluster:
     def _step(self) -> None:
         self.now_ms += STEP_MS
         if self.now_ms % 1_000 == 0:
-            self.told = LeaderLag(self.lag_ms, min(self.told.least_ms, self.lag_ms))
+            self.told = LeaderLag(self.lag_ms, min(self.told.least_ms, self.lag_ms), self.busy)
         while self.unseen and self.unseen[0][0] <= self.now_ms:
             _, replica, jobs = self.unseen.popleft()
             self.unseen_of[replica] -= jobs
@@ -189,7 +191,7 @@ def test_goodput_stays_and_the_wait_of_what_is_accepted_is_bounded(times: float,
 
 def test_so_it_does_where_a_crowded_leader_is_still_quick() -> None:
     """On a fast machine its decisions come back soon, though jobs get next to nothing of the CPU."""
-    cluster = Cluster([Client(3 * BEST_PER_S)], database_lag_ms=10, crowded_lag_ms=150)
+    cluster = Cluster([Client(3 * BEST_PER_S)], busy=0.2, database_lag_ms=10, crowded_lag_ms=130)
     cluster.run(5)
     assert cluster.done_in(30) >= 0.9 * BEST_PER_S
     assert percentile(cluster.waits_ms, 99) < 10_000
@@ -221,9 +223,19 @@ def test_a_queue_for_full_processors_is_never_refused() -> None:
     assert len(cluster.queue) > 30_000
 
 
-def test_a_slow_database_is_no_overload() -> None:
+def test_a_leader_that_is_a_little_late_refuses_nothing_while_processors_are_busy() -> None:
     client = Client(0.8 * BEST_PER_S)
-    cluster = Cluster([client], slots_per_s=5, database_lag_ms=600)
+    cluster = Cluster([client], slots_per_s=5, busy=0.9, database_lag_ms=10)
+    cluster.run(60)
+    cluster.database_lag_ms = 120
+    cluster.run(60)
+    assert client.refused == 0
+
+
+@pytest.mark.parametrize("busy", [0.1, 0.9])
+def test_a_slow_database_is_no_overload(busy: float) -> None:
+    client = Client(0.8 * BEST_PER_S)
+    cluster = Cluster([client], slots_per_s=5, busy=busy, database_lag_ms=600)
     cluster.run(120)
     assert client.refused == 0
 

@@ -15,6 +15,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import LeaderLag
@@ -162,6 +163,24 @@ def test_the_least_lag_is_that_of_the_last_minutes() -> None:
     clock.mono += 60_000
     view.observe_leader()
     assert view.leader_lag == LeaderLag(900, 900)
+
+
+def test_processors_are_as_busy_as_their_slots_run_jobs() -> None:
+    core = Dispatcher()
+    view = view_of(core, KnownLeader(None, leading=True), MovingClock())
+    processors: dict[str, ProcessorRef] = {}
+    mirror = SimpleNamespace(nouns=lambda _: processors, live_counts=SimpleNamespace(jobs={"running": 2}))
+    parts: Any = view
+    parts._feeder, parts._stepper, parts._heartbeat = SimpleNamespace(mirror=mirror), KnownLag(40, 0), KnownLag(40, 0)
+    view.observe_leader()
+    assert view.leader_lag.busy == 1  # there is no processor: it is one that jobs wait for
+    processors["p1"] = make_processor("p1")
+    core.step(NOW, [ProcessorSeen(processors["p1"])])
+    view.observe_leader()
+    assert 0.75 < view.leader_lag.busy < 0.8
+    for _ in range(20):
+        view.observe_leader()
+    assert view.leader_lag.busy == pytest.approx(2 / 8, abs=0.01)
 
 
 def test_live_jobs_and_schedules_are_those_of_the_mirror() -> None:
