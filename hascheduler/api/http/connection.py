@@ -221,6 +221,8 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_headers_complete()
         if version == "1.0":
             _send_until_closed(self.cycle)
+        if self.expect_100_continue:
+            _close_unless_continued(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         self._has_progressed = True
@@ -352,3 +354,16 @@ def _send_until_closed(cycle: RequestResponseCycle) -> None:
         await send(message)  # type: ignore[arg-type]  # uvicorn's own types of the same messages
 
     cycle.send = without_chunks  # type: ignore[method-assign, assignment]
+
+
+def _close_unless_continued(cycle: RequestResponseCycle) -> None:
+    """A client that is answered before it was asked to go on may never send its body, and what it sends next would be
+    read as that (RFC 9110, 10.1.1)."""
+    send = cycle.send
+
+    async def closing(message: Message) -> None:
+        if cycle.waiting_for_100_continue:
+            cycle.keep_alive = False
+        await send(message)  # type: ignore[arg-type]  # uvicorn's own types of the same messages
+
+    cycle.send = closing  # type: ignore[method-assign, assignment]

@@ -154,6 +154,38 @@ async def test_an_offer_of_another_protocol_is_passed_over() -> None:
         writer.close()
 
 
+async def refusing(_: Scope, __: Receive, send: Send) -> None:
+    """Answers before it has read anything."""
+    await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})
+
+
+EXPECTING = b"POST /1 HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n"
+
+
+async def test_who_waits_to_be_asked_for_a_body_that_nobody_wants_is_sent_away() -> None:
+    """Its next request would else be read as the body."""
+    async with on_a_port(refusing) as server:
+        answer = await exchange(server, EXPECTING)
+    assert answer.startswith(b"HTTP/1.1 503")
+    assert b"connection: close" in answer
+
+
+async def test_who_is_asked_for_the_body_keeps_the_connection() -> None:
+    app = Application()
+    app.may_answer.set()
+    async with on_a_port(app) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        async with asyncio.timeout(10):
+            writer.write(EXPECTING)
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            writer.write(b"abc")
+            assert b"connection: close" not in await reader.readuntil(b"/1 host,expect,content-length")
+            writer.write(GET.replace(b"host: a", b"host: a\r\nconnection: close") % 2)
+            assert b"/2 host" in await reader.read()
+        writer.close()
+
+
 async def test_a_stream_to_a_client_of_http_1_0_ends_with_its_connection() -> None:
     app = Application(b"one", b"two", b"")
     app.may_answer.set()
