@@ -7,8 +7,8 @@ Jobs are for its ``tenants`` in turns, a whole request for one of them.
 
 With ``ids_to`` the ids of the jobs that were promised to be done are written to that file, each with the instant, in
 ms, at which its request was sent first. Who *insists* has an idempotency key on each request, and repeats it at the
-next replica until it is answered. Who *heeds* repeats a request that is refused once, when its Retry-After is over;
-else a request that fails has failed.
+next replica until it is accepted, where it is refused after its Retry-After. Who *heeds* repeats a request that is
+refused once, when its Retry-After is over; else a request that fails has failed.
 """
 
 import asyncio
@@ -166,7 +166,7 @@ class _Generator:
                     self._ids.write(_lines(answer, sent_ms))
                 return
             if self._load.insists:
-                await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(_PAUSE_S if answer is None else answer)
             elif answer is None:
                 break
             elif not turn:
