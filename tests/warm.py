@@ -104,13 +104,19 @@ class Warm:
         outputs = [os.memfd_create(name) for name in ("stdout", "stderr")]
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
-            status = self.start(
+            program = self.start(
                 code,
                 *arguments,
                 environment=environment,
                 descriptors=[nothing, *outputs],
                 patience_s=patience_s,
-            ).wait()
+            )
+            try:
+                status = program.wait()
+            except TimeoutError:
+                with suppress(ProcessLookupError):
+                    os.killpg(program.pid, signal.SIGKILL)  # else it would slow down what comes after it
+                raise
             return Ended(status, *(os.pread(output, os.fstat(output).st_size, 0).decode() for output in outputs))
         finally:
             for descriptor in (nothing, *outputs):

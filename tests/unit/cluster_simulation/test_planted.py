@@ -17,7 +17,7 @@ SOME = (*PLANTED, *[*PLANTED_IN_SHARDS][::3], "rate-full-with-each-share", "left
 ALL = (*PLANTED, *PLANTED_IN_SHARDS, *PLANTED_IN_RATES, *PLANTED_IN_FOLLOWING)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("name", {"check": QUICKLY_NOTICED, "test": SOME, "verify": ALL}[TIER])
 def test_a_planted_bug_turns_a_checker_red(name: str) -> None:
     run = simulate("--planted", name, "--jobs", "1")  # else further seeds run until the first is noticed

@@ -10,7 +10,7 @@ from tests.unit.cluster_simulation.simulating import simulate
 SEEDS = in_tier(check=1, test=4, verify=12)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_200)
 def test_no_rate_over_all_shards_is_exceeded_whatever_goes_wrong() -> None:
     run = simulate("--rates", "--seeds", str(SEEDS))
     assert run.returncode == 0, run.stdout + run.stderr
