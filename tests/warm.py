@@ -170,7 +170,8 @@ def _keep(tells: socket.socket) -> None:
         return
     tells.send(str(program).encode())
     _, status = os.waitpid(program, 0)
-    tells.send(str(status).encode())
+    with suppress(BrokenPipeError):  # it was given up
+        tells.send(str(status).encode())
     os._exit(0)
 
 

@@ -17,7 +17,7 @@ from tests.unit.cluster_simulation.simulating import ENVIRONMENT, simulate
 
 SHORT = (("history_lost",),)
 """After each edit, of the faults that bring a planted bug to light: those whose stories are the shortest."""
-SEEDS = in_tier(check=1, test=50, verify=200)
+SEEDS = in_tier(check=1, test=50, verify=100)
 """From 1, as seed 0 has little trouble; after each edit it is the story that is told twice. ``make cluster-sim
 SEEDS=10000`` for a night."""
 SAME = str(in_tier(check=12, test=7))

@@ -8,7 +8,7 @@ from tests.tiers import in_tier
 from tests.unit.cluster_simulation.simulating import ENVIRONMENT, simulate
 from tests.warm import warm
 
-SEEDS = in_tier(check=1, test=8, verify=60)
+SEEDS = in_tier(check=1, test=8, verify=30)
 """From 5, a story of two MongoDBs with much of all that is counted."""
 _MOVED_BY_ALL = f"""
 from tests.cluster_simulation.shard_mutants import moved_by_all, slots_moved_by_all
