@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from hascheduler.api.admission.control import OVERLOAD, never, starting, too_fast
-from hascheduler.api.admission.intake import LAG_MS, QUEUE_JOBS, TIMES_LEAST_LAG
+from hascheduler.api.admission.intake import QUEUE_JOBS, is_late
 from hascheduler.errors import Overloaded, TooMany
 from hascheduler.model.job import JobState
 from hascheduler.model.tenant import Tenant
@@ -103,8 +103,7 @@ class DistantAdmission:
             raise never(jobs, most, path)
 
     def _overload(self) -> Overloaded | None:
-        lag = self._view.leader_lag
-        if lag.now_ms <= max(LAG_MS, TIMES_LEAST_LAG * lag.least_ms) or self._waiting() <= QUEUE_JOBS:
+        if not is_late(self._view.leader_lag) or self._waiting() <= QUEUE_JOBS:
             return None
         return Overloaded(OVERLOAD, _AGAIN_S)
 

@@ -37,14 +37,14 @@ QUEUE_S = 1.0
 """Work for so long may always wait: a client that asks again a second later finds the processors still busy."""
 QUEUE_JOBS = 50
 """Where fewer wait, nothing is refused."""
-LAG_MS = 150
+_LAG_MS = 150
 """A leader that is less behind keeps up."""
 _IDLE_LAG_MS = 35
 """So does one that is less behind while most slots run no job: at rest it is about 10 ms behind, and decisions that are
 many wait for each other for 20 ms."""
 _IDLE_BELOW = 0.5
 """The part of the slots that run jobs."""
-TIMES_LEAST_LAG = 3
+_TIMES_LEAST_LAG = 3
 """Where the database is slow a leader is always behind: then it must be so many times the least of the last minutes."""
 RETRY_MIN_S = 1
 RETRY_MAX_S = 15
@@ -175,7 +175,7 @@ class IntakeControl:
             self._observed.popleft()
         forgotten = _FORGET_PER_S ** (elapsed_ms / 1_000)
         self._most_done_per_s = max(self._most_done_per_s * forgotten, self._done_per_s() or 0)
-        if _is_late(sight.lag) and self._is_long(sight.pending):
+        if is_late(sight.lag) and self._is_long(sight.pending):
             self._cut(sight.now_ms)
         elif self._limit_per_s is not None and sight.now_ms - self._refused_at_ms >= _FREE_AFTER_MS:
             self._limit_per_s = None
@@ -259,9 +259,10 @@ class IntakeControl:
         return RETRY_MAX_S - self._refusals % _RETRY_SPREAD_S
 
 
-def _is_late(lag: LeaderLag) -> bool:
-    late_ms = _IDLE_LAG_MS if lag.busy < _IDLE_BELOW else LAG_MS
-    return lag.now_ms > max(late_ms, TIMES_LEAST_LAG * lag.least_ms)
+def is_late(lag: LeaderLag) -> bool:
+    """Whether the leader does not keep up, for a machine, a database and processors as these."""
+    late_ms = _IDLE_LAG_MS if lag.busy < _IDLE_BELOW else _LAG_MS
+    return lag.now_ms > max(late_ms, _TIMES_LEAST_LAG * lag.least_ms)
 
 
 class _Decaying:
