@@ -88,8 +88,8 @@ class BoundedConnection(HttpToolsProtocol):
         super().__init__(config, server_state, {**app_state, _STATE: self}, _loop)
         self._in_head = False
         self._head_bytes = 0
-        self._has_progressed = False
         self._unparsed_bytes = 0
+        """Since the parser last handed on a whole head or a part of a body."""
         self._running: RequestResponseCycle | None = None
         self._table = config.connections
         self._has_entered = False
@@ -140,19 +140,15 @@ class BoundedConnection(HttpToolsProtocol):
         if self._is_lingering:
             self._is_lingering = False
             self._table.lingering -= 1
-        for cycle in [self._running, *(waiting for waiting, _ in self.pipeline)]:
-            if cycle is not None and not cycle.response_complete:
-                cycle.disconnected = True
-                cycle.message_event.set()
+        # uvicorn tells only the last of several requests, and those that wait will not begin.
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._has_progressed = False
+        self._unparsed_bytes += len(data)
         super().data_received(data)
-        if not self._has_progressed:
-            self._unparsed_bytes += len(data)
-        else:
-            self._unparsed_bytes = 1 if self._in_head else 0
         if self._unparsed_bytes > HEAD_BYTES_MAX:
             self.send_400_response("")
         if self._in_progress():
@@ -215,7 +211,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._has_progressed = False, True
+        self._in_head, self._unparsed_bytes = False, 0
         version = self.parser.get_http_version()
         _require_one_meaning(version, self.headers)
         super().on_headers_complete()
@@ -225,11 +221,11 @@ class BoundedConnection(HttpToolsProtocol):
             _close_unless_continued(self.cycle)
 
     def on_body(self, body: bytes) -> None:
-        self._has_progressed = True
+        self._unparsed_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._has_progressed = True
+        self._unparsed_bytes = 0
         super().on_message_complete()
 
     def _count(self, head_bytes: int) -> None:
@@ -282,12 +278,11 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _check_head(self) -> None:
         """Part of a head has arrived, or nothing; bytes of a refused body are no head."""
-        part = self._unparsed_bytes if self._in_head else 0
-        if not part:
+        if not self._in_head:
             return
         if self._head is None:
             self._head = ReceiveDeadline(self.loop.time(), self._idle_until_s)
-        self._end_at(self._head.due_s(part))
+        self._end_at(self._head.due_s(self._unparsed_bytes))
 
     def _end_at(self, at_s: float) -> None:
         self._stop_timer()
