@@ -39,7 +39,7 @@ Promise = tuple[Any, Any]
 class MongoTransport:
     """`hascheduler.ports.Transport`: the claim has delivered the job already."""
 
-    async def run(self) -> None:
+    async def run(self, turned: Callable[[], None] = lambda: None) -> None:
         await asyncio.Event().wait()
 
     @property

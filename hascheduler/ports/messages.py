@@ -16,9 +16,11 @@ class Confirm(StrEnum):
 
 
 class Transport(Protocol):
-    """Carries messages to processors. ``run`` keeps it connected until cancelled; it outlives every outage."""
+    """Carries messages to processors; it outlives every outage."""
 
-    async def run(self) -> None: ...
+    async def run(self, turned: Callable[[], None] = ...) -> None:
+        """Keep it connected until cancelled. ``turned`` is called each time that `accepting` has become otherwise."""
+        ...
 
     @property
     def accepting(self) -> bool:

@@ -19,7 +19,7 @@ from hascheduler.ports import Clock
 
 log = structlog.get_logger(__name__)
 
-_LOOK_MS_MAX = 250
+_LOOK_MS_MAX = 1_000
 
 
 class SelfFence:
@@ -71,7 +71,13 @@ class SelfFence:
         await self._open.wait()
 
     async def watch(self) -> None:
+        """Stop what runs at the moment at which trust ends."""
         while True:
-            await asyncio.sleep(min(_LOOK_MS_MAX, self._deadline_ms / 4) / 1000)
+            await asyncio.sleep(min(self._until_lost_ms(), _LOOK_MS_MAX) / 1000)
             self._looked_at = self._clock.mono_ms()
             self.check()
+
+    def _until_lost_ms(self) -> int:
+        age_ms = self.age_ms if self._open.is_set() else None
+        # Closed, there is nothing to stop before a beat has opened it.
+        return self._deadline_ms // 4 if age_ms is None else max(self._deadline_ms - age_ms, 1)

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +26,9 @@ log = structlog.get_logger(__name__)
 PIPELINED_MAX = 256
 PUBLISH_LIMIT_S = 5.0
 _LOOK_S = 0.2
+_IDLE_LOOK_S = 1.0
+"""How often to look whether the broker blocks the connection: while messages go out, and while none do."""
 _BLOCKED_AFTER_S = 0.02
-
 
 _PROPERTIES: Mapping[str, Any] = {
     "content_type": "application/json",
@@ -56,12 +57,15 @@ class RabbitTransport:
         self._link = BrokerConnection(url, "hascheduler publisher", tls)
         self._exchange: AbstractExchange | None = None
         self._blocked = False
+        self._has_published = False
+        self._turned: Callable[[], None] = lambda: None
         self._room = asyncio.Semaphore(PIPELINED_MAX)
         self._in_flight: set[str] = set()
         self._bundles = 0
         self._singly: OrderedDict[str, None] = OrderedDict()
 
-    async def run(self) -> None:
+    async def run(self, turned: Callable[[], None] = lambda: None) -> None:
+        self._turned = turned
         await self._link.run(self._use)
 
     @property
@@ -111,6 +115,7 @@ class RabbitTransport:
 
     async def _publish(self, routing_key: str, message: AmqpMessage) -> Confirm:
         """`Unroutable` where no queue is bound by that key."""
+        self._has_published = True
         exchange = self._exchange
         id = message.message_id or ""
         # The driver tells returned messages apart by their id, so one id can't be on its way twice.
@@ -136,20 +141,23 @@ class RabbitTransport:
                 exchange = await declare_dispatch(channel)
             self._blocked = False
             self._exchange = exchange
+            self._turned()
             while not session.lost.is_set():
                 self._look(await _is_blocked(session))
-                try:
-                    async with asyncio.timeout(_LOOK_S):
+                look_s = _LOOK_S if self._has_published or self._blocked else _IDLE_LOOK_S
+                self._has_published = False
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(look_s):
                         await session.lost.wait()
-                except TimeoutError:
-                    pass
         finally:
             self._exchange = None
+            self._turned()
 
     def _look(self, blocked: bool) -> None:
         if blocked is not self._blocked:
             log.warning("broker_blocking", blocked=blocked)
             self._blocked = blocked
+            self._turned()
 
 
 def _parcels(messages: Sequence[tuple[str, Message]], singly: Collection[str]) -> list[_Parcel]:

@@ -53,8 +53,10 @@ class SimTransport:
         self._broker = broker
         self._name = name
 
-    async def run(self) -> None:
-        await asyncio.Event().wait()
+    async def run(self, turned: Callable[[], None] = lambda: None) -> None:
+        while True:
+            await asyncio.sleep(0.1)  # a client notices the loss of its connection late
+            turned()
 
     @property
     def accepting(self) -> bool:

@@ -32,7 +32,7 @@ _QUESTIONS = 8
 """How many connections a threshold has time for, one after the other."""
 _HANG_MIN_MS = 2_000
 """The dispatch loop may wait a second for room in the journal, while the database is slow."""
-_HANG_LOOKS = 8
+_HANG_LOOKS = 4
 
 
 class StandstillWatch:

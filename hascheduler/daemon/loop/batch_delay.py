@@ -15,6 +15,9 @@ from hascheduler.model.values.instants import MonoMs
 _MEMORY_MS = 500.0
 """The rate is an exponential mean over about that long: long enough for a burst to be over, short for people."""
 
+_LEAST_MS = 1.0
+"""The event loop's timers can't tell shorter ones apart: one event a second would wait a whole one."""
+
 
 class BatchDelay:
     """Owner of one rate; each event a second in all of ``shards`` adds ``per_event_ms`` to the spacing, which is
@@ -43,4 +46,5 @@ class BatchDelay:
         """How long to wait now."""
         if self._last_ms is None:
             return 0.0
-        return max(self.spacing_ms(now) - max(now - self._last_ms, 0), 0.0) / 1_000
+        wait_ms = self.spacing_ms(now) - max(now - self._last_ms, 0)
+        return wait_ms / 1_000 if wait_ms >= _LEAST_MS else 0.0

@@ -28,7 +28,9 @@ from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 
 log = structlog.get_logger(__name__)
 
-_IDLE_MS = 250
+_LEADING_PAUSE_MAX_MS = 250
+_FOLLOWING_PAUSE_MAX_MS = 1_000
+"""A turn that finds nothing to do costs more than most that do, as the processor has to be woken for it."""
 PER_DECISION_MS = 0.05
 DELAY_MAX_MS = 20.0
 """At 200 decisions a second 10 ms, from 400 on 20: those closer together go into the journal together."""
@@ -213,6 +215,7 @@ class Stepper:
 
     def _pause_s(self) -> float:
         """Until the core's next appointment, but never long: silence must be noticed, and progress shown."""
+        longest_ms = _FOLLOWING_PAUSE_MAX_MS if self._active_committer() is None else _LEADING_PAUSE_MAX_MS
         if self._wake_at_ms is None:
-            return _IDLE_MS / 1000
-        return min(max(self._wake_at_ms - self._clock.wall_ms(), 0), _IDLE_MS) / 1000
+            return longest_ms / 1000
+        return min(max(self._wake_at_ms - self._clock.wall_ms(), 0), longest_ms) / 1000

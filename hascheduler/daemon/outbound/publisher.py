@@ -27,11 +27,10 @@ log = structlog.get_logger(__name__)
 
 QUEUE_MAX = 20_000
 BATCH_MAX = 1_000
-_WATCH_S = 0.1
 
 
 class Publisher:
-    """Owner of the queue of messages."""
+    """Owner of the queue of messages, and of what is known of the broker."""
 
     def __init__(
         self,
@@ -48,6 +47,7 @@ class Publisher:
         self._metrics = metrics or ReplicaMetrics()
         self._queue: asyncio.Queue[Send] = asyncio.Queue(maxsize=QUEUE_MAX)
         self._unconfirmed: asyncio.Queue[list[tuple[str, Message]]] = asyncio.Queue(maxsize=1)
+        self._known: bool | None = None
 
     def offer(self, sends: Iterable[Send]) -> None:
         """Queue for publishing; what does not fit is dropped, and repaired later by its start timeout.
@@ -82,23 +82,21 @@ class Publisher:
 
     async def run(self, deciding_term: Callable[[], int | None] = lambda: None) -> None:
         """Publish until cancelled. ``deciding_term`` is the present term while this replica decides, for the spans."""
+        self._look()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._transport.run(), name="transport")
-            tasks.create_task(self._watch(), name="transport-watch")
+            tasks.create_task(self._transport.run(self._look), name="transport")
             tasks.create_task(self._publish(deciding_term), name="publish")
             tasks.create_task(self._publish_again(), name="publish-again")
 
-    async def _watch(self) -> None:
-        """Put into the inbox when the broker begins or ceases to take messages."""
-        known: bool | None = None
-        while True:
-            accepting = self._transport.accepting
-            if accepting is not known:
-                self._inbox.put_now(TransportSeen(accepting or self._fallback is not None))
-                if known is not None or not accepting:
-                    log.info("transport", accepting=accepting)
-                known = accepting
-            await asyncio.sleep(_WATCH_S)
+    def _look(self) -> None:
+        """Put into the inbox whether the broker takes messages: at first, and each time that it has turned."""
+        known, accepting = self._known, self._transport.accepting
+        if accepting is known:
+            return
+        self._known = accepting
+        self._inbox.put_now(TransportSeen(accepting or self._fallback is not None))
+        if known is not None or not accepting:
+            log.info("transport", accepting=accepting)
 
     async def _publish(self, deciding_term: Callable[[], int | None]) -> None:
         while True:

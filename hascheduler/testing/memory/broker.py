@@ -6,7 +6,8 @@ Faults happen only on request: to the next published messages, of any processor.
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -57,12 +58,32 @@ class MemoryBroker:
     """``accepting`` False: it takes no message, as a broker that is down or short of memory."""
 
     def __init__(self) -> None:
-        self.accepting = True
+        self._accepting = True
+        self._watching: list[Callable[[], None]] = []
         self.parked: deque[Parked] = deque(maxlen=PARKED_MAX)
         self._queues: dict[str, Queue] = {}
         self._faults: deque[MessageFault] = deque()
 
     # Faults
+
+    @property
+    def accepting(self) -> bool:
+        return self._accepting
+
+    @accepting.setter
+    def accepting(self, accepting: bool) -> None:
+        self._accepting = accepting
+        for turned in self._watching:
+            turned()
+
+    @contextmanager
+    def watched(self, turned: Callable[[], None]) -> Iterator[None]:
+        """Calls ``turned`` each time that `accepting` is set."""
+        self._watching.append(turned)
+        try:
+            yield
+        finally:
+            self._watching.remove(turned)
 
     def harm_next(self, fault: MessageFault, messages: int = 1) -> None:
         """Adds ``fault`` for the next ``messages`` messages, after the faults requested before."""

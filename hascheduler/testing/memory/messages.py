@@ -20,9 +20,9 @@ class MemoryTransport:
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker
 
-    async def run(self) -> None:
-        # There is no connection to keep.
-        await asyncio.Event().wait()
+    async def run(self, turned: Callable[[], None] = lambda: None) -> None:
+        with self._broker.watched(turned):
+            await asyncio.Event().wait()  # there is no connection to keep
 
     @property
     def accepting(self) -> bool:

@@ -132,8 +132,12 @@ async def test_a_queue_that_is_deleted_is_declared_and_consumed_again(
 async def test_both_ends_come_back_after_their_connections_were_cut(wire: Wire, processor_id: str) -> None:
     inbox = Inbox()
     transport = RabbitTransport(wire.url)
+    turns: list[bool] = []
     deliveries = RabbitDeliveries(wire.url, processor_id, slots=2)
-    async with running(transport.run), running(lambda: deliveries.run(inbox.sink)):
+    async with (
+        running(lambda: transport.run(lambda: turns.append(transport.accepting))),
+        running(lambda: deliveries.run(inbox.sink)),
+    ):
         await delivered(transport, processor_id, run_message("before"))
         unacknowledged = await inbox.next()
         wire.silent = True  # who connects again meanwhile gets no answer, so the loss can be looked at
@@ -145,6 +149,7 @@ async def test_both_ends_come_back_after_their_connections_were_cut(wire: Wire, 
         wire.silent = False
         await delivered(transport, processor_id, run_message("after"))
         seen = {decode_message((await inbox.next()).body).job_id for _ in range(2)}
+        assert turns == [True, False, True]
     assert seen == {"before", "after"}  # the first one again, as nobody acknowledged it
     await deliveries.delete()
 

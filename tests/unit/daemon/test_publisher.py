@@ -45,9 +45,24 @@ async def test_with_a_fallback_the_core_may_dispatch_while_the_broker_is_away() 
     # It is the broker that metrics and alerts are about.
     assert not publisher.accepting
     broker.accepting = True
+    assert publisher.accepting
     publisher.offer([Publish("b", 1, "p1")])
     assert await publisher.drained(5)
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running
     assert broker.waiting("p1") == 1
+
+
+async def test_the_core_learns_at_once_when_the_broker_ceases_and_begins_to_take_messages() -> None:
+    broker, inbox = MemoryBroker(), Inbox()
+    running = asyncio.create_task(Publisher(MemoryTransport(broker), inbox).run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    broker.accepting = True  # nothing new
+    for accepting in (False, True):
+        broker.accepting = accepting
+    assert inbox.take() == [TransportSeen(True), TransportSeen(False), TransportSeen(True)]
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running

@@ -79,7 +79,7 @@ class SilentTransport:
 
     accepting = True
 
-    async def run(self) -> None:
+    async def run(self, turned: Callable[[], None] = lambda: None) -> None:
         await asyncio.Event().wait()
 
     async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
