@@ -33,6 +33,7 @@ _QUESTIONS = 8
 _HANG_MIN_MS = 2_000
 """The dispatch loop may wait a second for room in the journal, while the database is slow."""
 _HANG_LOOKS = 4
+"""Apart by more than the loop ever pauses while it leads; it comes round once a second at least where it follows."""
 
 
 class StandstillWatch:
