@@ -179,6 +179,7 @@ class Replica:
             failovers=self._failovers,
             invariants=self._invariants,
             digests=self._digests,
+            events=self.events,
             ended=self._ended,
             dispatched=self._dispatched,
             clock=clock,

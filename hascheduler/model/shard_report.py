@@ -41,6 +41,7 @@ class LedShard:
     kept_aside: Counts = field(default_factory=dict)
     """By the key of the slot."""
     quarantined: int = 0
+    events_per_s: Counts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,8 @@ class Gauges:
     """Replicas whose mirrors differ from this one's, or did a moment ago."""
     pause: StandingPause | None = None
     """That of everything."""
+    events_per_s: Mapping[str, int] = field(default_factory=dict)
+    """Events of jobs by type, over the last heartbeat interval."""
     shards: int = 1
     """How many the deployment has, and how many of them this replica leads, and follows."""
     shards_led: int = 0

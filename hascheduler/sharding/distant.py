@@ -200,6 +200,7 @@ class DistantView(DefinedInHome):
             schedules=led.schedules,
             processors=led.processors,
             slots=led.slots,
+            events_per_s=led.events_per_s,
         )
 
     @property

@@ -119,6 +119,7 @@ def report_of(shard: ReportedShard, *, leaving: bool = False) -> ShardReport:
         tokens_taken=dict(nlargest(NAMES_MAX, shard.tokens_taken().items(), key=lambda taken: (taken[1], taken[0]))),
         kept_aside=aside,
         quarantined=gauges.quarantined,
+        events_per_s=_present(gauges.events_per_s),
     )
     return ShardReport(view.ready, leaving, led)
 

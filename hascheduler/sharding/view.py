@@ -167,6 +167,7 @@ class ShardedView(DefinedInHome):
             schedules=_summed(each.schedules for each in found),
             processors=_summed(each.processors for each in found),
             slots=_summed(each.slots for each in found),
+            events_per_s=_summed(each.events_per_s for each in found),
             findings=_findings(each.findings for each in found),
             mirrors_differ=sum(each.mirrors_differ for each in found),
             shards=len(found),

@@ -12,7 +12,8 @@ follower whose place the ring has given to a newer event was too slow.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from hascheduler.errors import Overloaded
@@ -49,6 +50,7 @@ class EventLog:
         self._is_closed = False
         self._news = asyncio.Event()
         self._followers = 0
+        self._counted: Counter[str] = Counter()
 
     # What comes in
 
@@ -71,6 +73,7 @@ class EventLog:
             self._ring[self._end % len(self._ring)] = event
             self._end += 1
             self._newest = event.id
+            self._counted[event.type.value] += 1
         self._position = max(self._position, position, self._newest)
         self._wake()
 
@@ -113,6 +116,11 @@ class EventLog:
     def era(self) -> int:
         """How often it has begun."""
         return self._era
+
+    @property
+    def counted(self) -> Mapping[str, int]:
+        """How many of each type were appended since this replica began."""
+        return self._counted
 
     @property
     def first(self) -> int:

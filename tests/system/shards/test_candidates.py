@@ -1,7 +1,9 @@
 """Each shard is followed by two replicas of three, and any replica answers for all of them."""
 
 import asyncio
+import json
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,14 @@ async def settled(processes: ShardedProcesses) -> Mapping[str, list[str]]:
     return found
 
 
+async def picture(processes: ShardedProcesses, url: str) -> Any:
+    async with processes.http.stream("GET", f"{url}/v1/cluster/live") as answer:
+        lines = answer.aiter_lines()
+        while await anext(lines) != "event: picture":
+            pass
+        return json.loads((await anext(lines)).removeprefix("data: "))
+
+
 async def test_a_replica_answers_for_a_shard_that_others_follow(processes: ShardedProcesses) -> None:
     await processes.together(*NAMES, **TWO)
     of_shard = await settled(processes)
@@ -63,6 +73,12 @@ async def test_a_replica_answers_for_a_shard_that_others_follow(processes: Shard
             return bool(why.json()["seen"])
 
         await eventually(explained, "a follower tells why it waits")
+
+        async def counted() -> bool:
+            await processes.http.post(f"{url}/v1/jobs", json={"definition": "log", "tenant": tenant})  # noqa: B023
+            return bool((await picture(processes, url))["numbers"]["submitted"])  # noqa: B023
+
+        await eventually(counted, "its leader tells how many are submitted in a second")
         waiting = asyncio.create_task(processes.http.get(f"{url}/v1/jobs/{job}?wait=20s"))
         await processes.processor(f"worker-{shard}", HASCHEDULER_SHARD=shard)
         assert (await waiting).json()["state"] == "succeeded"

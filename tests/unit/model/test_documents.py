@@ -158,7 +158,8 @@ HEADS = st.builds(JournalHead, NAME, INTEGER, INTEGER, st.sampled_from(EntryKind
 COUNTS = st.dictionaries(TEXT, POSITIVE, max_size=3)
 LED = st.builds(
     LedShard, POSITIVE, WALL, POSITIVE, st.none() | INTEGER, INTEGER, INTEGER, COUNTS, COUNTS, COUNTS, COUNTS,
-    st.dictionaries(TEXT, COUNTS, max_size=3), kept_aside=COUNTS, short_of=st.lists(TEXT, max_size=3).map(tuple),
+    st.dictionaries(TEXT, COUNTS, max_size=3), kept_aside=COUNTS, events_per_s=COUNTS,
+    short_of=st.lists(TEXT, max_size=3).map(tuple),
 )  # fmt: skip
 REPORTS = st.dictionaries(TEXT, st.builds(ShardReport, st.booleans(), st.booleans(), st.none() | LED), max_size=3)
 REPORTED: dict[str, Any] = {"followed": st.none() | REPORTS, "shards": st.none()}

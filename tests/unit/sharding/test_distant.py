@@ -33,6 +33,7 @@ LED = LedShard(
     schedules={"active": 2, "paused": 1},
     processors={"live": 3},
     slots={"free": 8},
+    events_per_s={"started": 6},
     definitions={"log": {"pending": 3}, "": {"pending": 1, "running": 1}},
     unschedulable=("job:x",),
     calendars=("holidays",),
@@ -95,6 +96,7 @@ def test_counts_are_added_up_and_of_one_tenant_or_a_definition_that_is_cut_off_o
     assert room.view.pending() == 4
     assert room.view.live_jobs() == {"pending": 4, "running": 1}
     assert room.view.live_jobs(definition="log") == {"pending": 3}
+    assert room.view.gauges().events_per_s == {"started": 6}
     for asked in ({"definition": "rare"}, {"tenant": TENANTS[2]}):
         with pytest.raises(NotFollowedHere, match="0002"):
             room.view.live_jobs(**asked)
