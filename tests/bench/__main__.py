@@ -25,7 +25,7 @@ from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
-from tests.bench.floor import measure_floor
+from tests.bench.floor import LIBRARIES, measure_floor, measure_libraries
 from tests.bench.forecasts import measure_forecasts
 from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle
@@ -221,9 +221,16 @@ def floor(
     rest_ms: Annotated[int, typer.Option(min=0, help="Of each stream, before it asks for more.")] = 20,
     runs: Runs = 1,
 ) -> None:
-    """The least that a job can cost: the exchanges of the protocol alone, through the same drivers."""
+    """The least that a job can cost and a replica take: the exchanges of the protocol alone, the libraries alone."""
     paces = read_loads(loads)
-    run_bench("floor", lambda: {pace.label: measure_floor(pace, seconds, streams, rest_ms) for pace in paces}, runs)
+    run_bench(
+        "floor",
+        lambda: {
+            **{pace.label: measure_floor(pace, seconds, streams, rest_ms) for pace in paces},
+            LIBRARIES: measure_libraries(),
+        },
+        runs,
+    )
 
 
 @app.command()

@@ -11,9 +11,13 @@ What waits at the same moment shares an exchange, as in the system: dispatches a
 arrived meanwhile for starts and finishes. Here one process leads and works for all, where five would wake and each
 gather less. So what a whole system costs above this is hascheduler's own, and what is below it no work on hascheduler
 can reach.
+
+Of memory the floor is a process that has loaded the libraries that a replica is made with, and done nothing.
 """
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -38,7 +42,7 @@ from hascheduler.embedded.mongod import start_mongod
 from hascheduler.embedded.rabbitmq import start_rabbitmq
 from hascheduler.errors import WorldError
 from hascheduler.model.values.instants import MonoMs
-from tests.bench.cast import cpu_s, servers
+from tests.bench.cast import cpu_s, own_mb, resident_mb, servers
 from tests.bench.cost import Rate
 from tests.bench.figures import Figures
 from tests.bench.load import Load, loading
@@ -59,6 +63,12 @@ _JOB: dict[str, Any] = {
     "rev": 1,
 }
 """About as large as a job that is submitted with nothing but its definition."""
+
+LIBRARIES = "the libraries alone"
+_LIBRARIES = (
+    "aio_pika", "croniter", "fastapi", "httptools", "orjson", "prometheus_client", "pydantic_settings", "pymongo",
+    "structlog", "tenacity", "typer", "uvicorn", "uvloop",
+)  # fmt: skip
 
 _Jobs = AsyncCollection[dict[str, Any]]
 
@@ -99,6 +109,19 @@ async def _measure(pace: Rate, seconds: int, streams: int, rest_ms: int) -> Figu
         "cpu_ms_per_job": round(sum(by_kind.values()), 3),
         **{f"{kind}_cpu_ms_per_job": round(ms, 3) for kind, ms in by_kind.items()},
     }
+
+
+def measure_libraries() -> Figures:
+    """Memory of a process that has imported the libraries of a replica."""
+    program = f"import {', '.join(_LIBRARIES)}; print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        if not process.stdout.readline():
+            raise WorldError("a library of a replica can't be imported")
+        loaded = psutil.Process(process.pid)
+        found = {"resident_mb": resident_mb(loaded), "memory_mb": own_mb(loaded)}
+        process.communicate(b"\n", timeout=_PATIENCE_S)
+    return found
 
 
 @asynccontextmanager

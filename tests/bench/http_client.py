@@ -133,6 +133,6 @@ class _Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if not self._parser.should_keep_alive():
-            self.is_open = False
+            self.close()
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(Answer(self._parser.get_status_code(), self._headers, self._body))

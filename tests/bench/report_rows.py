@@ -91,6 +91,13 @@ ROWS = (
         "the exchanges of a job alone, at {case}",
         "{cpu_ms_per_job} ms of CPU, {mongod_cpu_ms_per_job} of them MongoDB's",
         headline="cpu_ms_per_job",
+        without=("the libraries alone",),
+    ),
+    Row(
+        "floor",
+        "the libraries of a replica, loaded and nothing done",
+        "{resident_mb} MB resident",
+        case="the libraries alone",
     ),
     Row("idle", "a leading replica with nothing to do", _AT_REST, case="leader", goal="≤ 1 %, ≤ 80 MB"),
     Row("idle", "a replica that follows", _AT_REST, case="follower", goal="≤ 1 %, ≤ 80 MB"),

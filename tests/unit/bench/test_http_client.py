@@ -17,11 +17,13 @@ class Server:
     def __init__(self, *answers: bytes) -> None:
         self.answers = list(answers)
         self.connections = 0
+        self.writers: list[asyncio.StreamWriter] = []
         self.asked: list[bytes] = []
         self.url = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.writers.append(writer)
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -44,6 +46,10 @@ async def serving(*answers: bytes) -> AsyncIterator[Server]:
         yield server
     finally:
         listening.close()
+        for writer in server.writers:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
 
 async def test_requests_in_turn_share_a_connection() -> None:
