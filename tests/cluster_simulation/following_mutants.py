@@ -66,10 +66,10 @@ class PlantedInFollowing(Planted):
 
 PLANTED_IN_FOLLOWING: Mapping[str, PlantedInFollowing] = {
     "left-before-others-are-ready": PlantedInFollowing(
-        FollowingBugs(following=_leaves_before_others_are_ready), ("kill", "fail_over"), first=12
+        FollowingBugs(following=_leaves_before_others_are_ready), ("kill", "fail_over"), first=15
     ),
     "two-leave-at-once": PlantedInFollowing(
-        FollowingBugs(following=_two_leave_at_once), ("kill_leader", "slow_majority"), first=137
+        FollowingBugs(following=_two_leave_at_once), ("kill_leader", "slow_majority"), first=224
     ),
     "leads-what-it-left": PlantedInFollowing(FollowingBugs(following=_leads_what_it_left), ("kill",), first=4),
     "begins-at-once": PlantedInFollowing(FollowingBugs(following=_begins_at_once), ("kill", "kill_leader"), first=1),

@@ -124,5 +124,5 @@ def _fills_with_each_share(replica: Replica) -> None:
 # A share that is granted before the other shard gives it up is planted where caps are: there it shows.
 PLANTED_IN_RATES: Mapping[str, PlantedInShards] = {
     "rate-full-with-each-share": PlantedInShards(ShardBugs(replica=_fills_with_each_share), ("kill_leader",)),
-    "rate-share-not-kept-to": PlantedInShards(ShardBugs(replica=keeps_to_no_share), ("kill_leader",)),
+    "rate-share-not-kept-to": PlantedInShards(ShardBugs(replica=keeps_to_no_share), ("kill_leader",), first=1),
 }

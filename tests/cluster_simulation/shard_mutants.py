@@ -260,8 +260,8 @@ class PlantedInShards(Planted):
 
 
 PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
-    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=1),
-    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=33),
+    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=7),
+    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=50),
     "slot-moved-without-drain": PlantedInShards(
         ShardBugs(mover=_moves_without_release), ("slow_majority", "kill"), first=14
     ),
@@ -269,29 +269,29 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
         ShardBugs(slots=partial(_MovesFirst, move_first=_what_runs_too), mover=_moves_without_release), ("kill_leader",)
     ),
     "slot-opened-before-jobs-of-schedules-are-there": PlantedInShards(
-        ShardBugs(slots=partial(_MovesFirst, move_first=_schedules_alone)), ("kill_leader",)
+        ShardBugs(slots=partial(_MovesFirst, move_first=_schedules_alone)), ("kill_leader",), first=5
     ),
     "slot-opened-before-dependencies-are-there": PlantedInShards(
         ShardBugs(slots=partial(_MovesFirst, move_first=_dependents_alone)), ("kill_leader",)
     ),
     "slot-moved-under-any-shares": PlantedInShards(
-        ShardBugs(slots=_UnderAnyShares, mover=slots_moved_by_all), ("pause", "lossy_network"), first=12
+        ShardBugs(slots=_UnderAnyShares, mover=slots_moved_by_all), ("pause", "lossy_network"), first=45
     ),
     "parcel-forgotten-before-it-arrives": PlantedInShards(
         ShardBugs(elsewhere=frozenset({2}), parcels=ParcelBugs(forgets_first=True)),
         ("kill_leader", "lossy_network"),
-        first=5,
+        first=7,
     ),
     "parcel-left-on-its-way": PlantedInShards(
-        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels), ("kill_leader", "lossy_network"), first=28
+        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels), ("kill_leader", "lossy_network"), first=121
     ),
-    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=142),
+    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=191),
     "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
     "share-not-kept-to": PlantedInShards(ShardBugs(replica=keeps_to_no_share), ("kill_leader",)),
     "share-put-over-a-later-one": PlantedInShards(
-        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=34
+        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=40
     ),
     "cap-without-compare-and-set": PlantedInShards(
-        ShardBugs(caps=_ComparesNothing, keeper=moved_by_all), ("lossy_network",), first=4
+        ShardBugs(caps=_ComparesNothing, keeper=moved_by_all), ("lossy_network",), first=23
     ),
 }
