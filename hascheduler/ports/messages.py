@@ -19,7 +19,7 @@ class Transport(Protocol):
     """Carries messages to processors; it outlives every outage."""
 
     async def run(self, turned: Callable[[], None] = ...) -> None:
-        """Keep it connected until cancelled. ``turned`` is called each time that `accepting` has become otherwise."""
+        """Keep it connected until cancelled. ``turned`` is called whenever `accepting` may have become otherwise."""
         ...
 
     @property

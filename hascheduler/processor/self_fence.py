@@ -78,6 +78,7 @@ class SelfFence:
             self.check()
 
     def _until_lost_ms(self) -> int:
-        age_ms = self.age_ms if self._open.is_set() else None
-        # Closed, there is nothing to stop before a beat has opened it.
-        return self._deadline_ms // 4 if age_ms is None else max(self._deadline_ms - age_ms, 1)
+        age_ms = self.age_ms
+        if age_ms is None or not self._open.is_set():
+            return self._deadline_ms // 4  # there is nothing to stop before a beat has opened it
+        return max(self._deadline_ms - age_ms, 1)

@@ -135,13 +135,13 @@ class RabbitTransport:
         return Confirm.CONFIRMED
 
     async def _use(self, session: Session) -> None:
+        async with faults("open the publishing channel"):
+            channel = await session.channel(confirms=True)
+            exchange = await declare_dispatch(channel)
+        self._blocked = False
+        self._exchange = exchange
+        self._turned()
         try:
-            async with faults("open the publishing channel"):
-                channel = await session.channel(confirms=True)
-                exchange = await declare_dispatch(channel)
-            self._blocked = False
-            self._exchange = exchange
-            self._turned()
             while not session.lost.is_set():
                 self._look(await _is_blocked(session))
                 look_s = _LOOK_S if self._has_published or self._blocked else _IDLE_LOOK_S

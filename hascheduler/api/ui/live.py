@@ -146,10 +146,10 @@ def _picture(sight: _Sight, services: ApiServices, counted: Counter[str] | None,
     cluster, gauges = services.view.cluster(), services.view.gauges()
     live = gauges.jobs if sight.tenant is None else gauges.jobs_of_tenant.get(sight.tenant, {})
     numbers = {state: live.get(state, 0) for state in _LIVE}
-    if counted is None:
-        numbers |= {type.value: gauges.events_per_s.get(type.value, 0) for type in _COUNTED}
-    else:
-        numbers |= {type.value: round(counted[type.value] * 1_000 / elapsed_ms) for type in _COUNTED}
+    per_s = gauges.events_per_s
+    if counted is not None:
+        per_s = {type: round(count * 1_000 / elapsed_ms) for type, count in counted.items()}
+    numbers |= {type.value: per_s.get(type.value, 0) for type in _COUNTED}
     sight.history.append(tuple(numbers.values()))
     shown = {
         "at": instant_text(services.clock.wall_ms()),

@@ -16,13 +16,15 @@ class Server:
 
     def __init__(self, *answers: bytes) -> None:
         self.answers = list(answers)
-        self.connections = 0
         self.writers: list[asyncio.StreamWriter] = []
         self.asked: list[bytes] = []
         self.url = ""
 
+    @property
+    def connections(self) -> int:
+        return len(self.writers)
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
         self.writers.append(writer)
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
