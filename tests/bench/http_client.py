@@ -7,17 +7,23 @@ system can do, from the same two cores, would measure the client.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from http import HTTPStatus
 from types import TracebackType
 from typing import Self, cast
 from urllib.parse import urlsplit
 
 import httptools
 
+from hascheduler.errors import WorldError
+
 Address = tuple[str, int]
+
+_AT_ONCE = 64
+_PATIENCE_S = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +40,24 @@ class Answer:
 
 def request(url: str, body: bytes, headers: tuple[tuple[str, str], ...] = ()) -> tuple[Address, bytes]:
     """A POST of JSON, and where it goes."""
-    to, head = _head(url)
+    to, head = _head("POST", url)
     named = "".join(f"{name}: {value}\r\n" for name, value in headers)
-    return to, f"{head}{named}content-length: {len(body)}\r\n\r\n".encode() + body
+    typed = "content-type: application/json\r\n"
+    return to, f"{head}{typed}{named}content-length: {len(body)}\r\n\r\n".encode() + body
+
+
+def query(url: str) -> tuple[Address, bytes]:
+    """A GET, and where it goes."""
+    to, head = _head("GET", url)
+    return to, f"{head}\r\n".encode()
 
 
 @lru_cache
-def _head(url: str) -> tuple[Address, str]:
+def _head(method: str, url: str) -> tuple[Address, str]:
     to = urlsplit(url)
     assert to.hostname is not None
     assert to.port is not None
-    return (to.hostname, to.port), f"POST {to.path} HTTP/1.1\r\nhost: {to.netloc}\r\ncontent-type: application/json\r\n"
+    return (to.hostname, to.port), f"{method} {to.path} HTTP/1.1\r\nhost: {to.netloc}\r\n"
 
 
 class HttpClient:
@@ -85,6 +98,37 @@ class HttpClient:
             connection.close()  # the answer may still come
             raise
         idle.append(connection)
+
+
+async def post_all(posts: Iterable[tuple[str, bytes]]) -> None:
+    """Send each body to its URL, as fast as they are taken: one that is refused is repeated after its Retry-After.
+
+    Raises `WorldError` for any other answer that is no success, `OSError` where a server can't be reached.
+    """
+    waiting = iter(posts)
+
+    async def send_some(http: HttpClient) -> None:
+        for url, body in waiting:
+            await _until_accepted(http, url, body)
+
+    async with HttpClient(_AT_ONCE, _PATIENCE_S) as http:
+        try:
+            async with asyncio.TaskGroup() as sending:
+                for _ in range(_AT_ONCE):
+                    sending.create_task(send_some(http))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
+
+
+async def _until_accepted(http: HttpClient, url: str, body: bytes) -> None:
+    to, posted = request(url, body)
+    while True:
+        answer = await http.send(to, posted)
+        if answer.status < HTTPStatus.BAD_REQUEST:
+            return
+        if answer.retry_after_s is None:
+            raise WorldError(f"{url} answered {answer.status}: {answer.body.decode(errors='replace')}")
+        await asyncio.sleep(answer.retry_after_s)
 
 
 class _Connection(asyncio.Protocol):

@@ -5,9 +5,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-import aiohttp
+from tests.bench.http_client import HttpClient, query
 
 _EVERY_S = 0.01
+_PATIENCE_S = 600
+"""No stall that is measured lasts so long."""
 
 
 class Stalls:
@@ -23,22 +25,22 @@ class Stalls:
         longest_s, self._longest_s = max(self._longest_s, waiting_s), 0.0
         return round(1_000 * longest_s)
 
-    async def keep_asking(self, http: aiohttp.ClientSession, url: str) -> None:
+    async def keep_asking(self, http: HttpClient, url: str) -> None:
+        to, asked = query(url)
         while True:
             await asyncio.sleep(_EVERY_S)
             # Nobody answers before the process listens.
-            with suppress(aiohttp.ClientError):
+            with suppress(OSError):
                 self._asked_at = time.monotonic()
-                async with http.get(url) as answer:
-                    await answer.read()
+                await http.send(to, asked)
                 self._longest_s = max(self._longest_s, time.monotonic() - self._asked_at)
             self._asked_at = None
 
 
 @asynccontextmanager
 async def watched_stalls(health_url: str) -> AsyncIterator[Stalls]:
-    stalls, timeout = Stalls(), aiohttp.ClientTimeout(total=None)
-    async with aiohttp.ClientSession(timeout=timeout) as http:
+    stalls = Stalls()
+    async with HttpClient(1, _PATIENCE_S) as http:
         asking = asyncio.create_task(stalls.keep_asking(http, f"{health_url}/livez"))
         try:
             yield stalls

@@ -7,31 +7,27 @@ is read from the handlers' own effects.
 import asyncio
 import time
 from collections import Counter
-from http import HTTPStatus
+from collections.abc import Sequence
 from typing import Any
 
-import aiohttp
 import orjson
 from pymongo import AsyncMongoClient
 
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
+from tests.bench.http_client import post_all
 
-_IN_FLIGHT = 64
 _LIMIT_S = 600
-_JSON = {"content-type": "application/json"}
 HANDLERS = ("tests.bench.handlers",)
 
 
 async def measure_throughput(stack: Stack, database: str, jobs: int, batch: int) -> dict[str, Any]:
     """``jobs`` no-op jobs, ``batch`` a request (1: one by one), at all replicas in turn."""
-    urls = list(stack.urls.values())
-    sizes = [min(batch, jobs - first) for first in range(0, jobs, batch)]
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
         collection = client[database]["jobs"]
         before = await collection.count_documents({"state": "succeeded"})
         began = time.monotonic()
-        await _submit(urls, sizes)
+        await submit_noops(list(stack.urls.values()), jobs, batch)
         submitted_s = time.monotonic() - began
         effects = Effects()
         async with asyncio.timeout(_LIMIT_S):
@@ -56,32 +52,14 @@ async def measure_throughput(stack: Stack, database: str, jobs: int, batch: int)
     }
 
 
-async def post_heeding(http: aiohttp.ClientSession, address: str, body: bytes) -> None:
-    """Submit until it is accepted; a refused request is repeated after its Retry-After."""
-    while True:
-        async with http.post(address, data=body, headers=_JSON) as answer:
-            await answer.read()
-            if answer.status != HTTPStatus.SERVICE_UNAVAILABLE or "Retry-After" not in answer.headers:
-                answer.raise_for_status()
-                return
-            after_s = int(answer.headers["Retry-After"])
-        await asyncio.sleep(after_s)
-
-
-async def _submit(urls: list[str], sizes: list[int]) -> None:
-    numbers = iter(range(len(sizes)))
+async def submit_noops(urls: Sequence[str], jobs: int, batch: int) -> None:
+    """``jobs`` that do nothing, ``batch`` a request, at all ``urls`` in turn, as fast as they are taken."""
     one = orjson.dumps({"definition": "noop"})
-
-    async def requests(http: aiohttp.ClientSession) -> None:
-        for number in numbers:
-            size, url = sizes[number], urls[number % len(urls)]
-            if size == 1:
-                address, body = f"{url}/v1/jobs", one
-            else:
-                address, body = f"{url}/v1/jobs:batch", b'{"jobs":[' + b",".join([one] * size) + b"]}"
-            await post_heeding(http, address, body)
-
-    connector = aiohttp.TCPConnector(limit=_IN_FLIGHT)
-    async with aiohttp.ClientSession(connector=connector) as http, asyncio.TaskGroup() as tasks:
-        for _ in range(_IN_FLIGHT):
-            tasks.create_task(requests(http))
+    posts = []
+    for number, first in enumerate(range(0, jobs, batch)):
+        url, size = urls[number % len(urls)], min(batch, jobs - first)
+        if batch == 1:
+            posts.append((f"{url}/v1/jobs", one))
+        else:
+            posts.append((f"{url}/v1/jobs:batch", b'{"jobs":[' + b",".join([one] * size) + b"]}"))
+    await post_all(posts)

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import aiohttp
 import typer
 from pymongo.errors import PyMongoError
 from rich.console import Console
@@ -33,7 +32,7 @@ _FOLDER = Path(".run/bench/peers")
 _RESULTS = Path(".run/bench/peers.json")
 _BUSY = 1.0
 _LOAD = Load()
-_FAULTS = (CannotRun, WorldError, InvalidInput, TimeoutError, aiohttp.ClientError, PyMongoError)
+_FAULTS = (CannotRun, WorldError, InvalidInput, OSError, PyMongoError)
 _ELSEWHERE = ("HASCHEDULER_MONGODB_URI", "HASCHEDULER_AMQP_URL")
 """Servers that are not started here, and so not the same for all."""
 

@@ -4,7 +4,6 @@ Jobs are submitted over HTTP, one by one or in batches, to all replicas in turn.
 leading replica and one of the processors at once, as if both were on a machine that is gone.
 """
 
-import asyncio
 import shutil
 import signal
 import time
@@ -13,7 +12,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import orjson
 from pymongo import AsyncMongoClient
 
@@ -21,12 +19,12 @@ from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
 from hascheduler.model.values.instants import format_instant
 from tests.bench.cast import leading
+from tests.bench.http_client import post_all
 from tests.bench.peers.environments import CannotRun
-from tests.bench.throughput import post_heeding
+from tests.bench.throughput import submit_noops
 
 _DATABASE = "hascheduler-peers"
 _HANDLERS = ("tests.bench.handlers", "processors.log")
-_IN_FLIGHT = 64
 
 
 class OursRunning:
@@ -39,23 +37,19 @@ class OursRunning:
         self._killed: tuple[str, str] | None = None
 
     async def submit(self, jobs: int, batch: int) -> int:
-        one = orjson.dumps({"definition": "noop"})
-        bodies = []
-        for first in range(0, jobs, batch):
-            size = min(batch, jobs - first)
-            bodies.append(one if batch == 1 else b'{"jobs":[' + b",".join([one] * size) + b"]}")
         begin_ms = _now_ms()
-        await self._post("/v1/jobs" if batch == 1 else "/v1/jobs:batch", bodies)
+        await submit_noops(list(self._stack.urls.values()), jobs, batch)
         return begin_ms
 
     async def schedule(self, count: int) -> None:
         begin_ms = _now_ms()
-        bodies = []
+        urls, posts = list(self._stack.urls.values()), []
         for number in range(count):
             anchor = format_instant(begin_ms + 1_000 * number // count)
             trigger = {"type": "interval", "every": "1s", "anchor": anchor}
-            bodies.append(orjson.dumps({"name": f"s-{number}", "trigger": trigger, "job": {"definition": self._fired}}))
-        await self._post("/v1/schedules", bodies)
+            schedule = {"name": f"s-{number}", "trigger": trigger, "job": {"definition": self._fired}}
+            posts.append((f"{urls[number % len(urls)]}/v1/schedules", orjson.dumps(schedule)))
+        await post_all(posts)
 
     async def kill(self) -> int:
         async with AsyncMongoClient[dict[str, Any]](self._stack.mongodb_uri) as client:
@@ -90,18 +84,6 @@ class OursRunning:
         for child in alive:
             if not child.running and child.name not in (self._killed or ()):
                 raise CannotRun(f"{child.name} ended: {child.last_lines(1)}")
-
-    async def _post(self, path: str, bodies: list[bytes]) -> None:
-        addresses = [f"{url}{path}" for url in self._stack.urls.values()]
-        waiting = iter(enumerate(bodies))
-
-        async def requests(http: aiohttp.ClientSession) -> None:
-            for number, body in waiting:
-                await post_heeding(http, addresses[number % len(addresses)], body)
-
-        connector = aiohttp.TCPConnector(limit=_IN_FLIGHT)
-        async with aiohttp.ClientSession(connector=connector) as http:
-            await asyncio.gather(*(requests(http) for _ in range(_IN_FLIGHT)))
 
 
 @asynccontextmanager

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.bench.http_client import HttpClient, request
+from hascheduler.errors import WorldError
+from tests.bench.http_client import HttpClient, post_all, query, request
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
@@ -99,3 +100,24 @@ async def test_time_without_an_answer_runs_out() -> None:
     async with serving() as server, HttpClient(1, 0.05) as http:
         with pytest.raises(TimeoutError):
             await http.send(*request(server.url, b"{}"))
+
+
+async def test_all_are_posted_and_what_is_refused_again_after_its_time() -> None:
+    refusal = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\ncontent-length: 0\r\n\r\n"
+    async with serving(OK, refusal, OK, OK) as server:
+        await post_all([(server.url, body) for body in (b"1", b"2", b"3")])
+    bodies = [asked[-1:] for asked in server.asked]
+    assert len(bodies) == 4
+    assert set(bodies) == {b"1", b"2", b"3"}
+
+
+async def test_another_answer_ends_the_posts_with_what_was_said() -> None:
+    invalid = b"HTTP/1.1 422 Unprocessable Content\r\ncontent-length: 5\r\n\r\nwrong"
+    async with serving(invalid, *[OK] * 8) as server:
+        with pytest.raises(WorldError, match="422: wrong"):
+            await post_all([(server.url, b"{}")] * 4)
+
+
+def test_a_query_has_no_body() -> None:
+    to, asked = query("http://127.0.0.1:8/livez")
+    assert (to, asked) == (("127.0.0.1", 8), b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1:8\r\n\r\n")
