@@ -27,7 +27,7 @@ class Image:
 
     @property
     def full(self) -> str:
-        """With the registry that a node assumes; engines that assume another must be told."""
+        """With the registry that a node assumes: an engine may assume another."""
         first, slash, _ = self.reference.partition("/")
         if slash and ("." in first or ":" in first or first == "localhost"):
             return self.reference

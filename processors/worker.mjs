@@ -70,9 +70,9 @@ async function beat() {
       answered = began;
       for (const reason of ["cancelled", "revoked"])
         for (const { job, attempt } of answer[reason]) running.get(`${job}/${attempt}`)?.stop.abort(reason);
-    } catch (error) { // without an answer others get our jobs, and two must not run one: a supervisor starts us anew
+    } catch (error) { // without an answer others get our jobs, and two must not run one: a supervisor starts us again
       if (gone) return;
-      if (error.refused === 404 && !running.size) { answered = began; continue; } // the next fetch is told so too
+      if (error.refused === 404 && !running.size) { answered = began; continue; } // the next fetch gets the same answer
       const isOver = Date.now() - answered >= 1000 * terms.heartbeat_deadline;
       if (isOver || (error.refused && error.refused !== 404)) process.exit(1);
     }
@@ -98,7 +98,7 @@ while (!leaving.signal.aborted) {
     if (leaving.signal.aborted) break;
     if (error.refused !== 404) throw error;
     while (running.size) await sleep(20); // either it is about to hear that they have ended, or its heartbeats end it
-    await register(); // it may be told so at any time while it holds nothing: jobs wait for it in another shard
+    await register(); // asked for at any time while it holds nothing: jobs wait for it in another shard
   }
 }
 while (running.size) await sleep(20);

@@ -23,7 +23,7 @@ ask() { # PATH BODY [OPTION…]: the answer, tried for a minute; fails where it 
     return 1
 }
 
-beats() { # COMMAND: shows life while it runs, and stops it when somebody asks for that, or when nobody answers any more
+beats() { # COMMAND: shows life while it runs, and stops it on request, or when no replica answers any more
     interval=$(jq .heartbeat_interval "$dir/terms")
     left=$most
     while [ "$left" -gt 0 ] && sleep "$interval" && kill -0 $$; do # not for one that is dead

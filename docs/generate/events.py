@@ -10,7 +10,7 @@ from hascheduler.rabbitmq import events as exchange
 
 _INTRO = """\
 One event for each step of a job's life, and one where times of a schedule are missed: once for each move of its cursor
-that counts any, whoever leads. Events are made from the change stream alone, so every replica makes the same
+that counts any, whichever replica leads. Events are made from the change stream alone, so every replica makes the same
 ones with the same ids, and a client may go on at another replica.
 """
 _MEANINGS = {

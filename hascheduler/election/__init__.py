@@ -12,7 +12,7 @@
 
 What is promised
 ----------------
-1. *Somebody leads.* Once a majority of the database answers and one replica has a fresh mirror, it leads within
+1. *There is a leader.* Once a majority of the database answers and one replica has a fresh mirror, it leads within
    ``lease_duration`` of the last renewal; at once where the lease was released (SIGTERM) or the leader's process is
    proved dead (`hascheduler.daemon.leadership.liveness`).
 2. *One at a time, of those awake.* No two processes that are neither paused nor behind with their clocks believe at

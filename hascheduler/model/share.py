@@ -2,7 +2,7 @@
 
 Two documents keep the promise of one cap. The home has a `SharedCap`: what each shard may use, of which the sum is
 never above the cap. Each shard has its own `Share`, which its core goes by, as its stream brings it. Units move in this
-order alone, whoever moves them, and however late:
+order alone, whichever process moves them, and however late:
 
 1. the home lowers the target of one shard, and its share follows;
 2. the leader of that shard runs no more than that, and says so through its journal (`ReleaseShare`): whatever is
@@ -10,8 +10,8 @@ order alone, whoever moves them, and however late:
 3. the home takes back what was granted, and
 4. grants it to another shard.
 
-No clock is involved, and a leader that takes over finds all of it in its database. In the same way a shard is told to
-decide no more for the tenants of one slot, and says that it keeps to that (`slot_key`).
+No clock is involved, and a leader that takes over finds all of it in its database. In the same way a shard is made to
+stop deciding for the tenants of one slot, and says that it keeps to that (`slot_key`).
 
 Of a rate (`rate_key`) the units are those of its ``count``: a shard's token bucket holds as many tokens as its share,
 and fills at that rate. A bucket whose share grows gets no tokens for it, and one whose share is lowered keeps what
@@ -64,7 +64,7 @@ def rate_of_key(key: str) -> str | None:
 
 
 def slot_key(slot: int) -> str:
-    """The key under which a shard is told whether it decides for the tenants of that slot: its limit is 1, or 0."""
+    """The key of the share that says whether a shard decides for the tenants of that slot: its limit is 1, or 0."""
     return f"{_OF_SLOT}{slot:02x}"
 
 

@@ -71,7 +71,7 @@ def first_shard(id: str, shards: int, demands: Sequence[Demand]) -> int:
 
 
 def shard_in_need(now_ms: int, standing: Standing, demands: Sequence[Demand]) -> int | None:
-    """Where one that registers over HTTP is of most use, and would be told to go to; None where no shard answers.
+    """Where one that registers over HTTP is of most use, and should go; None where no shard answers.
 
     ``standing`` has no place yet: its ``at`` is no shard's.
     """

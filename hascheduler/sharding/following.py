@@ -21,8 +21,8 @@ What keeps a shard from being without followers, whatever replicas see of each o
 * where it sees less (its home stream is silent), it leaves things as they are.
 
 A replica that comes and goes costs little: who took over for it goes on following for `leave_after_ms` once it is back,
-and at most `READING_MAX` snapshots are read here at once. None of this is safety: whoever follows may lead, by its
-lease and its journal, and for a moment nobody may follow: then nothing is decided there, and nothing is lost.
+and at most `READING_MAX` snapshots are read here at once. None of this is safety: any follower may lead, by its
+lease and its journal, and for a moment no replica may follow: then nothing is decided there, and nothing is lost.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Moves slots of tenants from one shard to another while everything runs, for as long as this replica leads the home.
 
-What is to move stands in the routing (`Routing.moving`), and each step can be seen in what is stored, so whoever leads
-the home goes on where another one broke off:
+What is to move stands in the routing (`Routing.moving`), and each step can be seen in what is stored, so the leader
+of the home goes on where its predecessor broke off:
 
 1. *close*: the shard where the slot goes, and then the one where it is, get a share of it that is nothing. What of it
    waits is decided no more; what a processor has goes on.

@@ -84,7 +84,7 @@ class LeaderPlacement:
         for shard in self._shards:
             order, holder = orders[shard.shard], name_of.get(shard.lease_holder)
             if self._name not in order:
-                order = (*order, self._name)  # it is about to leave, or is about to be told of
+                order = (*order, self._name)  # it is about to leave, or others are about to hear of it
             rivals = [name for name in order if name == self._name or name != holder]
             shard.leave_first_try_ms(rivals.index(self._name) * RANK_DELAY_MS)
             shard.expect_lease(expected=bool(self._after_ms) and order[0] == self._name != holder)

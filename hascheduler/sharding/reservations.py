@@ -11,7 +11,7 @@ reserves it again at once.
 
 What must hold, and why it does: *of two creates in two shards at most one succeeds.* Both confirm after their insert;
 say that the second of the two confirms is B's. The name became B's in between, by a reservation that compared what it
-had read. Whoever made it had seen A's reservation as of A's confirm or later, and looked for A's schedule after that:
+had read. Its maker had seen A's reservation as of A's confirm or later, and looked for A's schedule after that:
 it was there, and B was refused. Or it had seen an earlier one, and lost the comparison, as the confirm raised ``use``.
 The age of a reservation, and with it the clocks of two replicas, decides about patience alone.
 

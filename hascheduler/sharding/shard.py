@@ -75,7 +75,7 @@ class Shard:
         self._was_ready = False
         self._is_ending = False
         self.is_leaving = False
-        """It is about to be followed no more, and others are told so; still it is."""
+        """It is about to be followed no more, and the heartbeat says so; still it is."""
         self.replica: FollowingReplica | None = make() if self._distant is None else None
 
     @property

@@ -63,7 +63,7 @@ _EXPECTED_FOR_MS = 3_000
 _EXPECTED_MAX = 100
 """With tokens of one name."""
 _TOLD_FOR_MS = 5_000
-"""The stream shows by then that a worker moves, or stays after all; else it is told again. No move is called off
+"""The stream shows by then that a worker moves, or stays after all; else it is asked again. No move is called off
 before: pictures are newer by then than the one that this replica or another began it with."""
 _SETTLED_MS = 500
 """One that moves has held nothing for so long before it is deregistered: it has had its last answer by then."""
@@ -104,7 +104,7 @@ class _Worker:
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """Somebody who is under way to a shard. One that was ``sent`` has yet to register there, under another id."""
+    """A worker that is under way to a shard. One that was ``sent`` has yet to register there, under another id."""
 
     id: str
     group: Group

@@ -9,8 +9,9 @@
 The whole request goes, as it came: the caller shows its own token there, and is judged there as here. So a request can
 do nothing by it that it could not do there itself. What must hold:
 
-* A request is forwarded once: the other one is told (`FORWARDED`), and answers 503 itself where it does not follow the
-  shard either; then the next one is asked. A client that sends that header itself gets the same, and nothing else.
+* A request is forwarded once: a header says so (`FORWARDED`), and the other replica answers 503 itself where it does
+  not follow the shard either; then the next one is asked. A client that sends that header itself gets the same, and
+  nothing else.
 * Only addresses that replicas wrote into the home are asked, and only the headers `PASSED_ON` go there.
 * What is under way has a bound (the pool ``forwarded``), of which a token has half, as of the requests in flight here
   and there. Answers are passed on piece by piece, the bodies of requests kept up to `KEPT_BYTES_MAX`, and the time

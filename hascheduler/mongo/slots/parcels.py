@@ -8,12 +8,12 @@ instant, and some at a time go on together, as a *parcel*::
 2. *arrive*: one transaction, which demands the share there, inserts them and the parcel's name.
 3. What has arrived is deleted here.
 
-Whoever moves the slot delivers first what has departed already, and now and then the mover looks for what has departed
+The mover of the slot delivers first what has departed already, and now and then it looks for what has departed
 from a slot that rests: so one that is killed between two steps leaves nothing behind. One that was asleep does none of
 them twice: it finds the name of the parcel, and once that is forgotten (the share there has been put again since) its
 transaction is refused.
 
-A document that has departed is found in neither shard until it arrives: who asks for it meanwhile is told to come again
+A document that has departed is found in neither shard until it arrives: a request for it is asked to come again
 (`hascheduler.sharding.places.ShardPlaces.require_found`).
 """
 

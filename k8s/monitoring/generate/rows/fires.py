@@ -21,7 +21,7 @@ FIRES = Row(
                 "p99": quantile(0.99, "hascheduler_fire_lag_seconds"),
             },
             "From due time to the stored job. Well: p99 below a second; a takeover shows as one peak. Above the red "
-            "line for 5 minutes somebody is called.",
+            "line for 5 minutes it pages.",
             unit="s",
             limit=5,
         ),

@@ -1,4 +1,4 @@
-"""Is there somebody to run it?"""
+"""Are there processors to run it?"""
 
 from k8s.monitoring.generate.layout import Row
 from k8s.monitoring.generate.panels import lines

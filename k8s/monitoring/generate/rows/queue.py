@@ -44,7 +44,7 @@ QUEUE = Row(
         lines(
             "Pending by tenant",
             {"{{tenant}}": told("hascheduler_tenant_jobs", "tenant", state="pending")},
-            "Well: a tenant's flood stays its own. At most 100 tenants are told apart; the rest are `other`.",
+            "Well: a tenant's flood stays its own. At most 100 tenants have a line of their own; the rest are `other`.",
             stacked=True,
         ),
         lines(
