@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.bench.against import CODE
 from tests.bench.ledger.parts import Frame, Share, share_of
 from tests.bench.sampled.sitecustomize import FOLDER, HEAD, TURNS
 
 _ROOT = Path(__file__).parents[3]
+_COMPILED = _ROOT / "build" / "compiled"
 _FRAME = re.compile(r'  File "(?P<path>.*)", line \S+ in (?P<function>.*)')
 
 
@@ -92,8 +94,10 @@ def module_of(path: str) -> str:
     """Of this tree, of what is installed, and of the standard library; else "" (generated code, for one)."""
     file = Path(path)
     folders = sysconfig.get_paths()
-    # Packages that are installed lie below the standard library's folder.
-    for folder in (folders["purelib"], folders["platlib"], folders["stdlib"], str(_ROOT)):
+    # The narrower folder first: installed packages lie below the standard library, compiled ones within this tree.
+    installed = (folders["purelib"], folders["platlib"], folders["stdlib"])
+    measured = (code,) if (code := os.environ.get(CODE)) else ()
+    for folder in (*installed, *measured, _COMPILED, _ROOT):
         if file.is_relative_to(folder):
             names = file.relative_to(folder).with_suffix("").parts
             return ".".join(names[:-1] if names[-1] == "__init__" else names)

@@ -2,14 +2,13 @@
 
 ::
 
-    cost ── PYTHONPATH, BENCH_SAMPLES ──► a replica ── sitecustomize ──► the interpreter's own handler of SIGPROF
+    cost ── PYTHONPATH, BENCH_SAMPLES ──► a replica ── sitecustomize ──► a handler of SIGPROF
       │                                                                     │ each 10 ms of CPU: the running stack
       └── `tests.bench.ledger.samples` reads what a phase has added ◄───────┘ <pid>.stacks, .turns, .price
 
 Python runs a `sitecustomize` on its path before anything else. This one has the kernel interrupt the process after each
-10 ms of CPU, of all its threads together, and `faulthandler` write the stack of the thread that was interrupted. It
-does so inside the signal handler. A handler in Python would run at the next safe point of the interpreter, and what C
-code does, such as the event loop's system calls, would be charged to the Python code that happens to run next.
+10 ms of CPU, of all its threads together, and writes the stack at the next point between two instructions. So what C
+code does, the compiled core's too, is charged to the frame that called it, or to the first Python code that it calls.
 
 The turns of the event loop are libuv's own count, written down once a second. What one sample costs is measured by each
 process before it begins.
