@@ -30,7 +30,12 @@ class ShardDatabases:
         self._settings = settings
         self._uris = settings.shard_uris
         self._clients: Mapping[str, Client] = {
-            uri: connect(uri, tls_ca_file=settings.mongodb_tls_ca_file, tls_cert_file=settings.mongodb_tls_cert_file)
+            uri: connect(
+                uri,
+                tls_ca_file=settings.mongodb_tls_ca_file,
+                tls_cert_file=settings.mongodb_tls_cert_file,
+                setting="HASCHEDULER_MONGODB_URI" if uri == self._uris[0] else "HASCHEDULER_SHARD_MONGODB_URIS",
+            )
             for uri in dict.fromkeys(self._uris)
         }
         self.all: Sequence[Database] = [

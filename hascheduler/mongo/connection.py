@@ -53,10 +53,12 @@ _CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
 )
 
 
-def connect(uri: str, *, tls_ca_file: str = "", tls_cert_file: str = "") -> Client:
+def connect(
+    uri: str, *, tls_ca_file: str = "", tls_cert_file: str = "", setting: str = "HASCHEDULER_MONGODB_URI"
+) -> Client:
     """A client that connects with its first call; what is wrong with the URI is as for `require_uri`."""
     tls = tls_options(tls_ca_file, tls_cert_file)
-    with _not_repeated(uri):
+    with _not_repeated(uri, setting):
         return AsyncMongoClient(uri, **CLIENT_OPTIONS, **tls)
 
 
@@ -68,7 +70,7 @@ def require_uri(uri: str, setting: str = "HASCHEDULER_MONGODB_URI") -> None:
 
 
 @contextmanager
-def _not_repeated(uri: str, setting: str = "HASCHEDULER_MONGODB_URI") -> Iterator[None]:
+def _not_repeated(uri: str, setting: str) -> Iterator[None]:
     try:
         yield
     except (PyMongoError, ValueError, TypeError) as error:

@@ -3,6 +3,7 @@
 import pytest
 
 from hascheduler.assembly import policy_config
+from hascheduler.assembly_databases import ShardDatabases
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.errors import InvalidInput
 from hascheduler.model.policy import PRESETS, Criterion, IdleKeyStart
@@ -124,6 +125,13 @@ def test_each_shard_is_in_the_mongodb_of_the_first_one_or_in_that_of_its_uri(mon
     assert settings.shard_uris == [home, home, ELSEWHERE, ELSEWHERE]
     assert settings.shard_mongodbs == [0, 0, 1, 1]
     assert "not-to-be-seen" not in repr(settings)
+
+
+def test_a_uri_that_only_the_driver_can_judge_is_named_by_its_own_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read(monkeypatch, SHARDS="2", SHARD_MONGODB_URIS="0001=mongodb+srv://u:not-to-be-seen@b.example:27017/")
+    with pytest.raises(InvalidInput, match="HASCHEDULER_SHARD_MONGODB_URIS: not a MongoDB URI") as refused:
+        ShardDatabases(settings)
+    assert "not-to-be-seen" not in str(refused.value)
 
 
 def test_one_shard_is_in_no_other_mongodb(monkeypatch: pytest.MonkeyPatch) -> None:
