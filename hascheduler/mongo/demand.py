@@ -41,8 +41,11 @@ class MongoShardDemand:
     def __init__(self, databases: Sequence[Database], clock: Clock, limits: BeatLimits) -> None:
         self._shards = [_Shard(index, database, clock, BeatWatch(limits)) for index, database in enumerate(databases)]
 
-    async def look(self, definitions: frozenset[str], own: Collection[str]) -> Sequence[Demand]:
-        found = await asyncio.gather(*(shard.look(definitions, own) for shard in self._shards))
+    async def look(
+        self, definitions: frozenset[str], own: Collection[str], shards: Collection[int] | None = None
+    ) -> Sequence[Demand]:
+        asked = self._shards if shards is None else [self._shards[index] for index in sorted(shards)]
+        found = await asyncio.gather(*(shard.look(definitions, own) for shard in asked))
         return [demand for demand in found if demand is not None]
 
 

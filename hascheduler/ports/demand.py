@@ -41,10 +41,12 @@ class Demand:
 
 
 class ShardDemand(Protocol):
-    async def look(self, definitions: frozenset[str], own: Collection[str]) -> Sequence[Demand]:
-        """The demand in each shard that answers in time, for a processor with those definitions; ``own`` are the ids
-        under which it is registered itself. Bounded work; a shard that does not answer is not there, and holds up none.
-        It raises nothing but a cancellation."""
+    async def look(
+        self, definitions: frozenset[str], own: Collection[str], shards: Collection[int] | None = None
+    ) -> Sequence[Demand]:
+        """The demand in each of ``shards`` (None: in all) that answers in time, for a processor with those definitions;
+        ``own`` are the ids under which it is registered itself. Bounded work a shard; one that does not answer is not
+        there, and holds up none. It raises nothing but a cancellation."""
         ...
 
 

@@ -38,7 +38,10 @@ log = structlog.get_logger(__name__)
 _BEAT_S = 0.25
 _LOOK_IDLE_EVERY_MS = 1_000
 _LOOK_BUSY_EVERY_MS = 5_000
-"""A look asks every shard. A busy one that could go only goes where nobody is, which has waited for ten seconds."""
+"""A busy one that could go only goes where nobody is, which has waited for ten seconds."""
+_SHARDS_A_S = 8
+"""It asks so many shards a second; where there are more, they take turns: with their number grows the time until it
+sees what waits in each, and not what all processors together ask of MongoDB."""
 _LEAVING_MAX = 8
 """So many tenures may be about to end; until one has, it stays where it is."""
 MOVING = "it moves to another shard, where it begins when a slot is free"
@@ -107,6 +110,10 @@ class RoamingProcessor:
         self._left_at_ms: dict[int, int] = {}
         self._barren_until_ms: dict[int, int] = {}
         self._looked_at_ms: int | None = None
+        self._demands: dict[int, Demand] = {}
+        """By shard, as it was seen last; without those that did not answer."""
+        self._turn = self._jitter_ms
+        """With which of the other shards a look begins; counted on and on."""
         self._parked_before = 0
 
     async def run(self) -> None:
@@ -140,15 +147,26 @@ class RoamingProcessor:
         here.processor.offer(self._free)
         now_ms = self._clock.mono_ms()
         standing = self._standing(here, now_ms)
-        if not is_due(now_ms, standing, self._jitter_ms) or not self._look_is_due(now_ms, standing):
+        every_ms = self._look_every_ms(now_ms, standing)
+        is_early = self._looked_at_ms is not None and now_ms - self._looked_at_ms < every_ms
+        if is_early or not is_due(now_ms, standing, self._jitter_ms):
             return
-        demands = await self._look()
-        # The look took its time, and what came meanwhile is work too.
-        now_ms = self._clock.mono_ms()
-        to = next_shard(now_ms, self._standing(here, now_ms), demands, self._jitter_ms)
-        if to is not None and not self._draining.is_set():
-            self._leave(here, to, demands, now_ms)
+        asked = self._in_turn(here.shard, _SHARDS_A_S * every_ms // 1_000)
+        await self._look(asked)
+        to = self._better_shard(here)
+        if to is not None and to not in asked:
+            # It was seen some time ago, and others may have gone there since.
+            asked = {here.shard, to}
+            await self._look(asked)
+            to = self._better_shard(here)
+        if to in asked and not self._draining.is_set():
+            self._leave(here, to)
             self._arrive(tasks)
+
+    def _better_shard(self, here: _Tenure) -> int | None:
+        # A look takes its time, and what came meanwhile is work too.
+        now_ms = self._clock.mono_ms()
+        return next_shard(now_ms, self._standing(here, now_ms), list(self._demands.values()), self._jitter_ms)
 
     def _standing(self, here: _Tenure, now_ms: int) -> Standing:
         return Standing(
@@ -161,18 +179,26 @@ class RoamingProcessor:
             barren_until_ms=self._barren_until_ms,
         )
 
-    def _look_is_due(self, now_ms: int, standing: Standing) -> bool:
+    def _look_every_ms(self, now_ms: int, standing: Standing) -> int:
         idle = standing.idle_since_ms is not None and now_ms - standing.idle_since_ms >= IDLE_MS
-        every_ms = _LOOK_IDLE_EVERY_MS if idle else _LOOK_BUSY_EVERY_MS
-        return self._looked_at_ms is None or now_ms - self._looked_at_ms >= every_ms
+        return _LOOK_IDLE_EVERY_MS if idle else _LOOK_BUSY_EVERY_MS
+
+    def _in_turn(self, here: int, count: int) -> set[int]:
+        """Which shards to ask now: this one, and of the others those whose turn it is."""
+        others = [shard for shard in range(len(self._shards)) if shard != here]
+        taken = min(count - 1, len(others))
+        asked = {others[(self._turn + number) % len(others)] for number in range(taken)}
+        self._turn += taken
+        return {here, *asked}
 
     async def _first_look(self) -> Sequence[Demand]:
         """Where processors are registered it takes ``first_look_ms``, to see whether they live."""
-        demands = await self._look()
-        if any(demand.servers for demand in demands):
+        everywhere = range(len(self._shards))
+        await self._look(everywhere)
+        if any(demand.servers for demand in self._demands.values()):
             await self._pause(self._first_look_ms / 1_000)
-            demands = await self._look()
-        return demands
+            await self._look(everywhere)
+        return list(self._demands.values())
 
     async def _pause(self, seconds: float) -> None:
         """Less where it is to end."""
@@ -180,14 +206,17 @@ class RoamingProcessor:
             async with asyncio.timeout(seconds):
                 await self._draining.wait()
 
-    async def _look(self) -> Sequence[Demand]:
-        demands = await self._demand.look(self._definitions, {tenure.id for tenure in self._tenures})
+    async def _look(self, shards: Collection[int]) -> None:
+        found = await self._demand.look(self._definitions, {tenure.id for tenure in self._tenures}, shards)
         self._looked_at_ms = self._clock.mono_ms()
-        return demands
+        for shard in shards:
+            self._demands.pop(shard, None)
+        self._demands |= {demand.shard: demand for demand in found}
 
-    def _leave(self, here: _Tenure, to: int, demands: Sequence[Demand], now_ms: int) -> None:
+    def _leave(self, here: _Tenure, to: int) -> None:
+        now_ms = self._clock.mono_ms()
         log.info("moving", processor=here.id, shard=self._shards[here.shard], to=self._shards[to])
-        waited = any(demand.shard == here.shard and demand.waiting for demand in demands)
+        waited = here.shard in self._demands and self._demands[here.shard].waiting
         if waited and not here.processor.taken:
             self._barren_until_ms[here.shard] = now_ms + BARREN_MS
         self._left_at_ms[here.shard] = now_ms

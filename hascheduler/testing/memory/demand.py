@@ -19,9 +19,12 @@ class MemoryShardDemand:
         self._shards = [(connection, BeatWatch(limits)) for connection in connections]
         self._clock = clock
 
-    async def look(self, definitions: frozenset[str], own: Collection[str]) -> Sequence[Demand]:
+    async def look(
+        self, definitions: frozenset[str], own: Collection[str], shards: Collection[int] | None = None
+    ) -> Sequence[Demand]:
         found = []
-        for index, (connection, beats) in enumerate(self._shards):
+        for index in range(len(self._shards)) if shards is None else sorted(shards):
+            connection, beats = self._shards[index]
             try:
                 async with connection.exchange("demand.look") as database:
                     waiting = Counter(

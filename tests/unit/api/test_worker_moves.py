@@ -30,7 +30,9 @@ class Demands:
         self.held = asyncio.Event()
         self.held.set()
 
-    async def look(self, definitions: frozenset[str], own: Collection[str]) -> Sequence[Demand]:
+    async def look(
+        self, definitions: frozenset[str], own: Collection[str], shards: Collection[int] | None = None
+    ) -> Sequence[Demand]:
         self.asked.append(definitions)
         await self.held.wait()
         return list(self.now)

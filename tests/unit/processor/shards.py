@@ -6,6 +6,7 @@ Time is virtual: `played` runs a story to its end, however long it says that thi
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import count
+from random import randrange
 from typing import Any
 
 from hascheduler.model.collection import Collection as Stored
@@ -15,6 +16,7 @@ from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.ports.demand import BeatLimits, Demand
+from hascheduler.ports.next_shard import JITTER_MS_MAX
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.processor.roaming import RoamingProcessor
 from hascheduler.testing.cluster import VirtualClock
@@ -85,16 +87,30 @@ class Shard:
 
 class CountedDemand(MemoryShardDemand):
     looks = 0
+    asked = 0
+    """How many shards, over all looks."""
 
-    async def look(self, definitions: frozenset[str], own: Collection[str]) -> Sequence[Demand]:
+    async def look(
+        self, definitions: frozenset[str], own: Collection[str], shards: Collection[int] | None = None
+    ) -> Sequence[Demand]:
         self.looks += 1
-        return await super().look(definitions, own)
+        self.asked += len(self._shards if shards is None else shards)
+        return await super().look(definitions, own, shards)
 
 
 class Roaming:
     """One processor, with a connection of its own to each shard."""
 
-    def __init__(self, world: "World", name: str, handlers: Handlers, slots: int, drain_grace_ms: int) -> None:
+    def __init__(
+        self,
+        world: "World",
+        name: str,
+        handlers: Handlers,
+        *,
+        slots: int,
+        drain_grace_ms: int,
+        jitter_ms: Callable[[], int],
+    ) -> None:
         self.connections = [MemoryConnection(shard.database) for shard in world.shards]
         self.greetings: list[Collection[str]] = []
         self.begun: list[str] = []
@@ -125,6 +141,7 @@ class Roaming:
             clock=world.clock,
             greet=self.greetings.append,
             first_look_ms=_LIMITS.unproven_ms,
+            jitter_ms=jitter_ms,
         )
         self.task = asyncio.get_running_loop().create_task(self.processor.run(), name=name)
 
@@ -143,8 +160,16 @@ class World:
         self.shards = [Shard(name, self.broker) for name in names]
         self._tasks = [loop.create_task(shard.lead(), name=f"leader of {shard.name}") for shard in self.shards]
 
-    def start(self, handlers: Handlers, *, name: str = "p", slots: int = 4, drain_grace_ms: int = 5_000) -> Roaming:
-        started = Roaming(self, name, handlers, slots, drain_grace_ms)
+    def start(
+        self,
+        handlers: Handlers,
+        *,
+        name: str = "p",
+        slots: int = 4,
+        drain_grace_ms: int = 5_000,
+        jitter_ms: Callable[[], int] = lambda: randrange(JITTER_MS_MAX),
+    ) -> Roaming:
+        started = Roaming(self, name, handlers, slots=slots, drain_grace_ms=drain_grace_ms, jitter_ms=jitter_ms)
         self._tasks.append(started.task)
         return started
 

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections import Counter
+from string import ascii_letters
 
 import pytest
 
+from hascheduler.model.collection import Collection as Stored
 from hascheduler.model.job import JobState
 from hascheduler.model.processor import process_of, tenure_id
 from hascheduler.processor import Handlers, JobContext
@@ -14,6 +16,7 @@ from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.registry import text_of
 from tests.unit.processor.shards import World, played
 
+MANY = ascii_letters
 DONE, HELD = (JobState.SUCCEEDED,), (JobState.DISPATCHED, JobState.RUNNING)
 
 
@@ -226,6 +229,41 @@ def test_one_that_has_work_asks_seldom_where_other_jobs_wait(jobs: int, most: in
         assert 0 < roaming.demand.looks - before <= most
 
     played(story)
+
+
+def test_an_idle_one_asks_no_more_where_there_are_more_shards_and_sees_each_in_its_turn() -> None:
+    async def story(world: World) -> None:
+        ran = Ran()
+        roaming = world.start(ran.handlers)
+        await world.until(lambda: world.clock.mono_ms() > 20_000)
+        assert roaming.demand.asked <= len(MANY) + 20 * 8
+        for shard in world.shards[1::10]:
+            begun_ms = world.clock.mono_ms()
+            shard.submit()
+            await world.until(lambda shard=shard: shard.jobs(*DONE))  # type: ignore[misc]
+            # At most so long after it moved, then all 52 by eight a second, here among them.
+            assert world.clock.mono_ms() - begun_ms < 6_000 + 1_000 * (len(MANY) // 7 + 2)
+
+    played(story, MANY)
+
+
+def test_a_shard_that_was_seen_some_time_ago_is_looked_at_again_before_it_moves_there() -> None:
+    async def story(world: World) -> None:
+        ran = Ran(moment_s=1)
+        # None of the first forty, which are those that its next look asks.
+        for shard in world.shards[45], world.shards[50]:
+            shard.submit(1_000)
+        roaming = world.start(ran.handlers, jitter_ms=lambda: 0)
+        await world.until(lambda: ran.now > 0)
+        [other] = (shard for shard in (world.shards[45], world.shards[50]) if shard.name not in roaming.begun)
+        for job in other.jobs(JobState.PENDING):
+            other.database.delete(Stored.JOBS, job["_id"])
+        looks = roaming.demand.looks
+        await world.until(lambda: world.clock.mono_ms() > 14_000)
+        assert roaming.demand.looks == looks + 2
+        assert len(roaming.begun) == 1
+
+    played(story, MANY)
 
 
 def test_jobs_that_it_has_no_handler_for_do_not_move_it_nor_do_those_that_are_not_due() -> None:
