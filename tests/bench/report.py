@@ -37,7 +37,7 @@ Of MongoDB and RabbitMQ the parts are their threads, by name.
 whole, and a row of its own.
 - *Sampler*: what the sampling itself costs, in per cent of the process's CPU; it is in the figures. `--no-parts` \
 measures without it.
-- *MongoDB's commands*: the server's own count by name, whoever sent them.
+- *MongoDB's commands*: the server's own count by name, of all clients.
 - The budget is a ratio of what release 0.2.0 took; all budgets are in `tests/bench/ledger/budget.py`.
 - The floor is what `python -m tests.bench floor` measures: the exchanges of a job, from HTTP to its end, through the \
 same server and drivers, in one process, with nothing around them. No work on hascheduler gets below it.

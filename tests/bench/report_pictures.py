@@ -1,4 +1,4 @@
-"""Pictures for the report. Needs matplotlib; whoever imports this says what is to be installed where it is missing."""
+"""Pictures for the report. Needs matplotlib; the importer says what is to be installed where it is missing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

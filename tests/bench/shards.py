@@ -160,7 +160,7 @@ class _Deployment:
             async with asyncio.timeout(_PATIENCE_S):
                 while True:
                     led = await self.leaders()
-                    # An only shard is never handed over, whoever leads it.
+                    # An only shard is never handed over, whichever replica leads it.
                     if len(led) == 1 or [name for name, _ in led] == preferred:
                         return led
                     await asyncio.sleep(0.1)

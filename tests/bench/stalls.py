@@ -20,7 +20,7 @@ class Stalls:
         self._asked_at: float | None = None
 
     def take_ms(self) -> int:
-        """The longest, with the one that may be under way; then from anew."""
+        """The longest, with the one that may be under way; the next call tells of later ones alone."""
         waiting_s = 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
         longest_s, self._longest_s = max(self._longest_s, waiting_s), 0.0
         return round(1_000 * longest_s)

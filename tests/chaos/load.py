@@ -33,7 +33,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
 }
 _MIX = ("quick", "quick", "quick", "capped", "grouped", "flaky", "slow")
 WITH_LONG = (*_MIX * 2, "long")
-"""Some that last longer than a processor is waited for: whoever is cut off still has them when others get them."""
+"""Some that last longer than a processor is waited for: one that is cut off still has them when others get them."""
 TARGETS = ("a", "b", "c", "d")
 _AT_ONCE_MAX = 60
 T = TypeVar("T")

@@ -33,7 +33,7 @@ class Planted:
 
 
 class _JournalWithoutFence:
-    """An entry is one's own: whoever else has written at its seq, it is inserted beside that."""
+    """An entry is one's own: it is inserted beside what another has written at its seq."""
 
     def __init__(self, journal: Any) -> None:
         self._journal = journal
@@ -54,7 +54,7 @@ class _JournalWithoutFence:
 
 
 class _StartWithoutCompare:
-    """Starts whatever a message names, whoever has it and whether it has ended."""
+    """Starts whatever a message names, also what another has and what has ended."""
 
     def __init__(self, work: Any) -> None:
         self._work = work
@@ -71,7 +71,7 @@ class _StartWithoutCompare:
 
 
 class _FinishWithoutAttempt:
-    """Ends a job that runs, whoever runs it by now."""
+    """Ends a job that runs, also where another runs it by now."""
 
     def __init__(self, work: Any) -> None:
         self._work = work

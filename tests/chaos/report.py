@@ -50,7 +50,7 @@ def markdown(results: Sequence[Result], *, seed: int, smoke: bool) -> str:
         "",
         "An obligation is an acknowledged submit, or a nominal time of an acknowledged schedule. *broken* counts what"
         " else the checkers and the audit found, and bounds that were not met; *reruns* are second attempts, which"
-        " at-least-once allows; the gap is the longest time in which nothing was decided while somebody could have;"
+        " at-least-once allows; the gap is the longest time in which nothing was decided while a replica could have;"
         " a takeover lasts from the signal to the first job that another leader gives out; recovery from the end of"
         " the trouble until all that was due had ended.",
         "",

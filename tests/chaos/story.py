@@ -89,7 +89,7 @@ async def tell(
         async with open_stage(row, servers, folder, smoke=smoke, seed=seed, bug=bug, say=say) as stage:
             await _Story(stage, result).tell()
     except (NotWithin, StoreUnavailable) as error:
-        # What a row waits for is what the system does by itself: another leads, somebody else has the job.
+        # What a row waits for is what the system does by itself: another leads, another processor has the job.
         result.violations.setdefault("it_goes_on", []).append(_shown(error))
         await servers.stop()
     except Exception as error:

@@ -26,7 +26,7 @@ def decided_once(evidence: Evidence) -> list[str]:
         for job_id, attempt in claims_in(commit.after["decisions"]):
             if known.get(job_id, -1) >= attempt:
                 wrong.append(
-                    f"{job_id}, attempt {attempt}, was decided anew in term {commit.after['term']},"
+                    f"{job_id}, attempt {attempt}, was decided again in term {commit.after['term']},"
                     f" entry {commit.after['_id']['seq']}"
                 )
     return wrong

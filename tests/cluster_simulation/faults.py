@@ -288,7 +288,7 @@ class Faults:
     # What they are made of
 
     def heal(self) -> None:
-        """Everything works, whoever is up goes on, every clock is right."""
+        """Everything works, all that are up go on, every clock is right."""
         self._say("everything is mended")
         self._network.mend()
         self._network.hung.clear()

@@ -14,7 +14,7 @@ from tests.cluster_simulation.mutants import Planted
 
 
 def _leaves_before_others_are_ready(following: Following) -> None:
-    """Whoever lives is counted on."""
+    """All that live are counted on."""
 
     def alive(shard: str, live: Sequence[ReplicaStatus]) -> set[str]:
         return {status.name for status in live}
@@ -23,7 +23,7 @@ def _leaves_before_others_are_ready(following: Following) -> None:
 
 
 def _two_leave_at_once(following: Following) -> None:
-    """Each leaves where enough others follow, whoever they are, and tells nobody before."""
+    """Each leaves where enough others follow, whichever they are, and says nothing before."""
 
     def leave(shard: Shard, candidates: Collection[str], live: Sequence[ReplicaStatus], now: int) -> None:
         if len(following._counted_on(shard.shard, live)) >= CANDIDATES:

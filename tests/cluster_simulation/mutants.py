@@ -33,7 +33,7 @@ class Planted:
 
 
 class _JournalWithoutFence:
-    """An entry whose seq is taken goes to the next one, whoever has written there."""
+    """An entry whose seq is taken goes to the next one, whichever leader has written there."""
 
     def __init__(self, journal: Any) -> None:
         self._journal = journal
@@ -75,7 +75,7 @@ async def _advance(connection: Any, fires: Sequence[Fire]) -> None:
 
 
 class _LossCountsAsFailure:
-    """As in 0.2.0: whoever's processor dies has a try less."""
+    """As in 0.2.0: a job whose processor dies has a try less."""
 
     def __init__(self, claims: Any) -> None:
         self._claims = claims
@@ -110,7 +110,7 @@ async def _count_failures(connection: Any, lost: Sequence[Requeue]) -> None:
 
 
 class _FinishWithoutAttempt:
-    """Ends whatever attempt the job has now, whoever has it."""
+    """Ends whatever attempt the job has now, also another processor's."""
 
     def __init__(self, work: Any) -> None:
         self._work = work

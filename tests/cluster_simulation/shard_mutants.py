@@ -43,7 +43,7 @@ class _Overwrites:
 
 
 class _ComparesNothing:
-    """A cap is replaced whatever revision it has by now, and whoever replaces it."""
+    """A cap is replaced whatever revision it has by now, and by any replica."""
 
     def __init__(self, caps: Any) -> None:
         self._caps = caps

@@ -38,7 +38,7 @@ async def test_a_name_that_is_reserved_is_not_free(backend: Backend) -> None:
     assert await backend.names.get("tick") == made
 
 
-async def test_each_reservation_of_a_name_has_a_later_use_whoever_makes_it(backend: Backend) -> None:
+async def test_each_reservation_of_a_name_has_a_later_use_whichever_tenant_makes_it(backend: Backend) -> None:
     first = await reserved(backend)
     second = await backend.names.reserve("tick", "$acme", first, LATER)
     assert second == ReservedName("tick", "$acme", 2, LATER)

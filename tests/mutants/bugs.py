@@ -57,7 +57,7 @@ class ClaimsThatTakeARefusalForSuccess:
 
 
 class JournalThatOverwrites:
-    """The fence is skipped: an entry goes to its seq, whoever has written there."""
+    """The fence is skipped: an entry goes to its seq, whichever leader has written there."""
 
     def __init__(self, journal: Journal, behind: Behind) -> None:
         self._journal = journal
@@ -104,7 +104,7 @@ class WorkWithoutAttemptCheck:
 
 
 class StartForAnyProcessor(WorkWithoutAttemptCheck):
-    """Starts the attempt for whoever asks."""
+    """Starts the attempt for any processor that asks."""
 
     async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
         job = await self._jobs.get(job_id)

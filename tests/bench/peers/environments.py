@@ -1,6 +1,6 @@
 """The peers' packages: pinned with hashes, in environments of their own that are made when they are needed.
 
-The files name no index: what the machine's pip and npm are set to is used. ``tests/bench/peers/lock`` makes them anew.
+The files name no index: what the machine's pip and npm are set to is used. ``tests/bench/peers/lock`` makes them again.
 """
 
 import hashlib

@@ -109,7 +109,7 @@ async def _history_lost(stage: Stage) -> None:
         for life in still:
             stage.cluster.thaw(life)
             await life.child.ready()
-        # Whoever has been asleep leads next.
+        # One that has been asleep leads next.
         for life in stage.cluster.replicas.values():
             if life not in still:
                 await stage.cluster.kill(life)

@@ -73,7 +73,7 @@ async def _cancel_storm(stage: Stage) -> None:
 
 
 async def _overload(stage: Stage) -> None:
-    """Ten times what may run of a definition meanwhile, for a while; whoever asks for something else is not to wait."""
+    """Ten times what may run of a definition meanwhile, for a while; other jobs are not to wait."""
     for _ in range(stage.times(smoke=6, full=12)):
         began_s = stage.now_s()
         await asyncio.gather(*(stage.load.submit("slow") for _ in range(130)))

@@ -78,7 +78,7 @@ ROWS = (
         gap_s=4.0,
         takeover_ms=1_000,
     ),
-    Row("deleted-lease", "somebody deletes the lease, again and again", _deleted_lease, gap_s=4.0),
+    Row("deleted-lease", "a user deletes the lease, again and again", _deleted_lease, gap_s=4.0),
     Row(
         "hanging-loop",
         "the leader's dispatch loop hangs while all else in it goes on, renewals among it",

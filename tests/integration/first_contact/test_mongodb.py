@@ -26,7 +26,7 @@ class Said:
 
 
 async def said(*arguments: str, **variables: str) -> Said:
-    """As somebody starts it by hand, with nothing that would start it again."""
+    """As a user starts it by hand, with nothing that would start it again."""
     inherited = {
         name: value
         for name, value in os.environ.items()

@@ -1,4 +1,4 @@
-"""Server-side JavaScript: whoever may read a collection could run programs in mongod, so it is off everywhere."""
+"""Server-side JavaScript: a user who may read a collection could run programs in mongod, so it is off everywhere."""
 
 from pathlib import Path
 

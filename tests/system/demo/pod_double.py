@@ -73,7 +73,7 @@ class PodDouble:
         self.child.signal(number)
 
     def command_lines(self) -> str:
-        """What ``/proc`` shows inside the pod, while somebody looks with a shell."""
+        """What ``/proc`` shows inside the pod, while a user looks with a shell."""
         serve = " ".join(["/opt/venv/bin/python", "/opt/venv/bin/hascheduler", *self.arguments])
         return f"1 /pause \n{PID} {serve} \n23 sh -c for each in /proc; do echo hascheduler; done \n"
 

@@ -144,7 +144,7 @@ async def _stopped_and_followed(processes: LeasedProcesses, leader: Daemon, term
     await processes.check()
 
 
-async def test_without_the_api_server_nobody_leads_and_with_it_somebody_does(processes: LeasedProcesses) -> None:
+async def test_without_the_api_server_no_replica_leads_and_with_it_one_does(processes: LeasedProcesses) -> None:
     leader, term = await processes.begin()
     await processes.cluster.close()
 
@@ -199,7 +199,7 @@ async def test_a_deleted_lease_begins_in_a_higher_term(processes: LeasedProcesse
     await processes.check()
 
 
-async def test_a_lease_that_somebody_takes_by_hand_is_taken_back_when_it_has_run_out(
+async def test_a_lease_that_a_user_takes_by_hand_is_taken_back_when_it_has_run_out(
     processes: LeasedProcesses,
 ) -> None:
     _, term = await processes.begin()

@@ -1,4 +1,4 @@
-"""What somebody outside does with the cluster: asks the API through its Service, and reads what the handlers wrote."""
+"""What a user outside does with the cluster: asks the API through its Service, and reads what the handlers wrote."""
 
 import json
 import ssl

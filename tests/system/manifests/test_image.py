@@ -22,7 +22,7 @@ from tests.manifests.building import Built, build
 from tests.manifests.confinement import confined, is_root
 from tests.system.processes import eventually
 
-# The environment is made anew, with all its packages.
+# The environment is made again, with all its packages.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 _UNCHECKED_HASH = b"\x01\0\0\0"

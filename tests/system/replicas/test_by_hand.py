@@ -74,7 +74,7 @@ async def _refused(processes: Processes, body: dict[str, Any], job_id: str) -> N
         assert job_id in answer.json()["detail"]
 
 
-async def test_each_missed_time_is_backfilled_once_whoever_asks_how_often(processes: Processes) -> None:
+async def test_each_missed_time_is_backfilled_once_however_many_ask_however_often(processes: Processes) -> None:
     await processes.together("one", "two")
     await processes.processor("worker")
     schedule = {

@@ -1,4 +1,4 @@
-"""A schedule whose jobs keep failing is paused, with the reason; resumed, it begins anew."""
+"""A schedule whose jobs keep failing is paused, with the reason; resumed, it counts from zero."""
 
 from tests.system.processes import Processes, eventually
 from tests.system.replicas.accounts import counted, decided, verdicts

@@ -69,7 +69,9 @@ async def test_who_waits_for_the_database_lives_is_not_ready_and_ends_when_told_
         await process.communicate()
 
 
-async def test_replicas_are_ready_whoever_leads_and_a_processor_is_while_it_can_take_work(processes: Processes) -> None:
+async def test_replicas_are_ready_and_a_processor_is_while_it_can_take_work(
+    processes: Processes,
+) -> None:
     ports = {name: free_port() for name in ("one", "two", "worker")}
 
     def settings(name: str) -> dict[str, str]:
@@ -90,7 +92,7 @@ async def test_replicas_are_ready_whoever_leads_and_a_processor_is_while_it_can_
     assert now[follower] == {"/livez": YES, "/readyz": YES, "/leaderz": FOLLOWS}
     assert now["worker"] == {"/livez": YES, "/readyz": YES}
 
-    # A job that takes its time holds the processor in its drain for as long as somebody looks.
+    # A job that takes its time holds the processor in its drain for as long as the test looks.
     await processes.post("/v1/jobs", {"definition": "sleep", "payload": {"seconds": 15}})
 
     async def runs() -> bool:

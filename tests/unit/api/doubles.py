@@ -74,7 +74,7 @@ Overtaker = Callable[[], Awaitable[object]]
 
 
 class StandingClock:
-    """It stands at ``now`` until somebody moves it."""
+    """It stands at ``now`` until the test moves it."""
 
     def __init__(self) -> None:
         self.now: WallMs = NOW
@@ -163,7 +163,7 @@ class StandingView:
     learned: dict[tuple[str, str], int] = field(default_factory=dict)
     """What jobs of a definition took on a target."""
     forecasts: int = 0
-    """How often somebody asked for the inputs of one."""
+    """How often a caller asked for the inputs of one."""
     unseen: Sequence[str] = ()
     waiters: Waiters = field(default_factory=Waiters)
     """For ends and dispatches, by the id of the job or the processor; a test notifies them."""
@@ -380,7 +380,7 @@ class World:
         return self.stored(Collection.JOBS, id)
 
     def rewrite(self, collection: Collection, id: str, **fields: Any) -> None:
-        """Somebody with a shell."""
+        """A user with a shell."""
         self.database.replace(collection, {**self.stored(collection, id), **fields})
 
     def rewrite_job(self, id: str, **fields: Any) -> None:

@@ -141,7 +141,7 @@ async def test_what_is_not_there_is_at_no_revision(client: httpx.AsyncClient, wo
 
 
 def overtaken(world: World, client: httpx.AsyncClient, path: str) -> None:
-    """Somebody else is first with a change, once."""
+    """Another client is first with a change, once."""
     kind = path.split("/")[2]
 
     async def change() -> None:

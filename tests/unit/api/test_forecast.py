@@ -175,7 +175,7 @@ async def test_an_old_forecast_is_made_again(client: httpx.AsyncClient, world: W
     assert world.view.forecasts == 3
 
 
-async def test_it_is_kept_fresh_while_somebody_asks(client: httpx.AsyncClient, world: World) -> None:
+async def test_it_is_kept_fresh_while_a_client_asks(client: httpx.AsyncClient, world: World) -> None:
     clock = _MovingClock()
     forecasts = room.Forecasts()
     await nightly(client, world, 1, "acme")

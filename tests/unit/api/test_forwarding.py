@@ -62,7 +62,7 @@ async def test_a_body_goes_along_on_both_paths(world: World, short: bool) -> Non
 
 
 async def test_a_request_is_forwarded_once(world: World) -> None:
-    """Whoever sends the header, be it a replica or a client."""
+    """The sender of the header, be it a replica or a client."""
     peer = Peer()
     async with serving(peer) as addresses, asking(world, addresses) as client:
         answer = await client.get(WHY, headers={"X-Hascheduler-Forwarded": "1"})

@@ -75,7 +75,7 @@ async def test_a_line_break_in_a_value_never_becomes_a_header_of_the_answer(worl
 
 
 async def test_a_length_and_chunks_do_not_smuggle_a_request(world: World) -> None:
-    """Whoever reads the length takes the rest for a second request; whoever reads the chunks does not."""
+    """A server that goes by the length takes the rest for a second request; one that goes by the chunks does not."""
     hidden = b"0\r\n\r\nDELETE /v1/schedules/tick HTTP/1.1\r\nhost: a\r\n\r\n"
     head = b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\n" + JSON + b"content-length: %d\r\ntransfer-encoding: chunked\r\n\r\n"
     async with serving(world) as server:

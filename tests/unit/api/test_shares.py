@@ -153,7 +153,7 @@ def test_whatever_comes_and_goes_the_promises_hold(total: int, reserve: int, ste
 
 @given(st.integers(1, 60), st.lists(st.sampled_from(PARTIES), max_size=200))
 def test_alone_or_with_others_no_party_takes_what_would_be_anothers_part(total: int, asks: list[Party]) -> None:
-    """Nobody releases: a token has half at most, an address three quarters, whoever else asks."""
+    """Nobody releases: a token has half at most, an address three quarters, whichever others ask."""
     pool = Pool("a", total)
     for party in asks:
         pool.admit(PoolRequest((party,)))

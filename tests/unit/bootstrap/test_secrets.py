@@ -164,7 +164,7 @@ def test_what_the_repository_holds_for_development_is_what_the_command_makes(tmp
     _made(tmp_path, "--development", "--members", "mongodb-0.mongodb")
     made = _texts(tmp_path)
     assert _texts(IN_THE_REPOSITORY) == made
-    # Whoever finds one of them somewhere sees what it is.
+    # A person who finds one of them somewhere sees what it is.
     assert all("evelopment" in text for path, text in made.items() if not path.endswith(".json"))
 
 

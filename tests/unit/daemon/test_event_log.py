@@ -128,7 +128,7 @@ async def test_news_wake_those_who_wait() -> None:
         assert await waiting == NewEvents([happened(2)], position(2, 1))
 
 
-# Beginning, beginning anew, ending
+# Beginning, beginning again, ending
 
 
 async def test_until_the_log_begins_nothing_is_delivered_and_then_something_was_missed() -> None:

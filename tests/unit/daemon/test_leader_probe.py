@@ -91,7 +91,7 @@ async def process(id: str, port: int = 0) -> AsyncIterator[LivenessServer]:
 
 @asynccontextmanager
 async def impostor(says: bytes, port: int = 0) -> AsyncIterator[tuple[int, asyncio.Event]]:
-    """Something else on that port, which ``says`` that to whoever comes, and then holds the line."""
+    """Something else on that port, which ``says`` that to each that connects, and then holds the line."""
     met = asyncio.Event()
     lines: set[asyncio.StreamWriter] = set()
 

@@ -253,7 +253,7 @@ class CoreVsOracleFaults(CoreVsOracle):
             yield self._lost(id) if self._random.random() < 0.6 else self._gone(id)
 
     def _tell_of_doubtful(self) -> Iterator[Input]:
-        """Somebody read it: it is as it was, or it has ended."""
+        """The job was read again: it is as it was, or it has ended."""
         if self._apart:
             id = self._random.choice(sorted(self._apart))
             del self._apart[id]

@@ -1,6 +1,6 @@
 """One leadership after another over the database in memory: mirror, core, journal and pipeline, as the daemon has them.
 
-Nothing here waits: whoever drives it says when a batch of the stream arrives, when an entry is journaled, when and
+Nothing here waits: its driver says when a batch of the stream arrives, when an entry is journaled, when and
 with what luck it is applied, and when a leader dies between any two of these.
 """
 

@@ -102,7 +102,7 @@ def test_a_timeout_that_is_set_later_holds_for_what_runs_already() -> None:
     assert scene.at(20, define()).wake_at_ms is None
 
 
-def test_a_follower_leaves_it_to_whoever_leads_next() -> None:
+def test_a_follower_leaves_it_to_the_next_leader() -> None:
     scene = Scene(*jobs(make_job("a", expires_at_ms=wall(100))), leading=False)
     assert scene.at(200).decisions == ()
     assert [type(d) for d in scene.at(300, TermBegan(1)).decisions] == [Fail]

@@ -108,7 +108,7 @@ def test_one_that_is_cancelled_waits_no_longer() -> None:
     assert scene.at(2, JobGone("a", FAILED), JobGone("b", OK)).decisions == ()
 
 
-def test_whoever_asks_is_told_what_it_waits_for_and_no_other_tenants_jobs() -> None:
+def test_why_says_what_it_waits_for_and_no_other_tenants_jobs() -> None:
     scene = scene_of(waiting())
     explanation = scene.core.explain("w", wall(1))
     assert explanation is not None

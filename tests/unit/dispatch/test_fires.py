@@ -60,7 +60,7 @@ def test_forgotten_promises_are_due_again_from_the_cursor_that_was_seen() -> Non
     assert take_due(fires, 3_000) == fires_of(2_000, 3_000)
 
 
-def test_a_trigger_that_somebody_broke_never_fires_and_holds_up_no_other() -> None:
+def test_a_trigger_that_was_broken_by_hand_never_fires_and_holds_up_no_other() -> None:
     broken = Trigger(Cron("nonsense"))
     fires = DueTimes()
     fires.seen(make_schedule("a", trigger=broken))

@@ -89,7 +89,7 @@ def test_news_of_a_doubtful_job_ends_the_doubt() -> None:
 
 
 def test_a_job_that_was_taken_back_with_its_fire_keeps_its_slot_until_both_are_decided_again() -> None:
-    """Both are in the journal: a successor would apply them, and give it that slot beside whoever had it by then."""
+    """Both are in the journal: a successor would apply them, and give the slot beside the one that has it by then."""
     scene = Scene(*processors("p", slots=1), ScheduleSeen(make_schedule("s", every_ms=3_600_000)))
     began = scene.at(3_600_000)
     move = next(decision for decision in began.decisions if isinstance(decision, Dispatch))

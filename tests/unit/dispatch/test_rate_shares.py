@@ -208,7 +208,7 @@ class Rate:
             self._step(shard, at_ms, *shown)
 
     def _move(self, at_ms: int) -> None:
-        """Whoever is short gets what is free; how much is in use elsewhere chance says."""
+        """A shard that is short gets what is free; how much is in use elsewhere chance says."""
         is_short = [RATE in shard.scene.core.short_of(wall(at_ms)) for shard in self._shards]
         uses = [Use(9, 9) if short else Use(self._chance.choice((0, 1, 9)), 0) for short in is_short]
         released = [shard.released if self._is_patient else self._cap.rev for shard in self._shards]

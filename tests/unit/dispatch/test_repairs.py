@@ -132,7 +132,7 @@ def test_what_runs_at_a_processor_that_is_not_registered_is_spared_for_a_while()
     assert scene.at(100 + SPARED_MS).decisions == (Requeue("a", 1, "processor lost"),)
 
 
-def test_whoever_registers_again_in_time_keeps_what_it_runs() -> None:
+def test_a_processor_that_registers_again_in_time_keeps_what_it_runs() -> None:
     scene = Scene(*processors("p"), *jobs(running("a", "p")), unknown_spared_ms=SPARED_MS)
     scene.at(100, ProcessorGone("p"))
     scene.at(1_000, *processors("p"))

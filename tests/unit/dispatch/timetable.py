@@ -24,7 +24,7 @@ from tests.unit.dispatch.nouns import make_schedule, wall
 
 NAMES = ("tick", "tock")
 TENANTS = ("acme", "beta")
-"""Names come back: whoever deletes a schedule, either of them may make the next one of that name."""
+"""Names come back: once a schedule is deleted, either of them may make the next one of that name."""
 EVERY_MS = (1_000, 700)
 DAY_MS = 86_400_000
 TODAY = wall(0) // DAY_MS

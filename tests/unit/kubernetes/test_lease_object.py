@@ -114,7 +114,7 @@ def test_a_number_that_is_none_counts_as_zero(annotation: str, text: object) -> 
     [
         (10, "9500", 9_500),
         (10, "10000", 10_000),
-        (10, "10001", 10_000),  # somebody has shortened it
+        (10, "10001", 10_000),  # a user has shortened it
         (20, "9500", 20_000),
         (10, "garbage", 10_000),
         (10, None, 10_000),

@@ -20,7 +20,7 @@ async def test_a_port_where_nobody_listens_is_not_ready() -> None:
     assert await _probe(free_port()) != 0
 
 
-async def test_whoever_answers_with_something_else_is_not_ready() -> None:
+async def test_a_server_that_answers_with_something_else_is_not_ready() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(20)
         probe = asyncio.create_task(_probe(server.getsockname()[1]))

@@ -104,7 +104,7 @@ def test_webhooks_get_out_where_that_is_said_and_nowhere_inside() -> None:
         assert not passes(rendered(PRODUCTION), PROCESSOR, end, Port(port))
 
 
-def test_servers_of_somebody_else_are_reached() -> None:
+def test_servers_that_are_there_already_are_reached() -> None:
     objects = rendered(EXTERNAL)
     assert passes(objects, SCHEDULER, INSIDE, Port(27017))
     assert passes(objects, BOOTSTRAP, INSIDE, Port(27017))

@@ -35,7 +35,7 @@ _LIMITS = BeatLimits(1_500, 5_000)
 
 
 class Shard:
-    """Its leader dispatches to whoever is registered, and takes back what a processor had that is gone."""
+    """Its leader dispatches to all that are registered, and takes back what a processor had that is gone."""
 
     def __init__(self, name: str, broker: MemoryBroker) -> None:
         self.name = name

@@ -66,7 +66,7 @@ async def test_a_lost_connection_proves_nothing_of_an_id_that_it_still_has() -> 
         death.cancel()
 
 
-async def test_an_id_that_it_gave_up_is_dead_to_whoever_has_to_connect_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_id_that_it_gave_up_is_dead_to_one_that_has_to_connect_again(monkeypatch: pytest.MonkeyPatch) -> None:
     heard, names = asyncio.Event(), liveness_room._names
 
     def hearing(greeting: bytes, holder: str) -> bool:

@@ -174,7 +174,7 @@ async def test_a_session_of_nobody_opens_nothing(guarded: Guarded, parent: str) 
 
 
 async def test_a_cookie_that_comes_with_a_login_is_ignored(guarded: Guarded) -> None:
-    """Session fixation: the session after the login is never one that somebody else may know."""
+    """Session fixation: the session after the login is never one that another may know."""
     planted = f"hsk_{'z' * 43}"
     secret = await guarded.token("viewer")
     async with await guarded.page("admin") as victim:

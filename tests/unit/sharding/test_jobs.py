@@ -161,7 +161,7 @@ async def test_a_job_waits_for_none_of_a_tenant_that_may_move_apart_from_its_own
     assert answer.answer is SubmitAnswer.NEW
 
 
-async def test_a_job_may_wait_for_one_of_its_own_shard_whoever_has_the_name_now() -> None:
+async def test_a_job_may_wait_for_one_of_its_own_shard_whichever_tenant_has_the_name_now() -> None:
     deployment = Deployment()
     await deployment.schedules.create(make_schedule(template=make_template(tenant=ONE)))
     deployment.insert(2, Collection.JOBS, new_job_document(make_job("fire:tick:1", tenant=TWO)))

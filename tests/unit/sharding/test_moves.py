@@ -210,7 +210,7 @@ async def test_a_slot_is_closed_where_it_goes_then_where_it_is_then_released_mov
     assert not deployment.is_open(FROM)
 
 
-async def test_whoever_is_killed_at_any_step_the_next_one_goes_on(deployment: Deployment) -> None:
+async def test_a_mover_that_is_killed_at_any_step_is_followed_by_the_next_one(deployment: Deployment) -> None:
     calls = await _calls_of_a_move()
     for last in range(calls):
         deployment = Deployment()
@@ -228,7 +228,7 @@ async def test_whoever_is_killed_at_any_step_the_next_one_goes_on(deployment: De
 
 
 @pytest.mark.parametrize("later", [(TO,), (TO, FROM), (TO, FROM, TO), (TO, 0)], ids=str)
-async def test_whoever_was_asleep_at_any_step_changes_nothing_when_it_wakes_up(
+async def test_a_mover_that_was_asleep_at_any_step_changes_nothing_when_it_wakes_up(
     deployment: Deployment, later: tuple[int, ...]
 ) -> None:
     """Others have moved the slot meanwhile, and perhaps back, or on."""
@@ -246,7 +246,7 @@ async def test_whoever_was_asleep_at_any_step_changes_nothing_when_it_wakes_up(
         deployment.assert_all_in(later[-1])
 
 
-async def test_whoever_was_asleep_while_the_slot_came_back_moves_nothing_of_what_is_decided_there(
+async def test_a_mover_that_was_asleep_while_the_slot_came_back_moves_nothing_of_what_is_decided_there(
     deployment: Deployment,
 ) -> None:
     """In the middle of the way back, where the shard that it goes to is closed as it was before."""

@@ -213,7 +213,7 @@ async def test_a_leader_that_ends_is_not_ready_at_once_and_gives_up_its_lease_af
         assert health.not_ready() == ABOUT_TO_END
         async with asyncio.timeout(10):
             await leases.asked.wait()
-        # Handing over: it decides no more, has the lease still, and answers whoever asks it.
+        # Handing over: it decides no more, has the lease still, and answers all that ask it.
         assert await answers(health) == {"/livez": YES, "/readyz": (503, ABOUT_TO_END), "/leaderz": (503, NOT_LEADING)}
         assert replica.view.ready
         held = await leases.get("default")

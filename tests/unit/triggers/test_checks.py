@@ -176,7 +176,7 @@ def test_what_makes_sense_is_taken(pattern: Pattern) -> None:
     check_trigger(Trigger(pattern, jitter_ms=99, start_at_ms=at(0), end_at_ms=at(20_001), max_fires=1))
 
 
-def test_a_cron_that_somebody_broke_by_hand_is_refused_when_its_times_are_asked_for() -> None:
+def test_a_cron_that_was_broken_by_hand_is_refused_when_its_times_are_asked_for() -> None:
     for cron in (Cron("nonsense"), Cron("0 0 * * *", "Mars/X")):
         with pytest.raises(InvalidInput):
             next_nominal(Trigger(cron), T0)

@@ -78,7 +78,7 @@ CASES = (
     Case("LeaderFlapping", "a rolling update", "20m", {told(TERM, 0): "5x20 6x4 7x4 8x90"}),
     Case(
         "LeaderFlapping",
-        "all replicas begin anew and have not read the lease yet",
+        "all replicas have just begun and have not read the lease yet",
         "20m",
         {told(TERM, 0): "900x20 0x3 901x80", told(TERM, 1): "900x20 0x3 901x80"},
     ),
