@@ -3,15 +3,21 @@
 Any BSON can be read: invalid UTF-8 is replaced, and dates beyond Python's years stay numbers. So one malformed document
 never blocks the stream; the decoders of the model quarantine it with a reason instead.
 
+With Python 3.11 the driver waits for its pools' locks by `wait_in_this_task`: a replica whose term ended while MongoDB
+stood still had an exchange cancelled twice, and never got a connection again.
+
 `awaited` and `session_after` cover the few places where PyMongo's asynchronous client and Motor differ: Motor returns
 cursors and change streams at once where PyMongo must be awaited, and the reverse for sessions.
 """
 
+import asyncio
 import inspect
-from collections.abc import AsyncIterator, Iterator
+import sys
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import pymongo.lock
 from bson import Timestamp
 from bson.codec_options import CodecOptions, DatetimeConversion
 from pymongo import AsyncMongoClient
@@ -51,6 +57,20 @@ CLIENT_OPTIONS: dict[str, Any] = {
 _CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
     unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_AUTO
 )
+
+
+async def wait_in_this_task(waited: Awaitable[Any], timeout_s: float | None) -> Any:
+    """`asyncio.wait_for` as it is from Python 3.12 on.
+
+    Before, it waits in a task of its own, and leaves that behind where it is cancelled twice. What ends there is a wait
+    for a condition, which takes the condition's lock once more, with no task left to release it.
+    """
+    async with asyncio.timeout(timeout_s):
+        return await waited
+
+
+if sys.version_info < (3, 12):
+    pymongo.lock.wait_for = wait_in_this_task  # type: ignore[assignment,attr-defined]
 
 
 def connect(
