@@ -116,9 +116,9 @@ class _Generator:
         self._http = http
         self._ids = ids
         self._key = f"load-{time.time_ns()}"
-        self._path = "/v1/jobs" if load.batch == 1 else "/v1/jobs:batch"
+        self._path = path_of(load.batch)
         jobs = [{**load.job, "tenant": tenant} for tenant in load.tenants] or [load.job]
-        self._bodies = [_body(orjson.dumps(job), load.batch) for job in jobs]
+        self._bodies = [body_of(orjson.dumps(job), load.batch) for job in jobs]
         self._took_ms: list[int] = []
         self._late_max_s = 0.0
         self._failed = 0
@@ -192,7 +192,13 @@ class _Generator:
         return answer.body
 
 
-def _body(job: bytes, batch: int) -> bytes:
+def path_of(batch: int) -> str:
+    """Where requests for so many jobs each go."""
+    return "/v1/jobs" if batch == 1 else "/v1/jobs:batch"
+
+
+def body_of(job: bytes, batch: int) -> bytes:
+    """The same ``job`` so many times, for `path_of`."""
     return job if batch == 1 else b'{"jobs":[' + b",".join([job] * batch) + b"]}"
 
 

@@ -16,6 +16,7 @@ from pymongo import AsyncMongoClient
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
 from tests.bench.http_client import post_all
+from tests.bench.load import body_of, path_of
 
 _LIMIT_S = 600
 HANDLERS = ("tests.bench.handlers",)
@@ -55,11 +56,5 @@ async def measure_throughput(stack: Stack, database: str, jobs: int, batch: int)
 async def submit_noops(urls: Sequence[str], jobs: int, batch: int) -> None:
     """``jobs`` that do nothing, ``batch`` a request, at all ``urls`` in turn, as fast as they are taken."""
     one = orjson.dumps({"definition": "noop"})
-    posts = []
-    for number, first in enumerate(range(0, jobs, batch)):
-        url, size = urls[number % len(urls)], min(batch, jobs - first)
-        if batch == 1:
-            posts.append((f"{url}/v1/jobs", one))
-        else:
-            posts.append((f"{url}/v1/jobs:batch", b'{"jobs":[' + b",".join([one] * size) + b"]}"))
-    await post_all(posts)
+    sizes = [min(batch, jobs - first) for first in range(0, jobs, batch)]
+    await post_all((urls[number % len(urls)] + path_of(size), body_of(one, size)) for number, size in enumerate(sizes))

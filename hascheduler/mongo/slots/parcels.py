@@ -13,7 +13,7 @@ from a slot that rests: so one that is killed between two steps leaves nothing b
 them twice: it finds the name of the parcel, and once that is forgotten (the share there has been put again since) its
 transaction is refused.
 
-A document that has departed is found in neither shard until it arrives: a request for it is asked to come again
+A document that has departed is found in neither shard until it arrives: a request for it gets `Moving` (503) meanwhile
 (`hascheduler.sharding.places.ShardPlaces.require_found`).
 """
 
