@@ -25,7 +25,8 @@ from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
-from tests.bench.floor import LIBRARIES, measure_floor, measure_libraries
+from tests.bench.floor import AS_STORED, measure_floor
+from tests.bench.floor_at_rest import AT_REST, measure_at_rest, measure_loaded
 from tests.bench.forecasts import measure_forecasts
 from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle
@@ -223,14 +224,18 @@ def floor(
 ) -> None:
     """The least that a job can cost and a replica take: the exchanges of the protocol alone, the libraries alone."""
     paces = read_loads(loads)
-    run_bench(
-        "floor",
-        lambda: {
-            **{pace.label: measure_floor(pace, seconds, streams, rest_ms) for pace in paces},
-            LIBRARIES: measure_libraries(),
-        },
-        runs,
-    )
+
+    def measure() -> dict[str, Figures]:
+        found = {
+            f"{pace.label}, {AS_STORED}" if as_stored else pace.label: measure_floor(
+                pace, seconds, streams, rest_ms, as_stored=as_stored
+            )
+            for pace in paces
+            for as_stored in (False, True)
+        }
+        return {**found, AT_REST: measure_at_rest(seconds), **measure_loaded()}
+
+    run_bench("floor", measure, runs)
 
 
 @app.command()

@@ -3,22 +3,23 @@
 One process does what replicas and processors do, through the server and the drivers that they use, and no more: jobs
 arrive over HTTP and are inserted, the journal takes an entry, they are dispatched by a compare-and-set, a message goes
 through the broker and is acknowledged, they are started and finished by a compare-and-set each. Every write is
-majority-acknowledged, and as many change streams of the whole database are read as there are replicas, as raw bytes
-that nobody decodes; each rests between an answer and the next request, while the server gathers events: the cheapest
-that a stream can be. There is no validation, no decision, no index, no log, no metric, no audit and no retry.
+majority-acknowledged, and as many change streams of the whole database are read as there are replicas; each rests
+between an answer and the next request, while the server gathers events: the cheapest that a stream can be. There is no
+validation, no decision, no log, no metric, no audit and no retry.
+
+The least of all has a small document, no index, and streams of raw bytes that nobody decodes. Measured *as stored*, a
+job has the document and the indexes of the system, and each stream is the one that a mirror follows, decoded by the
+driver: what this form of the data costs, whatever the code around it.
 
 What waits at the same moment shares an exchange, as in the system: dispatches as far apart as the leader's, and what
 arrived meanwhile for starts and finishes. Here one process leads and works for all, where five would wake and each
 gather less. So what a whole system costs above this is hascheduler's own, and what is below it no work on hascheduler
-can reach.
-
-Of memory the floor is a process that has loaded the libraries that a replica is made with, and done nothing.
+can reach. The same holds for the time from the arrival of a submit to the start, a chain of majority-acknowledged
+writes.
 """
 
 import asyncio
-import subprocess
-import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,8 +42,14 @@ from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.embedded.rabbitmq import start_rabbitmq
 from hascheduler.errors import WorldError
-from hascheduler.model.values.instants import MonoMs
-from tests.bench.cast import cpu_s, own_mb, resident_mb, servers
+from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.job import NewJob
+from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
+from hascheduler.mongo.state_updates import BY_ID
+from hascheduler.mongo.stream.events import event_pipeline
+from hascheduler.simulate.report import percentile
+from tests.bench.cast import cpu_s, servers
 from tests.bench.cost import Rate
 from tests.bench.figures import Figures
 from tests.bench.load import Load, loading
@@ -53,6 +60,7 @@ _SETTLE_S = 5
 _TAIL_S = 1
 _SERVER_WAIT_MS = 1_000
 _JOB: dict[str, Any] = {
+    "state": "pending",
     "definition": "noop",
     "tenant": "default",
     "lane": "default",
@@ -64,40 +72,36 @@ _JOB: dict[str, Any] = {
 }
 """About as large as a job that is submitted with nothing but its definition."""
 
-LIBRARIES = "the libraries alone"
-_LIBRARIES = (
-    "aio_pika", "croniter", "fastapi", "httptools", "orjson", "prometheus_client", "pydantic_settings", "pymongo",
-    "structlog", "tenacity", "typer", "uvicorn", "uvloop",
-)  # fmt: skip
-
+AS_STORED = "documents, indexes and events as stored"
 _Jobs = AsyncCollection[dict[str, Any]]
 
 
-def measure_floor(pace: Rate, seconds: int, streams: int, rest_ms: int) -> Figures:
+def measure_floor(pace: Rate, seconds: int, streams: int, rest_ms: int, *, as_stored: bool) -> Figures:
     """CPU in milliseconds a job, by process, on servers of its own: theirs, and this one's for all that speaks to
-    them."""
-    return run_in_foreground(_measure(pace, seconds, streams, rest_ms))
+    them. ``as_stored``: documents, indexes and events are the system's."""
+    return run_in_foreground(_measure(pace, seconds, streams, rest_ms, as_stored=as_stored))
 
 
-async def _measure(pace: Rate, seconds: int, streams: int, rest_ms: int) -> Figures:
+async def _measure(pace: Rate, seconds: int, streams: int, rest_ms: int, *, as_stored: bool) -> Figures:
     async with AsyncExitStack() as opened:
         mongod = await opened.enter_async_context(start_mongod())
         rabbitmq = await opened.enter_async_context(start_rabbitmq())
         cast = {**servers(), "drivers": [psutil.Process()]}
         loops = await opened.enter_async_context(asyncio.TaskGroup())
-        exchanges = await opened.enter_async_context(_exchanges(mongod.uri, rabbitmq.url))
+        exchanges = await opened.enter_async_context(_exchanges(mongod.uri, rabbitmq.url, as_stored=as_stored))
         running = [loops.create_task(exchanges.lead()), loops.create_task(exchanges.work())]
         for _ in range(streams):
             client = await opened.enter_async_context(AsyncMongoClient[dict[str, Any]](mongod.uri))
-            running.append(loops.create_task(_follow(client, rest_ms)))
+            running.append(loops.create_task(_follow(client, rest_ms, as_stored=as_stored)))
         url = await opened.enter_async_context(_serving(exchanges))
         load = Load((url,), pace.per_second, _SETTLE_S + seconds + _TAIL_S, pace.batch)
         async with loading(load) as sending:
             await asyncio.sleep(_SETTLE_S)
             before, finished, began_at = cpu_s(cast), exchanges.finished, asyncio.get_running_loop().time()
+            exchanges.starts_ms.clear()
             await asyncio.sleep(seconds)
             after, took_s = cpu_s(cast), asyncio.get_running_loop().time() - began_at
-            jobs = exchanges.finished - finished
+            jobs, starts_ms = exchanges.finished - finished, list(exchanges.starts_ms)
             sent = await sending.sent()
         for task in running:
             task.cancel()
@@ -106,22 +110,11 @@ async def _measure(pace: Rate, seconds: int, streams: int, rest_ms: int) -> Figu
     by_kind = {kind: 1_000 * (after[kind] - before[kind]) / jobs for kind in cast}
     return {
         "jobs_per_s": round(jobs / took_s, 1),
+        "start_p50_ms": percentile(starts_ms, 50),
+        "start_p99_ms": percentile(starts_ms, 99),
         "cpu_ms_per_job": round(sum(by_kind.values()), 3),
         **{f"{kind}_cpu_ms_per_job": round(ms, 3) for kind, ms in by_kind.items()},
     }
-
-
-def measure_libraries() -> Figures:
-    """Memory of a process that has imported the libraries of a replica."""
-    program = f"import {', '.join(_LIBRARIES)}; print(flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        if not process.stdout.readline():
-            raise WorldError("a library of a replica can't be imported")
-        loaded = psutil.Process(process.pid)
-        found = {"resident_mb": resident_mb(loaded), "memory_mb": own_mb(loaded)}
-        process.communicate(b"\n", timeout=_PATIENCE_S)
-    return found
 
 
 @asynccontextmanager
@@ -151,14 +144,14 @@ async def _serving(exchanges: "_Exchanges") -> AsyncIterator[str]:
         await serving
 
 
-async def _follow(client: AsyncMongoClient[dict[str, Any]], rest_ms: int) -> None:
-    raw = CodecOptions(document_class=RawBSONDocument)
+async def _follow(client: AsyncMongoClient[dict[str, Any]], rest_ms: int, *, as_stored: bool) -> None:
+    codec = None if as_stored else CodecOptions(document_class=RawBSONDocument)
     database = client.get_database(_DATABASE)
     async with client.start_session(causal_consistency=False) as session:
         reply = await database.command(
             {
                 "aggregate": 1,
-                "pipeline": [{"$changeStream": {}}],
+                "pipeline": [{"$changeStream": {}}, *(event_pipeline() if as_stored else [])],
                 "cursor": {"batchSize": 0},
                 "readConcern": {"level": "majority"},
             },
@@ -167,7 +160,7 @@ async def _follow(client: AsyncMongoClient[dict[str, Any]], rest_ms: int) -> Non
         more = {"getMore": reply["cursor"]["id"], "collection": "$cmd.aggregate", "maxTimeMS": _SERVER_WAIT_MS}
         while True:
             async with asyncio.timeout(_PATIENCE_S):
-                await database.command(more, session=session, codec_options=raw)
+                await database.command(more, session=session, codec_options=codec)
             await asyncio.sleep(rest_ms / 1_000)
 
 
@@ -175,24 +168,29 @@ async def _follow(client: AsyncMongoClient[dict[str, Any]], rest_ms: int) -> Non
 class _Exchanges:
     jobs: _Jobs
     journal: _Jobs
+    document: Mapping[str, Any]
     exchange: aio_pika.abc.AbstractExchange
     queue: str
     arrived: asyncio.Queue[aio_pika.abc.AbstractIncomingMessage]
 
     submitted: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+    arrived_at: dict[str, float] = field(default_factory=dict)
+    starts_ms: list[int] = field(default_factory=list)
+    """From the arrival of its submit, by job that has started."""
     finished: int = 0
 
     async def submit(self, scope: Any, receive: Any, send: Any) -> None:
         """The ASGI application: a job, or a batch of them."""
-        body, more = b"", True
+        now, body, more = asyncio.get_running_loop().time(), b"", True
         while more:
             message = await receive()
             body, more = body + message.get("body", b""), message.get("more_body", False)
         count = len(orjson.loads(body).get("jobs", "1"))
         ids = [str(ObjectId()) for _ in range(count)]
-        documents = [{"_id": id, "state": "pending", **_JOB} for id in ids]
+        documents = [{**self.document, "_id": id} for id in ids]
         await (self.jobs.insert_many(documents, ordered=False) if count > 1 else self.jobs.insert_one(documents[0]))
         for id in ids:
+            self.arrived_at[id] = now
             self.submitted.put_nowait(id)
         answer = orjson.dumps({"results": [{"job": id} for id in ids]})
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(answer)).encode())]
@@ -226,6 +224,8 @@ class _Exchanges:
                 for message in messages:
                     await message.ack()
                 await self._start(ids)
+                now = asyncio.get_running_loop().time()
+                self.starts_ms += [round(1_000 * (now - self.arrived_at.pop(id))) for id in ids]
                 await self._move(ids, "running", {"state": "succeeded", "result": None})
             self.finished += len(ids)
 
@@ -246,13 +246,18 @@ class _Exchanges:
         )
 
     async def _move(self, ids: list[str], state: str, fields: dict[str, Any]) -> None:
-        update = UpdateMany({"_id": {"$in": ids}, "state": state}, {"$set": fields, "$inc": {"rev": 1}})
+        update = UpdateMany({"_id": {"$in": ids}, "state": state}, {"$set": fields, "$inc": {"rev": 1}}, hint=BY_ID)
         answer = await self.jobs.bulk_write([update], ordered=False)
         assert answer.matched_count == len(ids)
 
 
+def _stored_job() -> dict[str, Any]:
+    job = NewJob("", "noop", "target", {"number": 1}, "default", "default", "default", 5, "queued", {}, WallMs(1))
+    return new_job_document(job)
+
+
 @asynccontextmanager
-async def _exchanges(mongodb_uri: str, amqp_url: str) -> AsyncIterator[_Exchanges]:
+async def _exchanges(mongodb_uri: str, amqp_url: str, *, as_stored: bool) -> AsyncIterator[_Exchanges]:
     async with (
         AsyncMongoClient[dict[str, Any]](mongodb_uri) as client,
         await aio_pika.connect(amqp_url, timeout=_PATIENCE_S) as sender,
@@ -261,10 +266,13 @@ async def _exchanges(mongodb_uri: str, amqp_url: str) -> AsyncIterator[_Exchange
         database = client.get_database(
             _DATABASE, read_concern=ReadConcern("majority"), write_concern=WriteConcern(w="majority")
         )
+        if as_stored:
+            await ensure_collections_and_indexes(database)
+        document = _stored_job() if as_stored else _JOB
         sending = await sender.channel(publisher_confirms=True)
         receiving = await receiver.channel()
         await receiving.set_qos(prefetch_count=1_000)
         queue = await receiving.declare_queue(exclusive=True)
         arrived: asyncio.Queue[aio_pika.abc.AbstractIncomingMessage] = asyncio.Queue()
         await queue.consume(arrived.put)
-        yield _Exchanges(database["jobs"], database["journal"], sending.default_exchange, queue.name, arrived)
+        yield _Exchanges(database["jobs"], database["journal"], document, sending.default_exchange, queue.name, arrived)

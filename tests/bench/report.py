@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from hascheduler.errors import InvalidInput
 from tests.bench.against import RELEASE, comparison_lines, comparisons, results_of
+from tests.bench.floor import AS_STORED
+from tests.bench.floor_at_rest import AT_REST, LIBRARIES, PROGRAM
 from tests.bench.report_rows import ROWS, Row
 from tests.bench.results import Measured, Results, read_results
 
@@ -42,6 +45,48 @@ measures without it.
 - The floor is what `python -m tests.bench floor` measures: the exchanges of a job, from HTTP to its end, through the \
 same server and drivers, in one process, with nothing around them. No work on hascheduler gets below it.
 """
+
+FLOORS_TEXT = """\
+## How far above the floor
+
+*Least*: the exchanges of the protocol through the same server and drivers, in one process, with a small document, no \
+index and streams that nobody decodes; at rest, a process that shows life and reads its stream; of memory, the \
+libraries loaded. No work on hascheduler gets below it. *As stored*: the same with the documents, indexes and events \
+of the system, decoded by the driver; of memory, libraries and program loaded. What is above that is the code of \
+hascheduler and of its HTTP framework, and the wake-ups of six processes where the floor has one.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Floor:
+    """A figure of the benchmark ``bench``, and its floors: cases of the benchmark ``floor``, where that has them."""
+
+    what: str
+    bench: str
+    case: str
+    figure: str
+    least: str
+    as_stored: str = ""
+
+
+_FLOORS = (
+    *(
+        _Floor(f"{what} at {load}", bench, load, figure, load, f"{load}, {AS_STORED}")
+        for what, bench, figure, loads in (
+            (
+                "CPU of a job, ms,",
+                "cost",
+                "cpu_ms_per_job",
+                ("50 jobs/s", "200 jobs/s", "1,000 jobs/s in batches of 500"),
+            ),
+            ("submit to start, p50, ms,", "latency", "start_p50_ms", ("50 jobs/s", "200 jobs/s")),
+            ("submit to start, p99, ms,", "latency", "start_p99_ms", ("50 jobs/s", "200 jobs/s")),
+        )
+        for load in loads
+    ),
+    _Floor("a replica that follows, % of a core", "idle", "follower", "cpu_percent", AT_REST),
+    _Floor("a replica that follows, MB", "idle", "follower", "resident_mb", LIBRARIES, PROGRAM),
+)
 
 
 def write_report(folder: Path, results: Path, peers: Path, soak: Path, ledger: Path) -> list[Path]:
@@ -95,6 +140,7 @@ def save_ledger(ledger: Mapping[str, Any], path: Path) -> None:
 
 def markdown(results: Results, peers: Mapping[str, Any] | None, compared: Sequence[str] = ()) -> str:
     lines = [_HEAD.format(**results.machine), *_table(results)]
+    lines += _floors(results)
     if peers:
         lines += ["", *_peers(peers)]
     if compared:
@@ -113,6 +159,23 @@ def _table(results: Results) -> list[str]:
                 shown = f"{row.what.format(case=label)} | {_shown(row, label, measured)} | {row.goal}"
                 lines.append(f"| {shown} | {measured.date} | `{measured.command}` |")
     return lines
+
+
+def _floors(results: Results) -> list[str]:
+    """The lines about what was measured beside its floor; none where nothing was."""
+    rows: list[str] = []
+    for each in _FLOORS:
+        measured = results.benches.get(each.bench, {}).get(each.case)
+        floors = results.benches.get("floor", {})
+        if measured is not None and each.least in floors:
+            as_stored, least = (
+                floors[case].figures.get(each.figure) if case in floors else None
+                for case in (each.as_stored, each.least)
+            )
+            cells = (_amount(value) for value in (measured.figures.get(each.figure), as_stored, least))
+            rows.append(f"| {each.what} | {' | '.join(cells)} |")
+    head = ["", *FLOORS_TEXT.splitlines(), "", "| figure | measured | as stored | least |", "|---|---:|---:|---:|"]
+    return [*head, *rows] if rows else []
 
 
 def _shown(row: Row, label: str, measured: Measured) -> str:

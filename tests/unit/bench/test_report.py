@@ -101,6 +101,25 @@ def test_how_the_ledger_is_read_stands_in_the_report_and_in_the_docs(results: Pa
     assert LEDGER_TEXT in (Path(__file__).parents[3] / "docs" / "bench.md").read_text("utf-8")
 
 
+def test_figures_stand_beside_their_floors_where_those_were_measured(results: Path, tmp_path: Path) -> None:
+    assert "above the floor" not in write_report(tmp_path, results, *[tmp_path / "none"] * 3)[0].read_text()
+    told = json.loads(results.read_text())
+    exchanges = {"cpu_ms_per_job": 1.2, "mongod_cpu_ms_per_job": 0.5}
+    told["benches"]["floor"] = {
+        "50 jobs/s": case(exchanges),
+        "the libraries alone": case({"resident_mb": 62.0}),
+    }
+    told["benches"]["idle"] = {
+        "follower": case({"cpu_percent": 1.1, "resident_mb": 99.0}),
+        "leader": case({"cpu_percent": 1.2, "resident_mb": 99.5}),
+    }
+    results.write_text(json.dumps(told))
+    lines = write_report(tmp_path, results, *[tmp_path / "none"] * 3)[0].read_text().splitlines()
+    assert "| CPU of a job, ms, at 50 jobs/s | 4.1 | – | 1.2 |" in lines
+    assert "| a replica that follows, MB | 99.0 | – | 62.0 |" in lines
+    assert not any(line.startswith("| a replica that follows, %") for line in lines)  # its floor was not measured
+
+
 def test_what_was_run_beside_a_release_is_shown_with_its_ratio_and_goal(results: Path, tmp_path: Path) -> None:
     for label, cpu_ms in ((RELEASE, 20.0), ("this", 9.0)):
         benches = {"cost": {"50 jobs/s": case({**COST, "cpu_ms_per_job": cpu_ms}, 3)}}

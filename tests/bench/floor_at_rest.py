@@ -1,0 +1,143 @@
+"""The least that a replica can take with these libraries: of memory what is loaded, of CPU what its connections need.
+
+*Loaded* is a process that has imported the libraries of a replica, and one that has imported its program too, models
+and routes included; both have done nothing.
+
+*At rest* is a process that does what the protocol asks of a replica that follows while there is nothing to do, through
+the server and the driver that it uses, and no more: a listening HTTP server, the driver's monitors, a change stream of
+the whole database as raw bytes that nobody decodes, and once a second its heartbeat, a majority-acknowledged write.
+Three of them run, as each one's heartbeats are events for all. There is no fold, no election, no metric and no log.
+
+Run as a program, ``python -m tests.bench.floor_at_rest URI NAME``, this module is one of those three.
+"""
+
+import asyncio
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from typing import Any
+
+import psutil
+import uvicorn
+import uvloop
+from bson.codec_options import CodecOptions
+from bson.raw_bson import RawBSONDocument
+from pymongo import AsyncMongoClient
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.write_concern import WriteConcern
+
+from hascheduler.embedded.children import run_in_foreground
+from hascheduler.embedded.mongod import start_mongod
+from hascheduler.errors import WorldError
+from tests.bench.cast import own_mb, resident_mb
+from tests.bench.figures import Figures
+
+LIBRARIES, PROGRAM = "the libraries alone", "the program loaded"
+AT_REST = "at rest"
+_LIBRARIES = (
+    "aio_pika", "croniter", "fastapi", "httptools", "orjson", "prometheus_client", "pydantic_settings", "pymongo",
+    "structlog", "tenacity", "typer", "uvicorn", "uvloop",
+)  # fmt: skip
+_PROGRAM = (*_LIBRARIES, "hascheduler.assembly", "hascheduler.assembly_api")
+_REPLICAS = 3
+_HEARTBEAT_S = 1
+_FOLLOWER_RESTS_S = 0.2
+"""Of a stream, before it asks for more, as a follower's does."""
+_DATABASE = "hascheduler-floor"
+_SERVER_WAIT_MS = 1_000
+_SETTLE_S = 5
+_PATIENCE_S = 30
+
+
+def measure_loaded() -> dict[str, Figures]:
+    """Memory by what was imported."""
+    return {LIBRARIES: _loaded(_LIBRARIES), PROGRAM: _loaded(_PROGRAM)}
+
+
+def measure_at_rest(seconds: int) -> Figures:
+    """CPU and memory of one, on average over all."""
+    return run_in_foreground(_measure(seconds))
+
+
+def _loaded(modules: tuple[str, ...]) -> Figures:
+    program = f"import {', '.join(modules)}; print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        if not process.stdout.readline():
+            raise WorldError("a module of a replica can't be imported")
+        loaded = psutil.Process(process.pid)
+        found = {"resident_mb": resident_mb(loaded), "memory_mb": own_mb(loaded)}
+        process.communicate(b"\n", timeout=_PATIENCE_S)
+    return found
+
+
+async def _measure(seconds: int) -> Figures:
+    async with start_mongod() as mongod:
+        with ExitStack() as opened:
+            processes = [opened.enter_context(_started(mongod.uri, f"replica-{n}")) for n in range(_REPLICAS)]
+            try:
+                return await _seen([psutil.Process(process.pid) for process in processes], seconds)
+            finally:
+                for process in processes:
+                    process.kill()
+
+
+def _started(uri: str, name: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-m", __spec__.name, uri, name])
+
+
+async def _seen(processes: list[psutil.Process], seconds: int) -> Figures:
+    await asyncio.sleep(_SETTLE_S)
+    before, began_at = sum(map(_cpu_s, processes)), time.monotonic()
+    await asyncio.sleep(seconds)
+    spent_s, took_s = sum(map(_cpu_s, processes)) - before, time.monotonic() - began_at
+    if any(process.status() == psutil.STATUS_ZOMBIE for process in processes):
+        raise WorldError("one of the processes at rest has ended")
+    return {
+        "cpu_percent": round(100 * spent_s / took_s / len(processes), 2),
+        "resident_mb": round(sum(map(resident_mb, processes)) / len(processes), 1),
+    }
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+async def _rest(uri: str, name: str) -> None:
+    async with AsyncMongoClient[dict[str, Any]](uri) as client, asyncio.TaskGroup() as loops:
+        database = client.get_database(_DATABASE, write_concern=WriteConcern(w="majority"))
+        loops.create_task(_follow(database))
+        loops.create_task(_show_life(database, name))
+        config = uvicorn.Config(_answer, port=0, http="httptools", lifespan="off", log_config=None, access_log=False)
+        loops.create_task(uvicorn.Server(config).serve())
+
+
+async def _answer(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _follow(database: AsyncDatabase[dict[str, Any]]) -> None:
+    raw = CodecOptions(document_class=RawBSONDocument)
+    async with database.client.start_session(causal_consistency=False) as session:
+        opening = {"aggregate": 1, "pipeline": [{"$changeStream": {}}], "cursor": {"batchSize": 0}}
+        reply = await database.command({**opening, "readConcern": {"level": "majority"}}, session=session)
+        more = {"getMore": reply["cursor"]["id"], "collection": "$cmd.aggregate", "maxTimeMS": _SERVER_WAIT_MS}
+        while True:
+            async with asyncio.timeout(_PATIENCE_S):
+                await database.command(more, session=session, codec_options=raw)
+            await asyncio.sleep(_FOLLOWER_RESTS_S)
+
+
+async def _show_life(database: AsyncDatabase[dict[str, Any]], name: str) -> None:
+    while True:
+        async with asyncio.timeout(_PATIENCE_S):
+            seen = {"seen_at_ms": time.time_ns() // 1_000_000}
+            await database["replicas"].update_one({"_id": name}, {"$set": seen}, upsert=True)
+        await asyncio.sleep(_HEARTBEAT_S)
+
+
+if __name__ == "__main__":
+    uvloop.run(_rest(*sys.argv[1:3]))
