@@ -4,6 +4,7 @@ Each has a control folder: there a failpoint is armed and a clock is set wrong. 
 still, when they died) is written down for the evidence, under the name that their handlers sign with.
 """
 
+import asyncio
 import os
 import signal
 import sys
@@ -26,7 +27,7 @@ from hascheduler.model.journal import EntryKind
 from hascheduler.model.routing import shard_database, shard_name
 from hascheduler.mongo.connection import Client
 from tests.chaos import failpoints, faketime, hanging_loop, skewed_clock, slow_stream
-from tests.chaos.control import BUG, CONTROL, NAME, SINK
+from tests.chaos.control import BUG, CONTROL, NAME, SINK, TELL_TASKS
 from tests.chaos.failpoints import Failpoint
 from tests.chaos.faketime import faketime_environment
 from tests.chaos.hosts import HERE, Host
@@ -37,6 +38,7 @@ HANDLERS = "tests.chaos.handlers"
 ANSWER_S = 4.0
 """How long a user waits for one replica."""
 _NEWEST = 100
+_LOGGED_WITHIN_S = 1.0
 _HOME = "default"
 
 
@@ -250,6 +252,13 @@ class Cluster:
         file.parent.mkdir(parents=True, exist_ok=True)
         (file.parent / f"{what}.new").write_text(text)
         (file.parent / f"{what}.new").rename(file)
+
+    async def log_tasks(self) -> None:
+        """Each process that is up and awake writes to its log where its tasks wait."""
+        for life in [*self.replicas.values(), *self.processors.values()]:
+            if life.up and life.stopped_at is None:
+                life.child.signal(TELL_TASKS)
+        await asyncio.sleep(_LOGGED_WITHIN_S)
 
     # Asking
 

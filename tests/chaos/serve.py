@@ -2,10 +2,13 @@
 
 The product knows nothing of them. What `hascheduler.assembly` and its neighbours put together is exchanged before: its
 clock for one that may be wrong, its stream for one that may be late, its loop for one that may hang, its transport,
-deliveries and work for ones that pass by the failpoints, and, where a bug is to be planted, one of its stores.
+deliveries and work for ones that pass by the failpoints, and, where a bug is to be planted, one of its stores. On
+`TELL_TASKS` it writes to its log where each of its tasks waits.
 """
 
+import asyncio
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -19,7 +22,7 @@ from hascheduler.__main__ import main
 from hascheduler.model.message import Message
 from hascheduler.ports import Confirm, Delivery, FinishAnswer, StartedJob
 from tests.chaos import failpoints, hanging_loop, mutants, skewed_clock, slow_stream
-from tests.chaos.control import BUG, CONTROL
+from tests.chaos.control import BUG, CONTROL, TELL_TASKS
 from tests.chaos.failpoints import Failpoints, WatchedCommands, When
 from tests.chaos.hanging_loop import hang_on_demand
 from tests.chaos.skewed_clock import SkewedClock
@@ -28,6 +31,7 @@ from tests.chaos.slow_stream import SlowSource
 
 def attach() -> None:
     """Whatever the environment asks for."""
+    tell_tasks_on_signal()
     control = Path(os.environ[CONTROL])
     watched = Failpoints(control / failpoints.FILE)
     monitoring.register(WatchedCommands(watched))
@@ -40,6 +44,19 @@ def attach() -> None:
     _exchange("MongoWorkStore", lambda work: _WatchedWork(work, watched))
     _exchange("MongoChangeSource", lambda source: SlowSource(source, control / slow_stream.FILE))
     _exchange("Replica", lambda replica: hang_on_demand(replica, control / hanging_loop.FILE))
+
+
+def tell_tasks_on_signal() -> None:
+    signal.signal(TELL_TASKS, lambda *_: _tell_tasks())
+
+
+def _tell_tasks() -> None:
+    try:
+        tasks = asyncio.all_tasks()
+    except RuntimeError:  # it comes up, or goes down
+        return
+    for task in tasks:
+        task.print_stack(file=sys.stderr)
 
 
 def _exchange(part: str, instead: Callable[[Any], Any]) -> None:

@@ -87,7 +87,11 @@ async def tell(
     began = time.monotonic()
     try:
         async with open_stage(row, servers, folder, smoke=smoke, seed=seed, bug=bug, say=say) as stage:
-            await _Story(stage, result).tell()
+            try:
+                await _Story(stage, result).tell()
+            except NotWithin:
+                await stage.cluster.log_tasks()
+                raise
     except (NotWithin, StoreUnavailable) as error:
         # What a row waits for is what the system does by itself: another leads, another processor has the job.
         result.violations.setdefault("it_goes_on", []).append(_shown(error))
@@ -161,6 +165,7 @@ class _Story:
                 worse, better = left, time.monotonic()
         self._result.recovery_s = time.monotonic() - began
         if trouble:
+            await self._stage.cluster.log_tasks()
             self._result.violations["it_recovers"] = [f"{self._result.recovery_s:.0f} s after the end: {trouble}"]
 
     async def _who_is_not_well(self) -> str:

@@ -58,6 +58,28 @@ def test_without_a_file_nobody_stops(tmp_path: Path) -> None:
     Failpoints(tmp_path / "failpoint").pass_by("journal.insert", When.BEFORE)
 
 
+def test_a_process_that_hangs_tells_where_its_tasks_wait_and_goes_on() -> None:
+    program = (
+        "import asyncio, os, uvloop\n"
+        "from tests.chaos.control import TELL_TASKS\n"
+        "from tests.chaos.serve import tell_tasks_on_signal\n"
+        "async def waits_for_good(): await asyncio.Event().wait()\n"
+        "async def main():\n"
+        "    waiting = asyncio.create_task(waits_for_good())\n"
+        "    await asyncio.sleep(0)\n"
+        "    os.kill(os.getpid(), TELL_TASKS)\n"
+        "    await asyncio.sleep(0)\n"
+        "    waiting.cancel()\n"
+        "    print('and on')\n"
+        "tell_tasks_on_signal()\n"
+        "uvloop.run(main())\n"
+    )
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
+    assert run.stdout == "and on\n", run.stderr
+    assert "waits_for_good" in run.stderr
+
+
 def test_a_clock_is_wrong_by_so_much_and_right_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(skewed_clock, "_LOOK_EVERY_S", 0.0)
     file, true = tmp_path / "clock", SystemClock()
