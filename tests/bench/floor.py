@@ -72,7 +72,7 @@ _JOB: dict[str, Any] = {
 }
 """About as large as a job that is submitted with nothing but its definition."""
 
-AS_STORED = "documents, indexes and events as stored"
+AS_STORED = "as stored"
 _Jobs = AsyncCollection[dict[str, Any]]
 
 
