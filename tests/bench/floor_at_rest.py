@@ -15,7 +15,7 @@ import asyncio
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -73,18 +73,18 @@ def _loaded(modules: tuple[str, ...]) -> Figures:
 
 
 async def _measure(seconds: int) -> Figures:
+    processes: list[asyncio.subprocess.Process] = []
     async with start_mongod() as mongod:
-        with ExitStack() as opened:
-            processes = [opened.enter_context(_started(mongod.uri, f"replica-{n}")) for n in range(_REPLICAS)]
-            try:
-                return await _seen([psutil.Process(process.pid) for process in processes], seconds)
-            finally:
-                for process in processes:
+        try:
+            for number in range(_REPLICAS):
+                command = (sys.executable, "-m", __spec__.name, mongod.uri, f"replica-{number}")
+                processes.append(await asyncio.create_subprocess_exec(*command))
+            return await _seen([psutil.Process(process.pid) for process in processes], seconds)
+        finally:
+            for process in processes:
+                with suppress(ProcessLookupError):
                     process.kill()
-
-
-def _started(uri: str, name: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([sys.executable, "-m", __spec__.name, uri, name])
+                await process.wait()
 
 
 async def _seen(processes: list[psutil.Process], seconds: int) -> Figures:
