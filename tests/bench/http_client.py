@@ -24,6 +24,9 @@ Address = tuple[str, int]
 
 _AT_ONCE = 64
 _PATIENCE_S = 300
+IDLE_MAX_S = 5.0
+"""A connection that was not used for longer is not used again: a server ends idle ones, and what is sent in that moment
+is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +88,21 @@ class HttpClient:
 
     @asynccontextmanager
     async def _connected(self, to: Address) -> AsyncIterator["_Connection"]:
-        idle = self._idle[to]
-        while idle and not idle[-1].is_open:
-            idle.pop()
-        if idle:
-            connection = idle.pop()
-        else:
-            _, connection = await asyncio.get_running_loop().create_connection(_Connection, *to)
+        loop, idle = asyncio.get_running_loop(), self._idle[to]
+        # The last one was used last.
+        connection = idle.pop() if idle else None
+        if connection is not None and loop.time() - connection.idle_since_s > IDLE_MAX_S:
+            for each in (connection, *idle):
+                each.close()
+            idle.clear()
+        if connection is None or not connection.is_open:
+            _, connection = await loop.create_connection(_Connection, *to)
         try:
             yield connection
         except BaseException:
             connection.close()  # the answer may still come
             raise
+        connection.idle_since_s = loop.time()
         idle.append(connection)
 
 
@@ -136,6 +142,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.is_open = False
+        self.idle_since_s = 0.0
         self._transport: asyncio.Transport
         self._parser = httptools.HttpResponseParser(self)
         self._headers: dict[bytes, bytes] = {}

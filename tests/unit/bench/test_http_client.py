@@ -66,6 +66,16 @@ async def test_requests_in_turn_share_a_connection() -> None:
     assert server.asked[0].endswith(b"\r\n\r\n{}")
 
 
+async def test_a_connection_that_a_server_may_be_about_to_end_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tests.bench.http_client.IDLE_MAX_S", -1.0)
+    async with serving(OK, OK) as server, HttpClient(4, 10) as http:
+        for _ in range(2):
+            await http.send(*request(server.url, b"{}"))
+    assert server.connections == 2
+
+
 async def test_no_more_requests_than_it_may_have_connections_are_under_way() -> None:
     async with serving(*[OK] * 20) as server, HttpClient(3, 10) as http, asyncio.TaskGroup() as sending:
         for _ in range(20):
