@@ -19,7 +19,8 @@ _HEAD = """\
 
 Measured on {cores} cores ({cpu}, {memory_gb} GB) with everything on them: MongoDB {mongodb}, RabbitMQ {rabbitmq}, \
 Python {python}, replicas, processors and load. Where there were several runs, medians, with the least and the \
-largest; of what went wrong the worst run.
+largest; of what went wrong the worst run. Such a machine is two to three times slower at times, under long load above \
+all: figures of one date, of one table or ratios can be compared.
 """
 
 LEDGER_TEXT = """\
