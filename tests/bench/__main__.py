@@ -17,7 +17,7 @@ from hascheduler.embedded.stack import Stack
 from hascheduler.errors import CallerError, InvalidInput, WorldError
 from tests.bench.against import COMMITS, RELEASE, compare, comparisons, read_benches, results_of, tabulate_comparisons
 from tests.bench.against import ROUNDS as AGAINST_ROUNDS
-from tests.bench.cost import figures_by_load, measure_ledger, read_loads
+from tests.bench.cost import AT_REST, figures_by_load, measure_ledger, read_loads
 from tests.bench.dashboard import measure_dashboard
 from tests.bench.decisions import SIZES, draw, measure_decisions
 from tests.bench.failover import measure_failover
@@ -26,7 +26,7 @@ from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
 from tests.bench.floor import AS_STORED, measure_floor
-from tests.bench.floor_at_rest import AT_REST, measure_at_rest, measure_loaded
+from tests.bench.floor_at_rest import measure_at_rest, measure_loaded
 from tests.bench.forecasts import measure_forecasts
 from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle

@@ -48,7 +48,7 @@ def servers() -> dict[str, list[psutil.Process]]:
 
 def cpu_s(cast: Cast) -> dict[str, float]:
     """What each kind has used so far, of all its processes together."""
-    return {kind: sum(_cpu_s(process) for process in processes) for kind, processes in cast.items()}
+    return {kind: sum(process_cpu_s(process) for process in processes) for kind, processes in cast.items()}
 
 
 def resident_mb(process: psutil.Process) -> float:
@@ -60,6 +60,6 @@ def own_mb(process: psutil.Process) -> float:
     return round(process.memory_full_info().uss / 2**20, 1)
 
 
-def _cpu_s(process: psutil.Process) -> float:
+def process_cpu_s(process: psutil.Process) -> float:
     times = process.cpu_times()
     return times.user + times.system

@@ -29,8 +29,6 @@ import orjson
 import psutil
 import uvicorn
 from bson import ObjectId
-from bson.codec_options import CodecOptions
-from bson.raw_bson import RawBSONDocument
 from pymongo import AsyncMongoClient, UpdateMany
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.read_concern import ReadConcern
@@ -52,13 +50,12 @@ from hascheduler.simulate.report import percentile
 from tests.bench.cast import cpu_s, servers
 from tests.bench.cost import Rate
 from tests.bench.figures import Figures
+from tests.bench.floor_at_rest import DATABASE, follow
 from tests.bench.load import Load, loading
 
-_DATABASE = "hascheduler-floor"
 _PATIENCE_S = 30
 _SETTLE_S = 5
 _TAIL_S = 1
-_SERVER_WAIT_MS = 1_000
 _JOB: dict[str, Any] = {
     "state": "pending",
     "definition": "noop",
@@ -92,7 +89,9 @@ async def _measure(pace: Rate, seconds: int, streams: int, rest_ms: int, *, as_s
         running = [loops.create_task(exchanges.lead()), loops.create_task(exchanges.work())]
         for _ in range(streams):
             client = await opened.enter_async_context(AsyncMongoClient[dict[str, Any]](mongod.uri))
-            running.append(loops.create_task(_follow(client, rest_ms, as_stored=as_stored)))
+            database, rest_s = client[DATABASE], rest_ms / 1_000
+            stream = follow(database, rest_s, event_pipeline(), codec=None) if as_stored else follow(database, rest_s)
+            running.append(loops.create_task(stream))
         url = await opened.enter_async_context(_serving(exchanges))
         load = Load((url,), pace.per_second, _SETTLE_S + seconds + _TAIL_S, pace.batch)
         async with loading(load) as sending:
@@ -142,26 +141,6 @@ async def _serving(exchanges: "_Exchanges") -> AsyncIterator[str]:
     finally:
         server.should_exit = True
         await serving
-
-
-async def _follow(client: AsyncMongoClient[dict[str, Any]], rest_ms: int, *, as_stored: bool) -> None:
-    codec = None if as_stored else CodecOptions(document_class=RawBSONDocument)
-    database = client.get_database(_DATABASE)
-    async with client.start_session(causal_consistency=False) as session:
-        reply = await database.command(
-            {
-                "aggregate": 1,
-                "pipeline": [{"$changeStream": {}}, *(event_pipeline() if as_stored else [])],
-                "cursor": {"batchSize": 0},
-                "readConcern": {"level": "majority"},
-            },
-            session=session,
-        )
-        more = {"getMore": reply["cursor"]["id"], "collection": "$cmd.aggregate", "maxTimeMS": _SERVER_WAIT_MS}
-        while True:
-            async with asyncio.timeout(_PATIENCE_S):
-                await database.command(more, session=session, codec_options=codec)
-            await asyncio.sleep(rest_ms / 1_000)
 
 
 @dataclass(slots=True)
@@ -264,7 +243,7 @@ async def _exchanges(mongodb_uri: str, amqp_url: str, *, as_stored: bool) -> Asy
         await aio_pika.connect(amqp_url, timeout=_PATIENCE_S) as receiver,
     ):
         database = client.get_database(
-            _DATABASE, read_concern=ReadConcern("majority"), write_concern=WriteConcern(w="majority")
+            DATABASE, read_concern=ReadConcern("majority"), write_concern=WriteConcern(w="majority")
         )
         if as_stored:
             await ensure_collections_and_indexes(database)

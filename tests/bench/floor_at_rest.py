@@ -15,6 +15,7 @@ import asyncio
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -32,9 +33,9 @@ from hascheduler.embedded.mongod import start_mongod
 from hascheduler.errors import WorldError
 from tests.bench.cast import own_mb, resident_mb
 from tests.bench.figures import Figures
+from tests.bench.idle import usage_of
 
 LIBRARIES, PROGRAM = "the libraries alone", "the program loaded"
-AT_REST = "at rest"
 _LIBRARIES = (
     "aio_pika", "croniter", "fastapi", "httptools", "orjson", "prometheus_client", "pydantic_settings", "pymongo",
     "structlog", "tenacity", "typer", "uvicorn", "uvloop",
@@ -44,10 +45,11 @@ _REPLICAS = 3
 _HEARTBEAT_S = 1
 _FOLLOWER_RESTS_S = 0.2
 """Of a stream, before it asks for more, as a follower's does."""
-_DATABASE = "hascheduler-floor"
+DATABASE = "hascheduler-floor"
 _SERVER_WAIT_MS = 1_000
 _SETTLE_S = 5
 _PATIENCE_S = 30
+_RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
 
 
 def measure_loaded() -> dict[str, Figures]:
@@ -79,7 +81,11 @@ async def _measure(seconds: int) -> Figures:
             for number in range(_REPLICAS):
                 command = (sys.executable, "-m", __spec__.name, mongod.uri, f"replica-{number}")
                 processes.append(await asyncio.create_subprocess_exec(*command))
-            return await _seen([psutil.Process(process.pid) for process in processes], seconds)
+            resting = [psutil.Process(process.pid) for process in processes]
+            await asyncio.sleep(_SETTLE_S)
+            return (await usage_of({"resting": resting}, seconds))["resting"]
+        except psutil.NoSuchProcess:
+            raise WorldError("one of the processes at rest has ended") from None
         finally:
             for process in processes:
                 with suppress(ProcessLookupError):
@@ -87,28 +93,10 @@ async def _measure(seconds: int) -> Figures:
                 await process.wait()
 
 
-async def _seen(processes: list[psutil.Process], seconds: int) -> Figures:
-    await asyncio.sleep(_SETTLE_S)
-    before, began_at = sum(map(_cpu_s, processes)), time.monotonic()
-    await asyncio.sleep(seconds)
-    spent_s, took_s = sum(map(_cpu_s, processes)) - before, time.monotonic() - began_at
-    if any(process.status() == psutil.STATUS_ZOMBIE for process in processes):
-        raise WorldError("one of the processes at rest has ended")
-    return {
-        "cpu_percent": round(100 * spent_s / took_s / len(processes), 2),
-        "resident_mb": round(sum(map(resident_mb, processes)) / len(processes), 1),
-    }
-
-
-def _cpu_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return times.user + times.system
-
-
 async def _rest(uri: str, name: str) -> None:
     async with AsyncMongoClient[dict[str, Any]](uri) as client, asyncio.TaskGroup() as loops:
-        database = client.get_database(_DATABASE, write_concern=WriteConcern(w="majority"))
-        loops.create_task(_follow(database))
+        database = client.get_database(DATABASE, write_concern=WriteConcern(w="majority"))
+        loops.create_task(follow(database, _FOLLOWER_RESTS_S))
         loops.create_task(_show_life(database, name))
         config = uvicorn.Config(_answer, port=0, http="httptools", lifespan="off", log_config=None, access_log=False)
         loops.create_task(uvicorn.Server(config).serve())
@@ -119,16 +107,28 @@ async def _answer(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _follow(database: AsyncDatabase[dict[str, Any]]) -> None:
-    raw = CodecOptions(document_class=RawBSONDocument)
+async def follow(
+    database: AsyncDatabase[dict[str, Any]],
+    rest_s: float,
+    pipeline: Sequence[Mapping[str, Any]] = (),
+    codec: CodecOptions[Any] | None = _RAW,
+) -> None:
+    """Read the change stream of the database, with a rest after each answer; by default nobody decodes its events."""
     async with database.client.start_session(causal_consistency=False) as session:
-        opening = {"aggregate": 1, "pipeline": [{"$changeStream": {}}], "cursor": {"batchSize": 0}}
-        reply = await database.command({**opening, "readConcern": {"level": "majority"}}, session=session)
+        reply = await database.command(
+            {
+                "aggregate": 1,
+                "pipeline": [{"$changeStream": {}}, *pipeline],
+                "cursor": {"batchSize": 0},
+                "readConcern": {"level": "majority"},
+            },
+            session=session,
+        )
         more = {"getMore": reply["cursor"]["id"], "collection": "$cmd.aggregate", "maxTimeMS": _SERVER_WAIT_MS}
         while True:
             async with asyncio.timeout(_PATIENCE_S):
-                await database.command(more, session=session, codec_options=raw)
-            await asyncio.sleep(_FOLLOWER_RESTS_S)
+                await database.command(more, session=session, codec_options=codec)
+            await asyncio.sleep(rest_s)
 
 
 async def _show_life(database: AsyncDatabase[dict[str, Any]], name: str) -> None:

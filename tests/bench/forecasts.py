@@ -16,8 +16,9 @@ from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.simulate.report import percentile
+from tests.bench.cast import process_cpu_s
 from tests.bench.figures import Figures
-from tests.bench.lone_replica import LoneReplica, start_lone_replica
+from tests.bench.lone_replica import start_lone_replica
 from tests.bench.schedules import write_schedules
 
 _DATABASE = "bench-forecast"
@@ -45,21 +46,16 @@ async def measure_forecasts(count: int, seconds: int, folder: Path) -> Figures:
             await replica.leads()
             await asyncio.sleep(_SETTLE_S)
             figures: dict[str, Any] = {"schedules": count}
-            before_s = _cpu_s(replica)
+            before_s = process_cpu_s(replica.process)
             await asyncio.sleep(seconds)
-            figures["idle_cpu_percent"] = round(100 * (_cpu_s(replica) - before_s) / seconds, 1)
+            figures["idle_cpu_percent"] = round(100 * (process_cpu_s(replica.process) - before_s) / seconds, 1)
             for name, path in _QUERIES.items():
                 figures[f"{name}_first_ms"] = await _asked(http, path)
-                before_s, spans = _cpu_s(replica), await _asked_for(http, path, seconds)
-                figures[f"{name}_cpu_percent"] = round(100 * (_cpu_s(replica) - before_s) / seconds, 1)
+                before_s, spans = process_cpu_s(replica.process), await _asked_for(http, path, seconds)
+                figures[f"{name}_cpu_percent"] = round(100 * (process_cpu_s(replica.process) - before_s) / seconds, 1)
                 figures[f"{name}_p50_ms"] = percentile(spans, 50)
                 figures[f"{name}_p99_ms"] = percentile(spans, 99)
             return figures
-
-
-def _cpu_s(replica: LoneReplica) -> float:
-    times = replica.process.cpu_times()
-    return float(times.user + times.system)
 
 
 async def _asked_for(http: httpx.AsyncClient, path: str, seconds: int) -> list[int]:

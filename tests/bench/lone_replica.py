@@ -18,7 +18,7 @@ from hascheduler.client import AsyncScheduler, Unavailable
 from hascheduler.embedded.children import free_port
 from hascheduler.embedded.daemons import Daemon, start_daemon
 from tests.bench.against import code_settings
-from tests.bench.cast import own_mb, resident_mb
+from tests.bench.cast import own_mb, process_cpu_s, resident_mb
 
 READY_LIMIT_S = 300
 _SETTLE_S = 5
@@ -48,10 +48,9 @@ class LoneReplica:
     async def rests(self, seconds: int) -> dict[str, float]:
         """What it takes while nothing happens."""
         await asyncio.sleep(_SETTLE_S)
-        before = self.process.cpu_times()
+        before_s = process_cpu_s(self.process)
         await asyncio.sleep(seconds)
-        after = self.process.cpu_times()
-        spent_s = after.user + after.system - before.user - before.system
+        spent_s = process_cpu_s(self.process) - before_s
         return {
             "memory_mb": own_mb(self.process),
             "resident_mb": resident_mb(self.process),

@@ -9,8 +9,9 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from tests.bench.against import RELEASE, comparison_lines, comparisons, results_of
+from tests.bench.cost import AT_REST
 from tests.bench.floor import AS_STORED
-from tests.bench.floor_at_rest import AT_REST, LIBRARIES, PROGRAM
+from tests.bench.floor_at_rest import LIBRARIES, PROGRAM
 from tests.bench.report_rows import ROWS, Row
 from tests.bench.results import Measured, Results, read_results
 
@@ -165,9 +166,9 @@ def _table(results: Results) -> list[str]:
 def _floors(results: Results) -> list[str]:
     """The lines about what was measured beside its floor; none where nothing was."""
     rows: list[str] = []
+    floors = results.benches.get("floor", {})
     for each in _FLOORS:
         measured = results.benches.get(each.bench, {}).get(each.case)
-        floors = results.benches.get("floor", {})
         if measured is not None and each.least in floors:
             as_stored, least = (
                 floors[case].figures.get(each.figure) if case in floors else None
