@@ -2,24 +2,26 @@
 
 One process does what replicas and processors do, through the server and the drivers that they use, and no more: jobs
 arrive over HTTP and are inserted, the journal takes an entry, they are dispatched by a compare-and-set, a message goes
-through the broker and is acknowledged, they are started and finished by a compare-and-set each. Every write is
-majority-acknowledged, and as many change streams of the whole database are read as there are replicas; each rests
-between an answer and the next request, while the server gathers events: the cheapest that a stream can be. There is no
-validation, no decision, no log, no metric, no audit and no retry.
+through the broker and is acknowledged, they are started and finished by a compare-and-set each. Every write waits for a
+majority, but for the dispatch, which the journal holds already. As many change streams of the whole database are read
+as there are replicas; each rests between an answer and the next request, while the server gathers events: the cheapest
+that a stream can be. There is no validation, no decision, no log, no metric, no audit and no retry.
 
-The least of all has a small document, no index, and streams of raw bytes that nobody decodes. Measured *as stored*, a
-job has the document and the indexes of the system, and each stream is the one that a mirror follows, decoded by the
-driver: what this form of the data costs, whatever the code around it.
+The least of all has a small document, no index, short updates, and streams of raw bytes that nobody decodes. Measured
+*as stored*, a job has the document, the indexes and the updates of the system, and each stream is the one that a mirror
+follows, decoded by the driver: what this form of the data costs, whatever the code around it.
 
-What waits at the same moment shares an exchange, as in the system: dispatches as far apart as the leader's, and what
-arrived meanwhile for starts and finishes. Here one process leads and works for all, where five would wake and each
-gather less. So what a whole system costs above this is hascheduler's own, and what is below it no work on hascheduler
-can reach. The same holds for the time from the arrival of a submit to the start, a chain of majority-acknowledged
-writes.
+What waits at the same moment shares an exchange, as in the system: dispatches as far apart as the leader's, to free
+slots of two processors, and what arrived meanwhile for inserts, starts and finishes. Here one process leads and works
+for all, where five would wake and each gather less. So what a whole system costs above this is hascheduler's own, and
+what is below it no work on hascheduler can reach. The same holds for the time from the arrival of a submit to the
+start, a chain of majority-acknowledged writes.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,16 +38,27 @@ from pymongo.write_concern import WriteConcern
 
 from hascheduler.daemon.loop.batch_delay import BatchDelay
 from hascheduler.daemon.loop.stepper import DELAY_MAX_MS, PER_DECISION_MS
+from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.embedded.rabbitmq import start_rabbitmq
 from hascheduler.errors import WorldError
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.job import NewJob
+from hascheduler.model.job import JobState, Move, NewJob
 from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.mongo.request_batcher import RequestBatcher
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
-from hascheduler.mongo.state_updates import BY_ID
+from hascheduler.mongo.state_updates import (
+    BY_ID,
+    AttemptTimes,
+    claimed_fields,
+    expiry,
+    plain_terminal_update,
+    source_states,
+)
 from hascheduler.mongo.stream.events import event_pipeline
+from hascheduler.mongo.work.starts import first_start
+from hascheduler.ports import AttemptOutcome
 from hascheduler.simulate.report import percentile
 from tests.bench.cast import cpu_s, servers
 from tests.bench.cost import Rate
@@ -56,18 +69,66 @@ from tests.bench.load import Load, loading
 _PATIENCE_S = 30
 _SETTLE_S = 5
 _TAIL_S = 1
-_JOB: dict[str, Any] = {
-    "state": "pending",
-    "definition": "noop",
-    "tenant": "default",
-    "lane": "default",
-    "priority": 0,
-    "payload": {"number": 1},
-    "attempt": 0,
-    "attempts": [],
-    "rev": 1,
-}
-"""About as large as a job that is submitted with nothing but its definition."""
+_JOB_RETENTION_MS = 86_400_000
+_PROCESSORS = ("processor-1", "processor-2")
+_SLOTS = 32
+"""Of a processor, as in the benchmark of the cost."""
+_Write = tuple[dict[str, Any], dict[str, Any]]
+"""What a job must be beside its id, and the update."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The document of a job that is new, and its moves by one processor, each the first attempt's."""
+
+    document: Mapping[str, Any]
+    claim: _Write
+    start: _Write
+    finish: _Write
+
+
+def _least(processor: str) -> _Form:
+    """About as large as a job that is submitted with nothing but its definition."""
+
+    def move(before: str, **fields: Any) -> _Write:
+        return {"state": before}, {"$set": fields, "$inc": {"rev": 1}}
+
+    return _Form(
+        {
+            "state": "pending",
+            "definition": "noop",
+            "tenant": "default",
+            "lane": "default",
+            "priority": 0,
+            "payload": {"number": 1},
+            "attempt": 0,
+            "attempts": [],
+            "rev": 1,
+        },
+        claim=move("pending", state="dispatched", attempt=1, processor=processor),
+        start=move("dispatched", state="running", started_at_ms=1),
+        finish=move("running", state="succeeded", result=None),
+    )
+
+
+def _stored(processor: str) -> _Form:
+    at_ms = WallMs(time.time_ns() // 1_000_000)
+    job = NewJob("", "noop", "target", {"number": 1}, "default", "default", "default", 5, "queued", {}, at_ms)
+    held = {"attempt": 1, "processor": processor}
+    times = AttemptTimes(at_ms, at_ms)
+    starting, started = first_start(at_ms)
+    claimed = {"$set": claimed_fields(Dispatch("", 1, processor), at_ms), "$inc": {"rev": 1}}
+    ended = plain_terminal_update(
+        AttemptOutcome(JobState.SUCCEEDED), (1, processor), times, at_ms, kept_ms=_JOB_RETENTION_MS
+    )
+    running = {"state": {"$in": source_states(Move.FINISH)}, **times.filter(expiry(at_ms, _JOB_RETENTION_MS))}
+    return _Form(
+        new_job_document(job),
+        claim=({"state": {"$in": source_states(Move.CLAIM)}, "attempt": 0}, claimed),
+        start=({**held, "state": {"$in": starting}}, started),
+        finish=({**held, **running}, ended),
+    )
+
 
 AS_STORED = "as stored"
 _Jobs = AsyncCollection[dict[str, Any]]
@@ -75,7 +136,7 @@ _Jobs = AsyncCollection[dict[str, Any]]
 
 def measure_floor(pace: Rate, seconds: int, streams: int, rest_ms: int, *, as_stored: bool) -> Figures:
     """CPU in milliseconds a job, by process, on servers of its own: theirs, and this one's for all that speaks to
-    them. ``as_stored``: documents, indexes and events are the system's."""
+    them. ``as_stored``: documents, indexes, updates and events are the system's."""
     return run_in_foreground(_measure(pace, seconds, streams, rest_ms, as_stored=as_stored))
 
 
@@ -86,7 +147,8 @@ async def _measure(pace: Rate, seconds: int, streams: int, rest_ms: int, *, as_s
         cast = {**servers(), "drivers": [psutil.Process()]}
         loops = await opened.enter_async_context(asyncio.TaskGroup())
         exchanges = await opened.enter_async_context(_exchanges(mongod.uri, rabbitmq.url, as_stored=as_stored))
-        running = [loops.create_task(exchanges.lead()), loops.create_task(exchanges.work())]
+        running = [loops.create_task(exchanges.lead())]
+        running += [loops.create_task(exchanges.work(each)) for each in exchanges.processors]
         for _ in range(streams):
             client = await opened.enter_async_context(AsyncMongoClient[dict[str, Any]](mongod.uri))
             database, rest_s = client[DATABASE], rest_ms / 1_000
@@ -144,19 +206,30 @@ async def _serving(exchanges: "_Exchanges") -> AsyncIterator[str]:
 
 
 @dataclass(slots=True)
+class _Processor:
+    form: _Form
+    queue: str
+    arrived: asyncio.Queue[aio_pika.abc.AbstractIncomingMessage]
+    free: int = _SLOTS
+
+
+@dataclass(slots=True)
 class _Exchanges:
     jobs: _Jobs
     journal: _Jobs
-    document: Mapping[str, Any]
     exchange: aio_pika.abc.AbstractExchange
-    queue: str
-    arrived: asyncio.Queue[aio_pika.abc.AbstractIncomingMessage]
+    processors: Sequence[_Processor]
 
-    submitted: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
     arrived_at: dict[str, float] = field(default_factory=dict)
     starts_ms: list[int] = field(default_factory=list)
     """From the arrival of its submit, by job that has started."""
     finished: int = 0
+    _pending: deque[str] = field(default_factory=deque)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _inserts: RequestBatcher[list[str], None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._inserts = RequestBatcher(self._insert, "insert")
 
     async def submit(self, scope: Any, receive: Any, send: Any) -> None:
         """The ASGI application: a job, or a batch of them."""
@@ -166,73 +239,94 @@ class _Exchanges:
             body, more = body + message.get("body", b""), message.get("more_body", False)
         count = len(orjson.loads(body).get("jobs", "1"))
         ids = [str(ObjectId()) for _ in range(count)]
-        documents = [{**self.document, "_id": id} for id in ids]
-        await (self.jobs.insert_many(documents, ordered=False) if count > 1 else self.jobs.insert_one(documents[0]))
+        await self._inserts.send(ids)
         for id in ids:
             self.arrived_at[id] = now
-            self.submitted.put_nowait(id)
+        self._pending += ids
+        self._changed.set()
         answer = orjson.dumps({"results": [{"job": id} for id in ids]})
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(answer)).encode())]
         await send({"type": "http.response.start", "status": 201, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
 
-    async def lead(self) -> None:
-        """Dispatch what was submitted, as far apart as a leader does."""
-        loop, delay = asyncio.get_running_loop(), BatchDelay(PER_DECISION_MS, DELAY_MAX_MS)
-        while True:
-            ids = [await self.submitted.get()]
-            await asyncio.sleep(delay.wait_s(MonoMs(int(1_000 * loop.time()))))
-            while not self.submitted.empty():
-                ids.append(self.submitted.get_nowait())
-            delay.passed(len(ids), MonoMs(int(1_000 * loop.time())))
-            async with asyncio.timeout(_PATIENCE_S):
-                decisions = [["dispatch", id, 1, "processor"] for id in ids]
-                await self.journal.insert_one({"_id": {"shard": "default", "seq": ids[0]}, "decisions": decisions})
-                await self._move(ids, "pending", {"state": "dispatched", "attempt": 1, "processor": "processor"})
-                message = aio_pika.Message(" ".join(ids).encode(), delivery_mode=aio_pika.DeliveryMode.NOT_PERSISTENT)
-                await self.exchange.publish(message, routing_key=self.queue)
+    async def _insert(self, requests: Sequence[list[str]]) -> Sequence[None]:
+        new = self.processors[0].form.document
+        documents = [{**new, "_id": id} for ids in requests for id in ids]
+        if len(documents) == 1:
+            await self.jobs.insert_one(documents[0])
+        else:
+            await self.jobs.insert_many(documents, ordered=False)
+        return [None] * len(requests)
 
-    async def work(self) -> None:
+    async def lead(self) -> None:
+        """Dispatch what was submitted to free slots, as far apart as a leader does."""
+        loop, delay = asyncio.get_running_loop(), BatchDelay(PER_DECISION_MS, DELAY_MAX_MS)
+        # The journal has a majority behind it: as in the system, what it says is applied without one.
+        jobs = self.jobs.with_options(write_concern=WriteConcern(w=1))
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(delay.wait_s(MonoMs(int(1_000 * loop.time()))))
+            self._changed.clear()
+            claimed = [(each, ids) for each in self.processors if (ids := self._claimed(each))]
+            if not claimed:
+                continue
+            decisions = [["dispatch", id, 1, each.queue] for each, ids in claimed for id in ids]
+            delay.passed(len(decisions), MonoMs(int(1_000 * loop.time())))
+            async with asyncio.timeout(_PATIENCE_S):
+                entry = {"shard": "default", "seq": decisions[0][1]}
+                await self.journal.insert_one({"_id": entry, "decisions": decisions})
+                await _move(jobs, [(ids, each.form.claim) for each, ids in claimed])
+                for each, ids in claimed:
+                    body = " ".join(ids).encode()
+                    message = aio_pika.Message(body, delivery_mode=aio_pika.DeliveryMode.NOT_PERSISTENT)
+                    await self.exchange.publish(message, routing_key=each.queue)
+
+    def _claimed(self, processor: _Processor) -> list[str]:
+        ids = [self._pending.popleft() for _ in range(min(processor.free, len(self._pending)))]
+        processor.free -= len(ids)
+        return ids
+
+    async def work(self, processor: _Processor) -> None:
         """Start and finish what has arrived."""
         while True:
-            messages = [await self.arrived.get()]
-            while not self.arrived.empty():
-                messages.append(self.arrived.get_nowait())
+            messages = [await processor.arrived.get()]
+            while not processor.arrived.empty():
+                messages.append(processor.arrived.get_nowait())
             async with asyncio.timeout(_PATIENCE_S):
                 ids = " ".join(message.body.decode() for message in messages).split()
                 for message in messages:
                     await message.ack()
-                await self._start(ids)
+                await self._start(ids, processor.form.start)
                 now = asyncio.get_running_loop().time()
                 self.starts_ms += [round(1_000 * (now - self.arrived_at.pop(id))) for id in ids]
-                await self._move(ids, "running", {"state": "succeeded", "result": None})
+                await _move(self.jobs, [(ids, processor.form.finish)])
             self.finished += len(ids)
+            processor.free += len(ids)
+            self._changed.set()
 
-    async def _start(self, ids: list[str]) -> None:
-        running = {"state": "running", "started_at_ms": 1}
+    async def _start(self, ids: list[str], start: _Write) -> None:
         if len(ids) > 1:
             await self.jobs.find({"_id": {"$in": ids}}).to_list(None)
-            await self._move(ids, "dispatched", running)
+            await _move(self.jobs, [(ids, start)])
             return
-        await self.jobs.database.command(
+        which, update = start
+        answer = await self.jobs.database.command(
             {
                 "findAndModify": self.jobs.name,
-                "query": {"_id": ids[0], "state": "dispatched", "attempt": 1},
-                "update": {"$set": running, "$inc": {"rev": 1}},
+                "query": {"_id": ids[0], **which},
+                "update": update,
                 "new": True,
+                "hint": BY_ID,
                 "writeConcern": {"w": "majority"},
             }
         )
-
-    async def _move(self, ids: list[str], state: str, fields: dict[str, Any]) -> None:
-        update = UpdateMany({"_id": {"$in": ids}, "state": state}, {"$set": fields, "$inc": {"rev": 1}}, hint=BY_ID)
-        answer = await self.jobs.bulk_write([update], ordered=False)
-        assert answer.matched_count == len(ids)
+        assert answer["value"] is not None
 
 
-def _stored_job() -> dict[str, Any]:
-    job = NewJob("", "noop", "target", {"number": 1}, "default", "default", "default", 5, "queued", {}, WallMs(1))
-    return new_job_document(job)
+async def _move(jobs: _Jobs, moves: Sequence[tuple[list[str], _Write]]) -> None:
+    writes = [UpdateMany({"_id": {"$in": ids}, **which}, update, hint=BY_ID) for ids, (which, update) in moves]
+    answer = await jobs.bulk_write(writes, ordered=False)
+    assert answer.matched_count == sum(len(ids) for ids, _ in moves)
 
 
 @asynccontextmanager
@@ -247,11 +341,13 @@ async def _exchanges(mongodb_uri: str, amqp_url: str, *, as_stored: bool) -> Asy
         )
         if as_stored:
             await ensure_collections_and_indexes(database)
-        document = _stored_job() if as_stored else _JOB
         sending = await sender.channel(publisher_confirms=True)
         receiving = await receiver.channel()
         await receiving.set_qos(prefetch_count=1_000)
-        queue = await receiving.declare_queue(exclusive=True)
-        arrived: asyncio.Queue[aio_pika.abc.AbstractIncomingMessage] = asyncio.Queue()
-        await queue.consume(arrived.put)
-        yield _Exchanges(database["jobs"], database["journal"], document, sending.default_exchange, queue.name, arrived)
+        processors = []
+        for name in _PROCESSORS:
+            queue = await receiving.declare_queue(exclusive=True)
+            arrived: asyncio.Queue[aio_pika.abc.AbstractIncomingMessage] = asyncio.Queue()
+            await queue.consume(arrived.put)
+            processors.append(_Processor(_stored(name) if as_stored else _least(name), queue.name, arrived))
+        yield _Exchanges(database["jobs"], database["journal"], sending.default_exchange, processors)

@@ -53,9 +53,9 @@ FLOORS_TEXT = """\
 
 *Least*: the exchanges of the protocol through the same server and drivers, in one process, with a small document, no \
 index and streams that nobody decodes; at rest, a process that shows life and reads its stream; of memory, the \
-libraries loaded. No work on hascheduler gets below it. *As stored*: the same with the documents, indexes and events \
-of the system, decoded by the driver; of memory, libraries and program loaded. What is above that is the code of \
-hascheduler and of its HTTP framework, and the wake-ups of six processes where the floor has one.
+libraries loaded. No work on hascheduler gets below it. *As stored*: the same with the documents, indexes, updates \
+and events of the system, decoded by the driver; of memory, libraries and program loaded. What is above that is the \
+code of hascheduler and of its HTTP framework, and the wake-ups of six processes where the floor has one.
 """
 
 

@@ -92,7 +92,7 @@ class Starts:
 
     async def _start_one(self, starts: Sequence[Start], at_ms: WallMs) -> tuple[_Read, int]:
         [start] = starts
-        states, update = _first_start(at_ms) if start.attempt == 1 else _any_start(at_ms)
+        states, update = first_start(at_ms) if start.attempt == 1 else _any_start(at_ms)
         # Not the driver's method, which repeats the command after a break: for that the server would keep an image of
         # each job, in two more writes. Here the caller repeats, as after a break of an exchange of many.
         answer = await self._database.command(
@@ -134,7 +134,7 @@ class Starts:
                 hint=BY_ID,
             )
             for (attempt, processor_id), ids in groups.items()
-            for states, update in [_first_start(at_ms) if attempt == 1 and not again else _any_start(at_ms)]
+            for states, update in [first_start(at_ms) if attempt == 1 and not again else _any_start(at_ms)]
         ]
         return (await self._jobs.bulk_write(writes, ordered=False)).matched_count
 
@@ -167,7 +167,7 @@ class DefinitionCache:
         return definition
 
 
-def _first_start(at_ms: WallMs) -> tuple[list[str], dict[str, Any]]:
+def first_start(at_ms: WallMs) -> tuple[list[str], dict[str, Any]]:
     """Source states and update for a job that has never run: no pipeline, which costs the server twice as much."""
     fields = {"state": JobState.RUNNING.value, "started_at_ms": at_ms, "first_started_at_ms": at_ms, "progress": None}
     return source_states(Move.START), {"$set": fields, "$inc": {"rev": 1}}
