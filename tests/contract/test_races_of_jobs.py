@@ -28,7 +28,7 @@ from tests.tiers import in_tier
 pytestmark = pytest.mark.real
 
 PARTS = 4
-RACES = in_tier(check=2_000, test=2_000, verify=5_000) // PARTS
+RACES = in_tier(check=2_000, test=2_000, verify=4_800) // PARTS
 """Of each part: the parts run beside each other where there are several workers, so that no test lasts for a minute."""
 AT_ONCE = 100
 AT = WallMs(NOW + 100)
