@@ -73,47 +73,49 @@ _JOB_RETENTION_MS = 86_400_000
 _PROCESSORS = ("processor-1", "processor-2")
 _SLOTS = 32
 """Of a processor, as in the benchmark of the cost."""
+_JOB: dict[str, Any] = {
+    "state": "pending",
+    "definition": "noop",
+    "tenant": "default",
+    "lane": "default",
+    "priority": 0,
+    "payload": {"number": 1},
+    "attempt": 0,
+    "attempts": [],
+    "rev": 1,
+}
+"""About as large as a job that is submitted with nothing but its definition."""
 _Write = tuple[dict[str, Any], dict[str, Any]]
 """What a job must be beside its id, and the update."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """The document of a job that is new, and its moves by one processor, each the first attempt's."""
+class _Moves:
+    """The moves of a job by one processor, each the first attempt's."""
 
-    document: Mapping[str, Any]
     claim: _Write
     start: _Write
     finish: _Write
 
 
-def _least(processor: str) -> _Form:
-    """About as large as a job that is submitted with nothing but its definition."""
-
+def _least_moves(processor: str) -> _Moves:
     def move(before: str, **fields: Any) -> _Write:
         return {"state": before}, {"$set": fields, "$inc": {"rev": 1}}
 
-    return _Form(
-        {
-            "state": "pending",
-            "definition": "noop",
-            "tenant": "default",
-            "lane": "default",
-            "priority": 0,
-            "payload": {"number": 1},
-            "attempt": 0,
-            "attempts": [],
-            "rev": 1,
-        },
+    return _Moves(
         claim=move("pending", state="dispatched", attempt=1, processor=processor),
         start=move("dispatched", state="running", started_at_ms=1),
         finish=move("running", state="succeeded", result=None),
     )
 
 
-def _stored(processor: str) -> _Form:
+def _stored_job() -> dict[str, Any]:
+    job = NewJob("", "noop", "target", {"number": 1}, "default", "default", "default", 5, "queued", {}, WallMs(1))
+    return new_job_document(job)
+
+
+def _stored_moves(processor: str) -> _Moves:
     at_ms = WallMs(time.time_ns() // 1_000_000)
-    job = NewJob("", "noop", "target", {"number": 1}, "default", "default", "default", 5, "queued", {}, at_ms)
     held = {"attempt": 1, "processor": processor}
     times = AttemptTimes(at_ms, at_ms)
     starting, started = first_start(at_ms)
@@ -122,8 +124,7 @@ def _stored(processor: str) -> _Form:
         AttemptOutcome(JobState.SUCCEEDED), (1, processor), times, at_ms, kept_ms=_JOB_RETENTION_MS
     )
     running = {"state": {"$in": source_states(Move.FINISH)}, **times.filter(expiry(at_ms, _JOB_RETENTION_MS))}
-    return _Form(
-        new_job_document(job),
+    return _Moves(
         claim=({"state": {"$in": source_states(Move.CLAIM)}, "attempt": 0}, claimed),
         start=({**held, "state": {"$in": starting}}, started),
         finish=({**held, **running}, ended),
@@ -207,7 +208,7 @@ async def _serving(exchanges: "_Exchanges") -> AsyncIterator[str]:
 
 @dataclass(slots=True)
 class _Processor:
-    form: _Form
+    moves: _Moves
     queue: str
     arrived: asyncio.Queue[aio_pika.abc.AbstractIncomingMessage]
     free: int = _SLOTS
@@ -217,6 +218,7 @@ class _Processor:
 class _Exchanges:
     jobs: _Jobs
     journal: _Jobs
+    document: Mapping[str, Any]
     exchange: aio_pika.abc.AbstractExchange
     processors: Sequence[_Processor]
 
@@ -250,8 +252,7 @@ class _Exchanges:
         await send({"type": "http.response.body", "body": answer})
 
     async def _insert(self, requests: Sequence[list[str]]) -> Sequence[None]:
-        new = self.processors[0].form.document
-        documents = [{**new, "_id": id} for ids in requests for id in ids]
+        documents = [{**self.document, "_id": id} for ids in requests for id in ids]
         if len(documents) == 1:
             await self.jobs.insert_one(documents[0])
         else:
@@ -275,7 +276,7 @@ class _Exchanges:
             async with asyncio.timeout(_PATIENCE_S):
                 entry = {"shard": "default", "seq": decisions[0][1]}
                 await self.journal.insert_one({"_id": entry, "decisions": decisions})
-                await _move(jobs, [(ids, each.form.claim) for each, ids in claimed])
+                await _move(jobs, [(ids, each.moves.claim) for each, ids in claimed])
                 for each, ids in claimed:
                     body = " ".join(ids).encode()
                     message = aio_pika.Message(body, delivery_mode=aio_pika.DeliveryMode.NOT_PERSISTENT)
@@ -296,10 +297,10 @@ class _Exchanges:
                 ids = " ".join(message.body.decode() for message in messages).split()
                 for message in messages:
                     await message.ack()
-                await self._start(ids, processor.form.start)
+                await self._start(ids, processor.moves.start)
                 now = asyncio.get_running_loop().time()
                 self.starts_ms += [round(1_000 * (now - self.arrived_at.pop(id))) for id in ids]
-                await _move(self.jobs, [(ids, processor.form.finish)])
+                await _move(self.jobs, [(ids, processor.moves.finish)])
             self.finished += len(ids)
             processor.free += len(ids)
             self._changed.set()
@@ -341,6 +342,7 @@ async def _exchanges(mongodb_uri: str, amqp_url: str, *, as_stored: bool) -> Asy
         )
         if as_stored:
             await ensure_collections_and_indexes(database)
+        document, moves_of = (_stored_job(), _stored_moves) if as_stored else (_JOB, _least_moves)
         sending = await sender.channel(publisher_confirms=True)
         receiving = await receiver.channel()
         await receiving.set_qos(prefetch_count=1_000)
@@ -349,5 +351,5 @@ async def _exchanges(mongodb_uri: str, amqp_url: str, *, as_stored: bool) -> Asy
             queue = await receiving.declare_queue(exclusive=True)
             arrived: asyncio.Queue[aio_pika.abc.AbstractIncomingMessage] = asyncio.Queue()
             await queue.consume(arrived.put)
-            processors.append(_Processor(_stored(name) if as_stored else _least(name), queue.name, arrived))
-        yield _Exchanges(database["jobs"], database["journal"], sending.default_exchange, processors)
+            processors.append(_Processor(moves_of(name), queue.name, arrived))
+        yield _Exchanges(database["jobs"], database["journal"], document, sending.default_exchange, processors)

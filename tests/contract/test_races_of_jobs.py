@@ -28,9 +28,9 @@ from tests.tiers import in_tier
 pytestmark = pytest.mark.real
 
 PARTS = 4
-RACES = in_tier(check=2_000, test=2_000, verify=4_800) // PARTS
-"""Of each part: the parts run beside each other where there are several workers, so that no test lasts for a minute."""
 AT_ONCE = 100
+RACES = AT_ONCE * in_tier(check=5, test=5, verify=12)
+"""Of each part: the parts run beside each other where there are several workers, so that no test lasts for a minute."""
 AT = WallMs(NOW + 100)
 SUCCEEDED = AttemptOutcome(JobState.SUCCEEDED, result=1)
 FAILED = AttemptOutcome(JobState.FAILED, error="for good")

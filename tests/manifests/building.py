@@ -36,7 +36,7 @@ def build(folder: Path) -> Built:
     home, work = folder / "hascheduler", folder / "build"
     work.mkdir()
     # Whether it compiles and runs is asked here, not how fast: optimizing takes most of the time.
-    environment = {**os.environ, "COMPILED_OPT_LEVEL": "0"}
+    environment = {**os.environ, "MYPYC_OPT_LEVEL": "0"}
     for found in dockerfile.stages()["build"].own:
         match found.name:
             case "ENV":
