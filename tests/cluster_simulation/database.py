@@ -50,8 +50,7 @@ class CommittedHistory(History):
         return super().after(number, max(0, min(limit, self._committed - number)))
 
     def append(self, event: Any) -> None:
-        self._events.append(event)
-        self._newest += 1
+        self._add(event)
 
     def commit(self, number: int) -> None:
         if number > self._committed:

@@ -1,7 +1,6 @@
 """Who may ask, what they asked, and how often: tokens, the audit log, the token buckets of tenants."""
 
 from collections.abc import Sequence
-from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record, ended_sessions
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document
+from hascheduler.testing.memory.storable import copied
 
 _KEPT_LONGER_MS = 60_000
 _MS = timedelta(milliseconds=1)
@@ -52,7 +52,7 @@ class MemoryTokenStore:
                 for document in database.documents(Collection.TOKENS)
                 if (after is None or document["id"] > after) and tenant in (None, document["tenant"])
             ]
-            return deepcopy(sorted(found, key=lambda document: str(document["id"]))[:limit])
+            return copied(sorted(found, key=lambda document: str(document["id"]))[:limit])
 
     async def revoke(self, id: str, tenant: str | None) -> bool:
         async with self._connection.exchange("tokens.revoke") as database:
@@ -89,7 +89,7 @@ class MemoryAuditStore:
 
     async def list(self, which: AuditFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
         async with self._connection.exchange("audit.list") as database:
-            return deepcopy(
+            return copied(
                 database.page(
                     Collection.AUDIT, after, limit, newest_first=True, which=lambda record: _matches(record, which)
                 )

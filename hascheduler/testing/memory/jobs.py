@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +37,7 @@ from hascheduler.ports.jobs import keyed_retry, stored_retry_key
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.state_updates import cancelled, may, revived
-from hascheduler.testing.memory.storable import stored_form
+from hascheduler.testing.memory.storable import copied, stored_form
 
 _NOT_LISTED = frozenset({"payload", "result", "attempts", "late_results"})
 
@@ -69,17 +68,17 @@ class MemoryJobStore:
                 met is not None and job.idempotency_key is not None and met.get("request_hash") == job.request_hash
                 for met, job in zip(held, jobs, strict=True)
             )
-            return [Submission(SubmitAnswer.KNOWN, deepcopy(met or {})) for met in held] if is_replay else None
+            return [Submission(SubmitAnswer.KNOWN, copied(met or {})) for met in held] if is_replay else None
 
     async def get(self, job_id: str) -> StoredDocument | None:
         async with self._connection.exchange("jobs.get") as database:
-            return deepcopy(database.find(Collection.JOBS, job_id))
+            return copied(database.find(Collection.JOBS, job_id))
 
     async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
         async with self._connection.exchange("jobs.list") as database:
             found = (job for job in database.documents(Collection.JOBS) if _matches(which, job))
             jobs = sorted((job for job in found if after is None or _is_after(after, job)), key=_place, reverse=True)
-            page = [deepcopy({name: job[name] for name in job if name not in _NOT_LISTED}) for job in jobs[:limit]]
+            page = [copied({name: job[name] for name in job if name not in _NOT_LISTED}) for job in jobs[:limit]]
             return JobPage(page, ListPosition(*_place(page[-1])) if len(jobs) > limit else None)
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
@@ -151,7 +150,7 @@ class MemoryJobStore:
         async with self._connection.exchange("jobs.of_key") as database:
             met = _of_key(database, tenant, key)
             is_held = met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS > at_ms
-            return deepcopy(met) if is_held else None
+            return copied(met) if is_held else None
 
     async def dependents(
         self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
@@ -208,19 +207,19 @@ class MemoryJobStore:
         met = met or database.find(Collection.JOBS, job.id)
         if met is not None:
             is_other = job.idempotency_key is not None and met.get("request_hash") != job.request_hash
-            return Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, deepcopy(met))
+            return Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, copied(met))
         stored_form(new_job_document(job))  # one that can't be stored takes no key
         holder = None if job.unique is None else _of_unique_key(database, job.unique.digest)
         if holder is not None:
             fate = fate_of(holder, job)
             if fate is HolderFate.KEEPS:
-                return Submission(SubmitAnswer.DUPLICATE, deepcopy(holder))
+                return Submission(SubmitAnswer.DUPLICATE, copied(holder))
             holder = database.update(Collection.JOBS, holder, {"unique_key": None})
             if fate is HolderFate.REPLACED:
                 job = replacing(job, holder)
                 self._cancelled(database, holder, job.submitted_at_ms, replaced_error(job.id))
         database.insert(Collection.JOBS, new_job_document(job))
-        return Submission(SubmitAnswer.NEW, deepcopy(database.find(Collection.JOBS, job.id) or {}))
+        return Submission(SubmitAnswer.NEW, copied(database.find(Collection.JOBS, job.id) or {}))
 
     def _cancelled(
         self, database: MemoryDatabase, job: Document, at_ms: WallMs, error: str | None = None

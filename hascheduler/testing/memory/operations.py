@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 from hascheduler.model.collection import Collection
@@ -29,6 +28,7 @@ from hascheduler.ports.operations import (
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
+from hascheduler.testing.memory.storable import copied
 
 
 class MemoryOperationStore:
@@ -43,7 +43,7 @@ class MemoryOperationStore:
             stored = list(database.documents(Collection.OPERATIONS))
             known = next((one for one in stored if own_key is not None and one.get("key") == own_key), None)
             if known is not None:
-                return deepcopy(known)
+                return copied(known)
             if sum(_is_running(one) and one["party"] == operation.party for one in stored) >= UNFINISHED_MAX:
                 return None
             document = encode_operation(operation) | ({} if own_key is None else {"key": own_key})
@@ -53,11 +53,11 @@ class MemoryOperationStore:
 
     async def get(self, id: str) -> StoredDocument | None:
         async with self._connection.exchange("operations.get") as database:
-            return deepcopy(database.find(Collection.OPERATIONS, id))
+            return copied(database.find(Collection.OPERATIONS, id))
 
     async def list(self, party: str | None, after: str | None, limit: int) -> Sequence[StoredDocument]:
         async with self._connection.exchange("operations.list") as database:
-            return deepcopy(_newest_first(database, party, after, limit))
+            return copied(_newest_first(database, party, after, limit))
 
     async def request_stop(self, id: str, at_ms: WallMs, by: str) -> StoredDocument | None:
         async with self._connection.exchange("operations.request_stop") as database:
@@ -65,7 +65,7 @@ class MemoryOperationStore:
             if stored is not None and _is_running(stored) and stored["stop_requested_at_ms"] is None:
                 asked = {"stop_requested_at_ms": at_ms, "stop_requested_by": by}
                 stored = database.update(Collection.OPERATIONS, stored, asked)
-            return deepcopy(stored)
+            return copied(stored)
 
     async def unfinished(self, limit: int) -> Sequence[UnfinishedOperation]:
         async with self._connection.exchange("operations.unfinished") as database:
@@ -90,7 +90,7 @@ class MemoryOperationStore:
             stored = database.find(Collection.OPERATIONS, id)
             if stored is None or not _is_running(stored) or (stored["runner"], stored["rev"]) != (runner, rev):
                 return None
-            return deepcopy(database.update(Collection.OPERATIONS, stored, {**fields, "rev": rev + 1}))
+            return copied(database.update(Collection.OPERATIONS, stored, {**fields, "rev": rev + 1}))
 
 
 def _is_running(stored: Document) -> bool:

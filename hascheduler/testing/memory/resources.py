@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Collection as SomeOf
 from contextlib import suppress
-from copy import deepcopy
 from typing import Any, Generic, TypeVar
 
 from hascheduler.errors import InvalidInput
@@ -17,7 +16,7 @@ from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import DecidedVerdict, ListPosition, StoredDocument, VerdictPage, VerdictRecord, VerdictSelection
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
-from hascheduler.testing.memory.storable import stored_form
+from hascheduler.testing.memory.storable import copied, stored_form
 
 Resource = TypeVar("Resource")
 
@@ -45,7 +44,7 @@ class MemoryResourceStore(Generic[Resource]):
             if stored is None:
                 database.insert(self._collection, document)
                 return document, True
-            return deepcopy(database.update(self._collection, stored, document)), False
+            return copied(database.update(self._collection, stored, document)), False
 
     async def replace(self, resource: Resource, rev: int) -> StoredDocument | None:
         async with self._connection.exchange(f"{self._collection}.replace") as database:
@@ -53,15 +52,15 @@ class MemoryResourceStore(Generic[Resource]):
             stored = database.find(self._collection, fields["_id"])
             if stored is None or stored["rev"] != rev:
                 return None
-            return deepcopy(database.update(self._collection, stored, fields))
+            return copied(database.update(self._collection, stored, fields))
 
     async def get(self, name: str) -> StoredDocument | None:
         async with self._connection.exchange(f"{self._collection}.get") as database:
-            return deepcopy(database.find(self._collection, name))
+            return copied(database.find(self._collection, name))
 
     async def list(self, after: str | None, limit: int) -> Sequence[StoredDocument]:
         async with self._connection.exchange(f"{self._collection}.list") as database:
-            return deepcopy(database.page(self._collection, after, limit))
+            return copied(database.page(self._collection, after, limit))
 
     async def delete(self, name: str, rev: int | None = None) -> bool:
         async with self._connection.exchange(f"{self._collection}.delete") as database:
@@ -87,11 +86,11 @@ class MemoryScheduleStore:
             stored = database.find(Collection.SCHEDULES, name)
             if stored is None or stored.get("rev") != rev:
                 return None
-            return deepcopy(database.update(Collection.SCHEDULES, stored, {**fields, "rev": rev + 1}))
+            return copied(database.update(Collection.SCHEDULES, stored, {**fields, "rev": rev + 1}))
 
     async def get(self, name: str) -> StoredDocument | None:
         async with self._connection.exchange("schedules.get") as database:
-            return deepcopy(database.find(Collection.SCHEDULES, name))
+            return copied(database.find(Collection.SCHEDULES, name))
 
     async def list(
         self, after: str | None, limit: int, labels: Mapping[str, str] | None = None, *, tenant: str | None = None
@@ -100,7 +99,7 @@ class MemoryScheduleStore:
             return _matches(schedule, labels or {}, tenant)
 
         async with self._connection.exchange("schedules.list") as database:
-            return deepcopy(database.page(Collection.SCHEDULES, after, limit, which=matches))
+            return copied(database.page(Collection.SCHEDULES, after, limit, which=matches))
 
     async def among(
         self, names: Sequence[str], labels: Mapping[str, str], limit: int, *, tenant: str | None = None
@@ -108,7 +107,7 @@ class MemoryScheduleStore:
         async with self._connection.exchange("schedules.among") as database:
             found = (database.find(Collection.SCHEDULES, name) for name in sorted(set(names)))
             matching = [one for one in found if one is not None and _matches(one, labels, tenant)]
-            return deepcopy(matching[:limit])
+            return copied(matching[:limit])
 
     async def names_among(
         self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None

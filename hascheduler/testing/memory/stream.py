@@ -1,19 +1,18 @@
 """The change stream, and the gap-free way to begin with it: open first, then read.
 
 The state of a stream is the number of the last event that it delivered. So a cancelled wait loses nothing, and the
-token is that number. Positions are made of it too: each event has a time of its own, on a clock that only orders.
+token is that number.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import MIRRORED
-from hascheduler.model.event import position
 from hascheduler.model.job import LIVE
 from hascheduler.ports import Batch
 from hascheduler.testing.memory.connection import MemoryConnection
@@ -21,8 +20,6 @@ from hascheduler.testing.memory.database import Document, MemoryDatabase, put_of
 from hascheduler.testing.memory.history import Dropped
 
 BATCH_MAX = 1_000
-_A_SECOND = 1_000
-"""The number of events in one second of the order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ class MemoryChangeStream:
 
     async def next_batch(self, wait_ms: int) -> Batch:
         news = self._history.news
-        if not self._look():
+        if not self._has_more():
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_ms / 1_000):
                     await news.wait()
@@ -94,9 +91,15 @@ class MemoryChangeStream:
         self._is_closed = True
         self._history.wake()
 
+    def _has_more(self) -> bool:
+        return self._has_ended() or self._history.newest != self._delivered
+
+    def _has_ended(self) -> bool:
+        return self._is_closed or self._breaks != self._connection.breaks
+
     def _look(self) -> list[Change]:
         """The next changes, up to the end of the stream; raises if it ended already."""
-        if self._is_closed or self._breaks != self._connection.breaks:
+        if self._has_ended():
             raise StoreUnavailable("the change stream is closed or broken")
         changes: list[Change] = []
         for event in self._history.after(self._delivered, self._batch_max):
@@ -104,8 +107,7 @@ class MemoryChangeStream:
                 if changes:
                     break  # first deliver the changes before it
                 raise HistoryLost(f"{event.collection} was dropped")
-            number = self._delivered + len(changes) + 1
-            changes.append(replace(event, position=position(*divmod(number, _A_SECOND))))
+            changes.append(event)
         return changes
 
 

@@ -1,7 +1,6 @@
 """The store of processors: registrations, heartbeats, progress, and the start and end of attempts."""
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 from hascheduler.dispatch.settlements import has_attempt_record
@@ -18,6 +17,7 @@ from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, Sta
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.state_updates import back_to_pending, is_held, may, started, to_terminal
+from hascheduler.testing.memory.storable import copied
 
 LATE_RESULTS_KEPT_MAX = 3
 REGISTRATION_KEPT_MS = 600_000
@@ -192,7 +192,7 @@ def _started(job: Document, rules: Definition) -> StartedJob:
         attempt=job["attempt"],
         definition=job["definition"],
         target=job["target"],
-        payload=deepcopy(job.get("payload")),
+        payload=copied(job.get("payload")),
         tenant=job["tenant"],
         labels=dict(job.get("labels") or {}),
         schedule=job.get("schedule"),
