@@ -5,10 +5,8 @@ BIN := .venv/bin
 PYTEST_ARGS ?=
 # Each worker has servers of its own.
 WORKERS ?= 2
-# Some more where tests wait, for browsers and refusals, and most of all for leases to run out and for retries. In full
-# there is none more, as a neighbour that takes its time could be mistaken for a loss.
-WORKERS_OF_POOL ?= $(if $(FULL),$(WORKERS),$(shell expr $(WORKERS) + 1))
-WORKERS_OF_SYSTEMS ?= $(if $(FULL),$(WORKERS),$(shell expr $(WORKERS) + 2))
+# One more where tests wait, for browsers and refusals, for leases to run out and for retries.
+WAITING_WORKERS ?= $(shell expr $(WORKERS) + 1)
 # Each of the many processes would compile all of it anew, where the environment keeps them from writing it down.
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
@@ -46,11 +44,9 @@ WHOLE_SYSTEMS := $(WHOLE) $(addprefix --ignore=,$(README) $(BROWSER))
 # What speaks over sockets, run on the loop of replicas too, which is uvloop.
 SOCKETS := tests/unit/tls $(addprefix tests/unit/api/test_,server.py connections.py events.py hostile_sockets.py) \
 	$(addprefix tests/unit/security/test_,tls_handshakes.py slow_clients.py shares_of_connections.py)
-# How thorough: see tests/tiers.py. In full, what is marked so has the machine to itself, and the rest a neighbour.
+# How thorough: see tests/tiers.py.
 TIER ?= test
-FULL := $(filter verify,$(TIER))
-CHOSEN := $(if $(FULL),,-m "not thorough")
-BESIDE_OTHERS := $(if $(FULL),-m "not alone",$(CHOSEN))
+CHOSEN := $(if $(filter verify,$(TIER)),,-m "not thorough")
 
 # In processes side by side, each of which collects its own part: of xdist's workers each would collect all of it.
 # Three, as some tests wait, and about equally long; what renders manifests is in one of them, which renders each once.
@@ -71,10 +67,9 @@ check-api-part check-cli-part check-other-part:
 	@TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m "not real" $(PART) $(PYTEST_ARGS)
 
 test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
-	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) --numprocesses $(WORKERS_OF_POOL) $(PYTEST_ARGS)
+	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) --numprocesses $(WAITING_WORKERS) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) TESTS_LOOP=uvloop $(PYTEST) worksteal $(SOCKETS) $(PYTEST_ARGS)
-	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(BESIDE_OTHERS) $(WHOLE_SYSTEMS) --numprocesses $(WORKERS_OF_SYSTEMS) $(PYTEST_ARGS)
-	$(if $(FULL),TESTS_TIER=$(TIER) $(BIN)/python -m pytest -m alone $(WHOLE_SYSTEMS) $(PYTEST_ARGS))
+	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(WHOLE_SYSTEMS) --numprocesses $(WAITING_WORKERS) $(PYTEST_ARGS)
 
 verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a change lands
 	$(MAKE) --jobs=2 --output-sync=target types compiled lint contracts docs  # none of them installs anything

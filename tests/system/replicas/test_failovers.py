@@ -18,7 +18,7 @@ from tests.chaos.proxy import Line
 from tests.system.processes import Processes, eventually
 from tests.unit.telemetry.scraping import Scrape
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(300)]
 
 EVERY_MS = 200
 SCHEDULES = [f"tick-{number}" for number in range(5)]

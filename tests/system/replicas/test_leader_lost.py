@@ -2,11 +2,7 @@
 
 import signal
 
-import pytest
-
 from tests.system.processes import Processes, eventually
-
-pytestmark = [pytest.mark.alone]
 
 EVERY_MS = 200
 SCHEDULES = [f"tick-{number}" for number in range(5)]

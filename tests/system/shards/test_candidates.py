@@ -5,16 +5,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from hascheduler.client import AsyncScheduler
 from hascheduler.embedded.daemons import Daemon
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
 from tests.system.shards.test_caps import cap, most_at_once, submit
 from tests.system.shards.test_moves import apply
-
-pytestmark = [pytest.mark.alone]
 
 EVERY_MS = 200
 NAMES = ("one", "two", "three")

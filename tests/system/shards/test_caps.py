@@ -7,8 +7,6 @@ import pytest
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, TENANTS, ShardedProcesses
 
-pytestmark = [pytest.mark.alone]
-
 DEFINITION = "sleep"
 KEY = f"definition/{DEFINITION}"
 

@@ -2,11 +2,7 @@
 
 from collections import Counter
 
-import pytest
-
 from tests.system.shards.processes import SHARD_COUNT, TENANTS, ShardedProcesses
-
-pytestmark = [pytest.mark.alone]
 
 EVERY_MS = 200
 SCHEDULES = [f"tick-{index}" for index in range(SHARD_COUNT)]

@@ -21,8 +21,6 @@ from hascheduler.model.routing import shard_database
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses, sharded_environment
 
-pytestmark = [pytest.mark.alone]
-
 EVERY_MS = 200
 ELSEWHERE = (2, 3)
 

@@ -4,12 +4,8 @@ import asyncio
 import json
 from collections import Counter
 
-import pytest
-
 from hascheduler.model.routing import slot_of
 from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
-
-pytestmark = [pytest.mark.alone]
 
 EVERY_MS = 200
 

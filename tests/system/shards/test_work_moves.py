@@ -17,8 +17,6 @@ from hascheduler.embedded.daemons import Daemon, start_daemon
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, TENANTS, ShardedProcesses
 
-pytestmark = [pytest.mark.alone]
-
 EXAMPLES = Path(__file__).parents[3] / "processors"
 DEFINITION = "nap"
 _TRIES = 5

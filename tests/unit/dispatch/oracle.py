@@ -5,8 +5,10 @@ the first. It shares nothing with the core but the nouns of the model.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from hascheduler.dispatch.config import PolicyConfig
@@ -160,11 +162,15 @@ class Oracle:
 
     def order(self) -> list[JobRef]:
         """The waiting jobs that nothing holds back, the next one first."""
-        admissible = [job for job in self.waiting.values() if not self.blocks(job)]
+        admissible = [job for job in self.waiting.values() if not any(holds for _, holds in self._rules(job))]
         return sorted(admissible, key=self.worth)
 
     def blocks(self, job: JobRef) -> set[str]:
         """The rules that hold the job back; ``slot`` where no processor can take it."""
+        return {rule for rule, holds in self._rules(job) if holds}
+
+    def _rules(self, job: JobRef) -> Iterator[tuple[str, bool]]:
+        """Each rule, and whether it holds the job back; what takes longest to tell is last."""
         definition, running = self._definition(job.definition), [held.job for held in self.held.values()]
         bucket, tenant = self._bucket(job.definition), self.tenants.get(job.tenant)
         quota = tenant.max_running if tenant is not None else None
@@ -172,36 +178,33 @@ class Oracle:
         def is_full(limit: int | None, count: int) -> bool:
             return limit is not None and count >= limit
 
+        yield "paused", self.pause is not None and not self.pause.schedules_only
+        yield "not_before", (job.not_before_ms or 0) > self.now
+        yield "max_concurrency", is_full(self.policy.max_concurrency, len(running))
         of_tier = sum(self._definition(each.definition).tier == definition.tier for each in running)
-        of_definition = sum(each.definition == definition.name for each in running)
-        of_tenant = sum(each.tenant == job.tenant for each in running)
+        yield "tier", is_full(definition.tier, of_tier)
+        yield (
+            "definition",
+            is_full(definition.max_concurrency, sum(each.definition == definition.name for each in running)),
+        )
+        yield "rate_limit", bucket is not None and bucket.level < bucket.limit.per_ms
+        yield "tenant", is_full(quota, sum(each.tenant == job.tenant for each in running))
         in_conflict = definition.conflict_group is not None and any(
             held.group == definition.conflict_group
             and held.job.target == job.target
             and (held.is_shared or definition.conflict_scope == "shared" or held.job.tenant == job.tenant)
             for held in self.held.values()
         )
+        yield "conflict", in_conflict
         too_many = any(
             limit.max_concurrency is not None
             and sum(_is_alike(job, each, limit.key) for each in running) >= limit.max_concurrency
             for limit in definition.key_limits
             if limit.key in dict(job.limit_keys or ())
         )
-        too_fast = any(each.level < each.limit.per_ms for each in self._buckets_of_keys(job))
-        rules = {
-            "paused": self.pause is not None and not self.pause.schedules_only,
-            "not_before": (job.not_before_ms or 0) > self.now,
-            "max_concurrency": is_full(self.policy.max_concurrency, len(running)),
-            "tier": is_full(definition.tier, of_tier),
-            "definition": is_full(definition.max_concurrency, of_definition),
-            "rate_limit": bucket is not None and bucket.level < bucket.limit.per_ms,
-            "tenant": is_full(quota, of_tenant),
-            "conflict": in_conflict,
-            "key": too_many or too_fast,
-            "serial": job.serial and any(_are_of_one_schedule(job, each) for each in running),
-            "slot": self._slot(job) is None,
-        }
-        return {rule for rule, holds in rules.items() if holds}
+        yield "key", too_many or any(each.level < each.limit.per_ms for each in self._buckets_of_keys(job))
+        yield "serial", job.serial and any(_are_of_one_schedule(job, each) for each in running)
+        yield "slot", self._slot(job) is None
 
     def could_run(self, job: JobRef) -> bool:
         """Whether some processor could take it, were it idle."""
@@ -264,11 +267,12 @@ class Oracle:
 
     def _slot(self, job: JobRef) -> str | None:
         """The processor that takes the job: the most specialised, then the least busy, then the smallest id."""
-        able = []
+        able, needs = [], self._needs(job)
         for processor in self._living():
+            if not self._could_take(processor, job.definition, needs):
+                continue
             free, left, busy = self._left(processor)
-            needs = self._needs(job)
-            if free > 0 and self._could_take(processor, job.definition, needs) and _covers(left, needs):
+            if free > 0 and _covers(left, needs):
                 breadth = float("inf") if processor.takes_any else len(processor.definitions)
                 able.append((breadth, Fraction(busy, processor.slots), processor.id))
         return min(able)[2] if able else None
@@ -295,7 +299,7 @@ class Oracle:
         return dict(self._definition(job.definition).resources if job.resources is None else job.resources)
 
     def _definition(self, name: str) -> Definition:
-        return self.definitions.get(name) or Definition(name)
+        return self.definitions.get(name) or _default(name)
 
     def _lane(self, name: str) -> Lane:
         return self.lanes.get(name) or Lane(name)
@@ -322,6 +326,11 @@ class Oracle:
         bucket.level = min(limit.count * limit.per_ms, bucket.level + (self.now - bucket.at_ms) * limit.count)
         bucket.at_ms = self.now
         return bucket
+
+
+@cache
+def _default(name: str) -> Definition:
+    return Definition(name)
 
 
 def _accounts(job: JobRef) -> tuple[Account, Account]:
