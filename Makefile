@@ -5,8 +5,8 @@ BIN := .venv/bin
 PYTEST_ARGS ?=
 # Each worker has servers of its own.
 WORKERS ?= 2
-# One more where tests wait, for browsers and refusals, for leases to run out and for retries.
-WAITING_WORKERS ?= $(shell expr $(WORKERS) + 1)
+# One more where tests wait, for browsers and refusals; whole systems have one neighbour, as three starve each other.
+WORKERS_OF_POOL ?= $(shell expr $(WORKERS) + 1)
 # Each of the many processes would compile all of it anew, where the environment keeps them from writing it down.
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
@@ -67,9 +67,9 @@ check-api-part check-cli-part check-other-part:
 	@TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m "not real" $(PART) $(PYTEST_ARGS)
 
 test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
-	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) --numprocesses $(WAITING_WORKERS) $(PYTEST_ARGS)
+	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) --numprocesses $(WORKERS_OF_POOL) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) TESTS_LOOP=uvloop $(PYTEST) worksteal $(SOCKETS) $(PYTEST_ARGS)
-	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(WHOLE_SYSTEMS) --numprocesses $(WAITING_WORKERS) $(PYTEST_ARGS)
+	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(WHOLE_SYSTEMS) $(PYTEST_ARGS)
 
 verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a change lands
 	$(MAKE) --jobs=2 --output-sync=target types compiled lint contracts docs  # none of them installs anything

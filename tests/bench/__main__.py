@@ -17,7 +17,7 @@ from hascheduler.embedded.stack import Stack
 from hascheduler.errors import CallerError, InvalidInput, WorldError
 from tests.bench.against import COMMITS, RELEASE, compare, comparisons, read_benches, results_of, tabulate_comparisons
 from tests.bench.against import ROUNDS as AGAINST_ROUNDS
-from tests.bench.cost import AT_REST, figures_by_load, measure_ledger, read_loads
+from tests.bench.cost import figures_by_load, measure_ledger, read_loads
 from tests.bench.dashboard import measure_dashboard
 from tests.bench.decisions import SIZES, draw, measure_decisions
 from tests.bench.failover import measure_failover
@@ -233,7 +233,7 @@ def floor(
             for pace in paces
             for as_stored in (False, True)
         }
-        return {**found, AT_REST: measure_at_rest(seconds), **measure_loaded()}
+        return {**found, **measure_at_rest(seconds), **measure_loaded()}
 
     run_bench("floor", measure, runs)
 

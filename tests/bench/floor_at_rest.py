@@ -3,12 +3,14 @@
 *Loaded* is a process that has imported the libraries of a replica, and one that has imported its program too, models
 and routes included; both have done nothing.
 
-*At rest* is a process that does what the protocol asks of a replica that follows while there is nothing to do, through
-the server and the driver that it uses, and no more: a listening HTTP server, the driver's monitors, a change stream of
-the whole database as raw bytes that nobody decodes, and once a second its heartbeat, a majority-acknowledged write.
-Three of them run, as each one's heartbeats are events for all. There is no fold, no election, no metric and no log.
+*At rest* is a process that does what the protocol asks of a replica while there is nothing to do, through the server
+and the driver that it uses, and no more: a listening HTTP server, the driver's monitors, a change stream of the whole
+database as raw bytes that nobody decodes, and once a second its heartbeat, a majority-acknowledged write. One that
+follows lets the server gather events; the one that leads reads them as they come, as a job may be among them, and
+renews its lease once a second. Two follow one, and two processors show life, as what one writes is an event for all.
+There is no fold, no election, no metric and no log.
 
-Run as a program, ``python -m tests.bench.floor_at_rest URI NAME``, this module is one of those three.
+Run as a program, ``python -m tests.bench.floor_at_rest URI ROLE NAME``, this module is one of those five.
 """
 
 import asyncio
@@ -25,6 +27,7 @@ import uvloop
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 from pymongo import AsyncMongoClient
+from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.write_concern import WriteConcern
 
@@ -36,13 +39,16 @@ from tests.bench.figures import Figures
 from tests.bench.idle import usage_of
 
 LIBRARIES, PROGRAM = "the libraries alone", "the program loaded"
+FOLLOWING, LEADING = "at rest", "at rest, leading"
 _LIBRARIES = (
     "aio_pika", "croniter", "fastapi", "httptools", "orjson", "prometheus_client", "pydantic_settings", "pymongo",
     "structlog", "tenacity", "typer", "uvicorn", "uvloop",
 )  # fmt: skip
 _PROGRAM = (*_LIBRARIES, "hascheduler.assembly", "hascheduler.assembly_api")
-_REPLICAS = 3
+_PROCESSOR = "processor"
+_CAST = (LEADING, FOLLOWING, FOLLOWING, _PROCESSOR, _PROCESSOR)
 _HEARTBEAT_S = 1
+"""Between two heartbeats of a process, and two renewals of a lease."""
 _FOLLOWER_RESTS_S = 0.2
 """Of a stream, before it asks for more, as a follower's does."""
 DATABASE = "hascheduler-floor"
@@ -57,8 +63,8 @@ def measure_loaded() -> dict[str, Figures]:
     return {LIBRARIES: _loaded(_LIBRARIES), PROGRAM: _loaded(_PROGRAM)}
 
 
-def measure_at_rest(seconds: int) -> Figures:
-    """CPU and memory of one, on average over all."""
+def measure_at_rest(seconds: int) -> dict[str, Figures]:
+    """CPU and memory of one that leads, and of one that follows, on average over all."""
     return run_in_foreground(_measure(seconds))
 
 
@@ -74,16 +80,18 @@ def _loaded(modules: tuple[str, ...]) -> Figures:
     return found
 
 
-async def _measure(seconds: int) -> Figures:
+async def _measure(seconds: int) -> dict[str, Figures]:
     processes: list[asyncio.subprocess.Process] = []
+    cast: dict[str, list[psutil.Process]] = {LEADING: [], FOLLOWING: []}
     async with start_mongod() as mongod:
         try:
-            for number in range(_REPLICAS):
-                command = (sys.executable, "-m", __spec__.name, mongod.uri, f"replica-{number}")
+            for number, role in enumerate(_CAST):
+                command = (sys.executable, "-m", __spec__.name, mongod.uri, role, f"process-{number}")
                 processes.append(await asyncio.create_subprocess_exec(*command))
-            resting = [psutil.Process(process.pid) for process in processes]
+                if role in cast:
+                    cast[role].append(psutil.Process(processes[-1].pid))
             await asyncio.sleep(_SETTLE_S)
-            return (await usage_of({"resting": resting}, seconds))["resting"]
+            return await usage_of(cast, seconds)
         except psutil.NoSuchProcess:
             raise WorldError("one of the processes at rest has ended") from None
         finally:
@@ -93,11 +101,15 @@ async def _measure(seconds: int) -> Figures:
                 await process.wait()
 
 
-async def _rest(uri: str, name: str) -> None:
+async def _rest(uri: str, role: str, name: str) -> None:
     async with AsyncMongoClient[dict[str, Any]](uri) as client, asyncio.TaskGroup() as loops:
         database = client.get_database(DATABASE, write_concern=WriteConcern(w="majority"))
-        loops.create_task(follow(database, _FOLLOWER_RESTS_S))
-        loops.create_task(_show_life(database, name))
+        loops.create_task(_show_life(database["life"], name))
+        if role == _PROCESSOR:
+            return
+        loops.create_task(follow(database, 0 if role == LEADING else _FOLLOWER_RESTS_S))
+        if role == LEADING:
+            loops.create_task(_show_life(database["leases"], "default"))
         config = uvicorn.Config(_answer, port=0, http="httptools", lifespan="off", log_config=None, access_log=False)
         loops.create_task(uvicorn.Server(config).serve())
 
@@ -131,13 +143,13 @@ async def follow(
             await asyncio.sleep(rest_s)
 
 
-async def _show_life(database: AsyncDatabase[dict[str, Any]], name: str) -> None:
+async def _show_life(collection: AsyncCollection[dict[str, Any]], id: str) -> None:
     while True:
         async with asyncio.timeout(_PATIENCE_S):
             seen = {"seen_at_ms": time.time_ns() // 1_000_000}
-            await database["replicas"].update_one({"_id": name}, {"$set": seen}, upsert=True)
+            await collection.update_one({"_id": id}, {"$set": seen}, upsert=True)
         await asyncio.sleep(_HEARTBEAT_S)
 
 
 if __name__ == "__main__":
-    uvloop.run(_rest(*sys.argv[1:3]))
+    uvloop.run(_rest(*sys.argv[1:4]))

@@ -9,9 +9,8 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from tests.bench.against import RELEASE, comparison_lines, comparisons, results_of
-from tests.bench.cost import AT_REST
 from tests.bench.floor import AS_STORED
-from tests.bench.floor_at_rest import LIBRARIES, PROGRAM
+from tests.bench.floor_at_rest import FOLLOWING, LEADING, LIBRARIES, PROGRAM
 from tests.bench.report_rows import ROWS, Row
 from tests.bench.results import Measured, Results, read_results
 
@@ -52,10 +51,11 @@ FLOORS_TEXT = """\
 ## How far above the floor
 
 *Least*: the exchanges of the protocol through the same server and drivers, in one process, with a small document, no \
-index and streams that nobody decodes; at rest, a process that shows life and reads its stream; of memory, the \
-libraries loaded. No work on hascheduler gets below it. *As stored*: the same with the documents, indexes, updates \
-and events of the system, decoded by the driver; of memory, libraries and program loaded. What is above that is the \
-code of hascheduler and of its HTTP framework, and the wake-ups of six processes where the floor has one.
+index and streams that nobody decodes; at rest, a process that shows life, renews its lease where it leads, and \
+reads its stream; of memory, the libraries loaded. No work on hascheduler gets below it. *As stored*: the same with \
+the documents, indexes, updates and events of the system, decoded by the driver; of memory, libraries and program \
+loaded. What is above that is the code of hascheduler and of its HTTP framework, and the wake-ups of six processes \
+where the floor has one.
 """
 
 
@@ -86,7 +86,8 @@ _FLOORS = (
         )
         for load in loads
     ),
-    _Floor("a replica that follows, % of a core", "idle", "follower", "cpu_percent", AT_REST),
+    _Floor("a leading replica with nothing to do, % of a core", "idle", "leader", "cpu_percent", LEADING),
+    _Floor("a replica that follows, % of a core", "idle", "follower", "cpu_percent", FOLLOWING),
     _Floor("a replica that follows, MB", "idle", "follower", "resident_mb", LIBRARIES, PROGRAM),
 )
 

@@ -91,8 +91,9 @@ ROWS = (
         "the exchanges of a job alone, at {case}",
         "{cpu_ms_per_job} ms of CPU, {mongod_cpu_ms_per_job} of them MongoDB's",
         headline="cpu_ms_per_job",
-        without=("the libraries alone", "the program loaded", "at rest"),
+        without=("the libraries alone", "the program loaded", "at rest", "at rest, leading"),
     ),
+    Row("floor", "the connections of a leading replica with nothing to do", _AT_REST, case="at rest, leading"),
     Row("floor", "the connections of a replica that follows, {case}", _AT_REST, case="at rest"),
     Row(
         "floor",

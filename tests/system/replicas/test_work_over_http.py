@@ -26,6 +26,9 @@ printf '{"slept": %s}' "$(field seconds)"
 """
 """What `worker.mjs` does by itself; it fails once."""
 
+PATIENT = {"HASCHEDULER_TRANSPORT": "mongo", "HASCHEDULER_HEARTBEAT_TIMEOUT": "1m"}
+"""Of replicas where no worker is killed: one that gets no CPU for some seconds is not dead."""
+
 Start = Callable[..., Awaitable[Daemon]]
 
 
@@ -86,7 +89,7 @@ def _outcomes(job: dict[str, Any]) -> list[str]:
 async def test_a_worker_in_another_language_runs_jobs_stops_them_and_has_them_tried_again(
     processes: Processes, start: Start
 ) -> None:
-    await processes.replica("one", HASCHEDULER_TRANSPORT="mongo")
+    await processes.replica("one", **PATIENT)
     retry = {"attempts": 3, "backoff": "100ms"}
     url = f"{processes.any_url()}/v1/definitions/nap"
     (await processes.http.put(url, json={"retry": retry})).raise_for_status()
@@ -121,7 +124,7 @@ async def test_the_jobs_of_a_worker_that_is_killed_run_elsewhere(processes: Proc
 async def test_a_worker_that_is_told_to_leave_finishes_what_runs_and_takes_no_more(
     processes: Processes, start: Start
 ) -> None:
-    await processes.replica("one", HASCHEDULER_TRANSPORT="mongo")
+    await processes.replica("one", **PATIENT)
     first = await start("first")
     job_id = await _submit(processes, seconds=1)
     await _in_state(processes, job_id, "running")
@@ -133,7 +136,7 @@ async def test_a_worker_that_is_told_to_leave_finishes_what_runs_and_takes_no_mo
 
 async def test_a_worker_goes_on_with_another_replica(processes: Processes, start: Start) -> None:
     """It keeps its registration, and what it runs."""
-    one, two = await processes.together("one", "two", HASCHEDULER_TRANSPORT="mongo")
+    one, two = await processes.together("one", "two", **PATIENT)
     async with Address(one.url) as address:
         await start("far", HASCHEDULER_URL=address.url)
         job_id = await _submit(processes, seconds=1.5, mark=1)
