@@ -33,12 +33,6 @@ def copied(stored: T) -> T:
 
 
 def _stored(value: Any, deeper: int) -> Any:
-    # Most of what tests store is one of these, and nothing that tests do is done more often.
-    kind = type(value)
-    if kind is str:
-        return _text(value)
-    if value is None or kind is bool:
-        return value
     match value:
         case str():
             return _text(value)
