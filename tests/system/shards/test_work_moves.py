@@ -205,7 +205,8 @@ async def example(processes: ShardedProcesses, name: str, program: str) -> Daemo
 async def test_the_examples_in_other_languages_go_on_in_another_shard(
     processes: ShardedProcesses, program: str
 ) -> None:
-    await processes.replica("one")
+    # None is killed here: a worker that gets no CPU for some seconds is not dead.
+    await processes.replica("one", HASCHEDULER_HEARTBEAT_TIMEOUT="1m")
     worker = await example(processes, "far", program)
     [first] = await are_registered(processes, 1)
     jobs: list[str] = []
