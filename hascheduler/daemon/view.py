@@ -170,6 +170,9 @@ class ReplicaView:
     def pending(self, tenant: str | None = None) -> int:
         return self._core.pending(tenant)
 
+    def runnable(self) -> int:
+        return self._core.runnable
+
     def tenant(self, name: str) -> Tenant | None:
         tenant: Tenant | None = self._feeder.mirror.nouns(Collection.TENANTS).get(name)
         return tenant

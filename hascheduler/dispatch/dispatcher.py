@@ -127,6 +127,12 @@ class Dispatcher:
         """The number of pending jobs that could run by now, were there slots and nothing else in their way."""
         return len(self._state.queue)
 
+    @property
+    def runnable(self) -> int:
+        """The number of those that some processor takes, whether it has a free slot or not."""
+        takes = self._pool.supporting
+        return sum(count for definition, count in self._state.queue.counts().items() if takes(definition))
+
     def oldest_waits(self) -> Mapping[str, int]:
         """By lane: since when its oldest job that could run by now has waited, in ms, to the second."""
         return self._jobs.queue.waits.oldest()

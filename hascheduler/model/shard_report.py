@@ -27,6 +27,8 @@ class LedShard:
     lag_ms: int = 0
     least_lag_ms: int = 0
     jobs: Counts = field(default_factory=dict)
+    runnable: int | None = None
+    """Pending jobs that wait for slots and limits alone."""
     schedules: Counts = field(default_factory=dict)
     processors: Counts = field(default_factory=dict)
     slots: Counts = field(default_factory=dict)

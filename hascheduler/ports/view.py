@@ -183,6 +183,11 @@ class ClusterView(Protocol):
         """How many jobs wait, of that tenant or in all."""
         ...
 
+    def runnable(self) -> int:
+        """How many of them could run by now, were there slots and nothing else in their way: they begin no later, wait
+        for no other job, and some processor takes them."""
+        ...
+
     def tenant(self, name: str) -> Tenant | None:
         """The tenant of that name, as far as the stream has delivered; None where it has no limits."""
         ...

@@ -108,6 +108,7 @@ def report_of(shard: ReportedShard, *, leaving: bool = False) -> ShardReport:
         lag_ms=lag.now_ms,
         least_lag_ms=lag.least_ms,
         jobs=_present(gauges.jobs),
+        runnable=view.runnable(),
         schedules=dict(gauges.schedules),
         processors=dict(gauges.processors),
         slots=dict(gauges.slots),

@@ -81,6 +81,9 @@ class ShardedView(DefinedInHome):
     def pending(self, tenant: str | None = None) -> int:
         return sum(shard.pending(tenant) for shard in self._places.meant(self._shards, tenant))
 
+    def runnable(self) -> int:
+        return sum(shard.runnable() for shard in self._shards)
+
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
         meant = self._places.meant(self._shards, tenant)
         return _summed(shard.live_jobs(definition=definition, tenant=tenant) for shard in meant)

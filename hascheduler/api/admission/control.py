@@ -181,12 +181,15 @@ class AdmissionControl:
         if not self._is_ready():
             return None
         now_ms, was_limited = self._clock.mono_ms(), self._intake.limit_per_s is not None
-        pending = self._view.pending() + self._unseen.count(None, now_ms, forgetting=True)
-        sight = IntakeSight(pending, self._view.leader_lag, now_ms)
+        unseen = self._unseen.count(None, now_ms, forgetting=True)
+        sight = IntakeSight(
+            self._view.pending() + unseen, self._view.runnable() + unseen, self._view.leader_lag, now_ms
+        )
         retry_after_s, limit_per_s = ask(sight), self._intake.limit_per_s
         if (limit_per_s is not None) != was_limited:
             event = "intake_free" if limit_per_s is None else "intake_limited"
-            log.warning(event, pending=pending, leader_lag_ms=sight.lag.now_ms, jobs_per_s=limit_per_s)
+            counts = {"pending": sight.pending, "runnable": sight.runnable}
+            log.warning(event, **counts, leader_lag_ms=sight.lag.now_ms, jobs_per_s=limit_per_s)
         if retry_after_s is not None:
             self._refused("overload")
         return retry_after_s

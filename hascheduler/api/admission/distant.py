@@ -3,9 +3,9 @@
 The rate of a tenant is exact, as everywhere: all replicas take from one bucket. The pending jobs of a tenant with a
 limit are counted in the database, up to that limit: several requests at once may together exceed it by what they write
 in those milliseconds. How many jobs wait in all, and how late the leader is, is in the leader's last heartbeat: what
-was let in here since is added. Where the leader is late and jobs wait, submits are refused until it says otherwise:
-which tenant gets what is left is decided where the shard is followed. A replica that has never had the home's mirror
-complete does not know the limits of tenants, and admits nothing.
+was let in here since is added. Where the leader is late and jobs wait for slots, submits are refused until it says
+otherwise: which tenant gets what is left is decided where the shard is followed. A replica that has never had the
+home's mirror complete does not know the limits of tenants, and admits nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -88,7 +88,7 @@ class DistantAdmission:
         self._lately = max(self._lately - jobs, 0)
 
     def _require_room(self, jobs: int) -> None:
-        waiting = self._waiting()
+        waiting = self._view.pending() + self._unseen()
         if self._max_pending is not None and waiting + jobs > self._max_pending:
             self._refused("total_pending")
             raise Overloaded(f"{waiting} jobs wait, and {self._max_pending} may", _AGAIN_S)
@@ -103,14 +103,15 @@ class DistantAdmission:
             raise never(jobs, most, path)
 
     def _overload(self) -> Overloaded | None:
-        if not is_late(self._view.leader_lag) or self._waiting() <= QUEUE_JOBS:
+        if not is_late(self._view.leader_lag) or self._view.runnable() + self._unseen() <= QUEUE_JOBS:
             return None
         return Overloaded(OVERLOAD, _AGAIN_S)
 
-    def _waiting(self) -> int:
+    def _unseen(self) -> int:
+        """What was let in here since the leader told."""
         if self._clock.mono_ms() - self._lately_since_ms >= _TOLD_FOR_MS:
             self._lately = 0
-        return self._view.pending() + self._lately
+        return self._lately
 
     def _let_in(self, jobs: int) -> None:
         now_ms = self._clock.mono_ms()

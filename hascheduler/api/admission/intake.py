@@ -3,10 +3,12 @@
 Two things together show that intake takes what dispatch needs: the leader's decisions take long to be carried out
 (`ClusterView.leader_lag`), and more jobs wait than leave the queue in `QUEUE_S` seconds. By Little's law the wait of
 a job is the length of the queue through the rate at which jobs leave it; both are measured, so nothing has to be known
-about the machine. A long queue alone is no overload: where the leader keeps up, jobs wait for processors, and any
-number of them may. Nor is a slow leader alone: without a queue, intake holds nothing back. Where most slots run no job
-though many wait, it is not the processors that they wait for, and a leader that is a little late is enough: on a fast
-machine its decisions come back soon, though intake has taken half of what jobs need.
+about the machine. Jobs that begin later, wait for others or have no processor are not in that queue
+(`ClusterView.runnable`): dispatch has nothing to do for them. A long queue alone is no overload: where the leader keeps
+up, jobs wait for processors, and any number of them may. Nor is a slow leader alone: without a queue, intake holds
+nothing back. Where most slots run no job though many wait, it is not the processors that they wait for, and a leader
+that is a little late is enough: on a fast machine its decisions come back soon, though intake has taken half of what
+jobs need.
 
 ::
 
@@ -70,9 +72,11 @@ _TENANTS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class IntakeSight:
-    """What a replica sees when a submit comes. ``pending`` counts also what it has let in and not seen yet."""
+    """What a replica sees when a submit comes. ``pending`` jobs wait, ``runnable`` of them for slots and limits alone;
+    both count also what it has let in and not seen yet."""
 
     pending: int
+    runnable: int
     lag: LeaderLag
     now_ms: int
 
@@ -167,7 +171,7 @@ class IntakeControl:
         last_ms = self._observed[-1].at_ms if self._observed else None
         if last_ms is None or sight.now_ms - last_ms >= _TICK_MS:
             self._observe(sight, 0 if last_ms is None else sight.now_ms - last_ms)
-        return self._limit_per_s if self._is_long(sight.pending) else None
+        return self._limit_per_s if self._is_long(sight.runnable) else None
 
     def _observe(self, sight: IntakeSight, elapsed_ms: int) -> None:
         self._observed.append(_Observation(sight.now_ms, self._arrived - sight.pending, self._admitted))
@@ -175,17 +179,17 @@ class IntakeControl:
             self._observed.popleft()
         forgotten = _FORGET_PER_S ** (elapsed_ms / 1_000)
         self._most_done_per_s = max(self._most_done_per_s * forgotten, self._done_per_s() or 0)
-        if is_late(sight.lag) and self._is_long(sight.pending):
+        if is_late(sight.lag) and self._is_long(sight.runnable):
             self._cut(sight.now_ms)
         elif self._limit_per_s is not None and sight.now_ms - self._refused_at_ms >= _FREE_AFTER_MS:
             self._limit_per_s = None
         elif self._limit_per_s is not None:
             self._limit_per_s *= _GROWTH_PER_S ** (elapsed_ms / 1_000)
 
-    def _is_long(self, pending: int) -> bool:
+    def _is_long(self, runnable: int) -> bool:
         """Whether work for longer than `QUEUE_S` waits; not while too little is known of the rate."""
         done_per_s = self._done_per_s()
-        return done_per_s is not None and pending > max(QUEUE_JOBS, QUEUE_S * done_per_s)
+        return done_per_s is not None and runnable > max(QUEUE_JOBS, QUEUE_S * done_per_s)
 
     def _done_per_s(self) -> float | None:
         """How many jobs left the queue each second; unknown before a second of observations."""

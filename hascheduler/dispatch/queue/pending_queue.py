@@ -7,7 +7,7 @@ removing a job cost the same however many wait.
 """
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -80,6 +80,7 @@ class PendingQueue:
         self._grown_through_ms = -(2**63)
         self._growing: list[tuple[int, str]] = []
         self._queued: dict[str, JobRef] = {}
+        self._of_definition: dict[str, int] = {}
         self.waits = OldestWaits()
         self._class_queues: dict[_ClassQueueKey, ClassQueue] = {}
         self._lane_tiers: dict[_LaneTierKey, LaneTier] = {}
@@ -101,6 +102,10 @@ class PendingQueue:
     def jobs(self) -> Iterable[JobRef]:
         """All that wait, in no particular order."""
         return self._queued.values()
+
+    def counts(self) -> Mapping[str, int]:
+        """How many wait of each definition; read only."""
+        return self._of_definition
 
     def jobs_of(self, classes: Collection[SchedulingClass]) -> Iterator[JobRef]:
         """The waiting jobs of these scheduling classes; a job may come twice."""
@@ -136,6 +141,7 @@ class PendingQueue:
         if len(self._class_queues) > self._class_queues_max or len(self._classes) > self._classes_max:
             self._sweep()
         self._queued[job.id] = job
+        self._of_definition[job.definition] = self._of_definition.get(job.definition, 0) + 1
         self.waits.began(job)
         self._put(self._class_queue_for(job, self._classes.of(job)), job)
 
@@ -143,8 +149,16 @@ class PendingQueue:
         job = self._queued.pop(job_id, None)
         if job is None:
             return
-        self.waits.ended(job)
+        self._uncount(job)
         self.freed(self._locks.wanted(job))  # others may have waited behind it for the same lock
+
+    def _uncount(self, job: JobRef) -> None:
+        self.waits.ended(job)
+        left = self._of_definition[job.definition] - 1
+        if left:
+            self._of_definition[job.definition] = left
+        else:
+            del self._of_definition[job.definition]
 
     def freed(self, locks: Iterable[Lock]) -> None:
         """No job holds these any more, or the first of those that wait for them has left."""
@@ -431,7 +445,7 @@ class PendingQueue:
         """Scheduling classes are bits in masks, which can only be given out again all together."""
         jobs = list(self._queued.values())
         for job in jobs:
-            self.waits.ended(job)
+            self._uncount(job)
         for table in (self._queued, self._class_queues, self._lane_tiers, self._growing, self._freed):
             table.clear()
         self._lock_waiters.clear()

@@ -152,6 +152,8 @@ class StandingView:
     live: dict[tuple[str | None, str | None], Mapping[str, int]] = field(default_factory=dict)
     """By definition and tenant, live jobs by state: what a test has put there."""
     waiting: Counter[str] = field(default_factory=Counter)
+    later: int = 0
+    """How many of those are not runnable yet."""
     dispatched_attempts: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
     occupied: Callable[[str], int] = lambda _: 0
@@ -187,6 +189,9 @@ class StandingView:
     def pending(self, tenant: str | None = None) -> int:
         """What a test has put there."""
         return self.waiting.total() if tenant is None else self.waiting[tenant]
+
+    def runnable(self) -> int:
+        return self.pending() - self.later
 
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
         return self.live.get((definition, tenant), {})

@@ -72,13 +72,17 @@ async def test_how_many_wait_in_all_is_what_the_leader_told_and_what_came_since(
     await room.admit("acme", 2)
 
 
-@pytest.mark.parametrize(("lag_ms", "pending", "is_late"), [(5_000, 500, True), (5_000, 10, False), (20, 500, False)])
+@pytest.mark.parametrize(
+    ("lag_ms", "pending", "later", "is_late"),
+    [(5_000, 500, 0, True), (5_000, 10, 0, False), (20, 500, 0, False), (5_000, 500, 490, False)],
+)
 async def test_a_leader_that_is_late_while_jobs_wait_gets_no_more(
-    world: World, lag_ms: int, pending: int, is_late: bool
+    world: World, lag_ms: int, pending: int, later: int, is_late: bool
 ) -> None:
     room = admission(world)
     world.view.leader_lag = LeaderLag(lag_ms, 10)
     world.view.waiting["other"] = pending
+    world.view.later = later
     assert room.is_holding_back() is is_late
     assert (room.turned_away(None, 10) is not None) is is_late
     if is_late:

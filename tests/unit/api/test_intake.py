@@ -60,7 +60,7 @@ class Client:
 class Cluster:
     """``slots_per_s``: what the processors can do, and ``busy``: the part of their slots that run jobs;
     ``database_lag_ms``: what the leader is late by at best, and ``crowded_lag_ms``: by how much more where intake takes
-    all."""
+    all; ``later``: how many jobs wait for their time besides."""
 
     clients: list[Client]
     replicas: int = 1
@@ -70,6 +70,7 @@ class Cluster:
     database_lag_ms: int = 40
     crowded_lag_ms: int = 1_000
     fires_per_s: float = 0.0
+    later: int = 0
     now_ms: int = 0
 
     def __post_init__(self) -> None:
@@ -142,7 +143,8 @@ class Cluster:
         if self.asked_ms >= INTAKE_AT_MOST * STEP_MS:
             return
         control = self.controls[client.replica]
-        sight = IntakeSight(len(self.queue) + self.unseen_of[client.replica], self.told, self.now_ms)
+        waiting = len(self.queue) + self.unseen_of[client.replica]
+        sight = IntakeSight(waiting + self.later, waiting, self.told, self.now_ms)
         retry_after_s = control.turned_away_s(client.tenant, client.batch * JOB_BYTES, sight)
         self.asked_ms += REFUSAL_MS
         if retry_after_s is None or not self.controlled:
@@ -240,11 +242,25 @@ def test_a_slow_database_is_no_overload(busy: float) -> None:
     assert client.refused == 0
 
 
+def late(runnable: int, at_ms: int) -> IntakeSight:
+    return IntakeSight(runnable, runnable, LATE, at_ms)
+
+
+def test_jobs_that_do_not_wait_for_slots_are_no_queue() -> None:
+    """They begin later, wait for others, or for a processor that is not there."""
+    client = Client(0.3 * BEST_PER_S)
+    cluster = Cluster([client], later=100_000)
+    cluster.run(10)
+    cluster.database_lag_ms = 600
+    cluster.run(60)
+    assert client.refused == 0
+
+
 def test_a_slow_leader_without_a_queue_refuses_nothing() -> None:
     control = IntakeControl()
     for at_ms in range(0, 60_000, 100):
         control.arrived(own=True, now_ms=at_ms)
-        assert control.retry_after_s("acme", 1, IntakeSight(QUEUE_JOBS, LATE, at_ms)) is None
+        assert control.retry_after_s("acme", 1, late(QUEUE_JOBS, at_ms)) is None
 
 
 def test_fires_come_first() -> None:
@@ -275,7 +291,7 @@ def test_some_requests_of_callers_for_all_tenants_are_read_in_a_flood() -> None:
     read = 0
     for _ in range(1_000):
         at_ms += 10
-        read += control.turned_away_s(None, JOB_BYTES, IntakeSight(10_000, LATE, at_ms)) is None
+        read += control.turned_away_s(None, JOB_BYTES, late(10_000, at_ms)) is None
     assert 50 < read < 300
 
 
@@ -312,10 +328,10 @@ def test_a_core_that_starts_over_is_not_measured_across_it() -> None:
     """The jobs of a snapshot arrive all at once, and none of them has left."""
     control = IntakeControl()
     for at_ms in range(0, 3_000, 500):
-        control.retry_after_s("acme", 1, IntakeSight(100_000, LATE, at_ms))
+        control.retry_after_s("acme", 1, late(100_000, at_ms))
     control.forget()
-    assert control.retry_after_s("acme", 1, IntakeSight(0, LATE, 3_000)) is None
-    assert control.retry_after_s("acme", 1, IntakeSight(100_000, LATE, 3_500)) is None
+    assert control.retry_after_s("acme", 1, late(0, 3_000)) is None
+    assert control.retry_after_s("acme", 1, late(100_000, 3_500)) is None
 
 
 def limit(control: IntakeControl) -> None:
@@ -324,7 +340,7 @@ def limit(control: IntakeControl) -> None:
         for _ in range(20):
             control.arrived(own=True, now_ms=at_ms)
             control.admitted("acme", 1, at_ms)
-        control.retry_after_s("acme", 1, IntakeSight(at_ms // 5, LATE, at_ms))
+        control.retry_after_s("acme", 1, late(at_ms // 5, at_ms))
     assert control.limit_per_s is not None
     assert at_ms // 5 > QUEUE_JOBS * QUEUE_S
 
