@@ -25,7 +25,7 @@ from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
-from tests.bench.floor import AS_STORED, measure_floor
+from tests.bench.floor import FloorPlan, Form, measure_floor
 from tests.bench.floor_at_rest import measure_at_rest, measure_loaded
 from tests.bench.forecasts import measure_forecasts
 from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
@@ -227,11 +227,11 @@ def floor(
 
     def measure() -> dict[str, Figures]:
         found = {
-            f"{pace.label}, {AS_STORED}" if as_stored else pace.label: measure_floor(
-                pace, seconds, streams, rest_ms, as_stored=as_stored
+            pace.label if form is Form.LEAST else f"{pace.label}, {form}": measure_floor(
+                pace, seconds, FloorPlan(form, streams, rest_ms)
             )
             for pace in paces
-            for as_stored in (False, True)
+            for form in Form
         }
         return {**found, **measure_at_rest(seconds), **measure_loaded()}
 

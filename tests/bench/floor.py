@@ -9,7 +9,9 @@ that a stream can be. There is no validation, no decision, no log, no metric, no
 
 The least of all has a small document, no index, short updates, and streams of raw bytes that nobody decodes. Measured
 *as stored*, a job has the document, the indexes and the updates of the system, and each stream is the one that a mirror
-follows, decoded by the driver: what this form of the data costs, whatever the code around it.
+follows, decoded by the driver: what this form of the data costs, whatever the code around it. Measured *mirrored*, each
+stream is folded into a mirror and a core of the system besides, as every replica does that may lead the next moment:
+what a deployment costs in which a successor knows all that the leader knows.
 
 What waits at the same moment shares an exchange, as in the system: dispatches as far apart as the leader's, to free
 slots of two processors, and what arrived meanwhile for inserts, starts and finishes. Here one process leads and works
@@ -24,6 +26,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import aio_pika
@@ -33,16 +36,20 @@ import uvicorn
 from bson import ObjectId
 from pymongo import AsyncMongoClient, UpdateMany
 from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 
 from hascheduler.daemon.loop.batch_delay import BatchDelay
 from hascheduler.daemon.loop.stepper import DELAY_MAX_MS, PER_DECISION_MS
 from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.embedded.rabbitmq import start_rabbitmq
 from hascheduler.errors import WorldError
+from hascheduler.mirror.changes import JobGone, JobSeen
+from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import JobState, Move, NewJob
 from hascheduler.model.values.instants import MonoMs, WallMs
@@ -57,6 +64,7 @@ from hascheduler.mongo.state_updates import (
     source_states,
 )
 from hascheduler.mongo.stream.events import event_pipeline
+from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.work.starts import first_start
 from hascheduler.ports import AttemptOutcome
 from hascheduler.simulate.report import percentile
@@ -69,6 +77,7 @@ from tests.bench.load import Load, loading
 _PATIENCE_S = 30
 _SETTLE_S = 5
 _TAIL_S = 1
+_STREAM_WAIT_MS = 1_000
 _JOB_RETENTION_MS = 86_400_000
 _PROCESSORS = ("processor-1", "processor-2")
 _SLOTS = 32
@@ -131,30 +140,44 @@ def _stored_moves(processor: str) -> _Moves:
     )
 
 
-AS_STORED = "as stored"
+class Form(StrEnum):
+    """In which form a job's data is, and what becomes of its events."""
+
+    LEAST = "least"
+    AS_STORED = "as stored"
+    MIRRORED = "mirrored"
+
+
+@dataclass(frozen=True, slots=True)
+class FloorPlan:
+    """As many ``streams`` as there would be replicas, each with a rest before it asks for more."""
+
+    form: Form
+    streams: int
+    rest_ms: int
+
+
 _Jobs = AsyncCollection[dict[str, Any]]
 
 
-def measure_floor(pace: Rate, seconds: int, streams: int, rest_ms: int, *, as_stored: bool) -> Figures:
+def measure_floor(pace: Rate, seconds: int, plan: FloorPlan) -> Figures:
     """CPU in milliseconds a job, by process, on servers of its own: theirs, and this one's for all that speaks to
-    them. ``as_stored``: documents, indexes, updates and events are the system's."""
-    return run_in_foreground(_measure(pace, seconds, streams, rest_ms, as_stored=as_stored))
+    them."""
+    return run_in_foreground(_measure(pace, seconds, plan))
 
 
-async def _measure(pace: Rate, seconds: int, streams: int, rest_ms: int, *, as_stored: bool) -> Figures:
+async def _measure(pace: Rate, seconds: int, plan: FloorPlan) -> Figures:
     async with AsyncExitStack() as opened:
         mongod = await opened.enter_async_context(start_mongod())
         rabbitmq = await opened.enter_async_context(start_rabbitmq())
         cast = {**servers(), "drivers": [psutil.Process()]}
         loops = await opened.enter_async_context(asyncio.TaskGroup())
-        exchanges = await opened.enter_async_context(_exchanges(mongod.uri, rabbitmq.url, as_stored=as_stored))
+        exchanges = await opened.enter_async_context(_exchanges(mongod.uri, rabbitmq.url, plan.form))
         running = [loops.create_task(exchanges.lead())]
         running += [loops.create_task(exchanges.work(each)) for each in exchanges.processors]
-        for _ in range(streams):
+        for _ in range(plan.streams):
             client = await opened.enter_async_context(AsyncMongoClient[dict[str, Any]](mongod.uri))
-            database, rest_s = client[DATABASE], rest_ms / 1_000
-            stream = follow(database, rest_s, event_pipeline(), codec=None) if as_stored else follow(database, rest_s)
-            running.append(loops.create_task(stream))
+            running.append(loops.create_task(_follow(client[DATABASE], plan)))
         url = await opened.enter_async_context(_serving(exchanges))
         load = Load((url,), pace.per_second, _SETTLE_S + seconds + _TAIL_S, pace.batch)
         async with loading(load) as sending:
@@ -177,6 +200,30 @@ async def _measure(pace: Rate, seconds: int, streams: int, rest_ms: int, *, as_s
         "cpu_ms_per_job": round(sum(by_kind.values()), 3),
         **{f"{kind}_cpu_ms_per_job": round(ms, 3) for kind, ms in by_kind.items()},
     }
+
+
+async def _follow(database: AsyncDatabase[dict[str, Any]], plan: FloorPlan) -> None:
+    rest_s = plan.rest_ms / 1_000
+    match plan.form:
+        case Form.LEAST:
+            await follow(database, rest_s)
+        case Form.AS_STORED:
+            await follow(database, rest_s, event_pipeline(), codec=None)
+        case Form.MIRRORED:
+            await _mirror(database, rest_s)
+
+
+async def _mirror(database: AsyncDatabase[dict[str, Any]], rest_s: float) -> None:
+    """The stream, the mirror and the core of a replica that follows, and nothing around them."""
+    stream, mirror, core = await MongoChangeSource(database).open(None), Mirror(), Dispatcher()
+    async for changes in stream.snapshot():
+        mirror.fold(changes)
+    while True:
+        batch = await stream.next_batch(_STREAM_WAIT_MS)
+        facts = [fact for fact in mirror.fold(batch.changes).facts if isinstance(fact, JobSeen | JobGone)]
+        if facts:
+            core.step(WallMs(time.time_ns() // 1_000_000), facts)
+        await asyncio.sleep(rest_s)
 
 
 @asynccontextmanager
@@ -331,7 +378,7 @@ async def _move(jobs: _Jobs, moves: Sequence[tuple[list[str], _Write]]) -> None:
 
 
 @asynccontextmanager
-async def _exchanges(mongodb_uri: str, amqp_url: str, *, as_stored: bool) -> AsyncIterator[_Exchanges]:
+async def _exchanges(mongodb_uri: str, amqp_url: str, form: Form) -> AsyncIterator[_Exchanges]:
     async with (
         AsyncMongoClient[dict[str, Any]](mongodb_uri) as client,
         await aio_pika.connect(amqp_url, timeout=_PATIENCE_S) as sender,
@@ -340,9 +387,10 @@ async def _exchanges(mongodb_uri: str, amqp_url: str, *, as_stored: bool) -> Asy
         database = client.get_database(
             DATABASE, read_concern=ReadConcern("majority"), write_concern=WriteConcern(w="majority")
         )
-        if as_stored:
+        is_least = form is Form.LEAST
+        if not is_least:
             await ensure_collections_and_indexes(database)
-        document, moves_of = (_stored_job(), _stored_moves) if as_stored else (_JOB, _least_moves)
+        document, moves_of = (_JOB, _least_moves) if is_least else (_stored_job(), _stored_moves)
         sending = await sender.channel(publisher_confirms=True)
         receiving = await receiver.channel()
         await receiving.set_qos(prefetch_count=1_000)

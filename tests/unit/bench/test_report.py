@@ -107,6 +107,7 @@ def test_figures_stand_beside_their_floors_where_those_were_measured(results: Pa
     exchanges = {"cpu_ms_per_job": 1.2, "mongod_cpu_ms_per_job": 0.5}
     told["benches"]["floor"] = {
         "50 jobs/s": case(exchanges),
+        "50 jobs/s, mirrored": case({**exchanges, "cpu_ms_per_job": 2.3}),
         "the libraries alone": case({"resident_mb": 62.0}),
     }
     told["benches"]["idle"] = {
@@ -115,8 +116,8 @@ def test_figures_stand_beside_their_floors_where_those_were_measured(results: Pa
     }
     results.write_text(json.dumps(told))
     lines = write_report(tmp_path, results, *[tmp_path / "none"] * 3)[0].read_text().splitlines()
-    assert "| CPU of a job, ms, at 50 jobs/s | 4.1 | – | 1.2 |" in lines
-    assert "| a replica that follows, MB | 99.0 | – | 62.0 |" in lines
+    assert "| CPU of a job, ms, at 50 jobs/s | 4.1 | 2.3 | – | 1.2 |" in lines
+    assert "| a replica that follows, MB | 99.0 | – | – | 62.0 |" in lines
     assert not any(line.startswith("| a replica that follows, %") for line in lines)  # its floor was not measured
 
 
