@@ -27,7 +27,7 @@ class LedShard:
     lag_ms: int = 0
     least_lag_ms: int = 0
     jobs: Counts = field(default_factory=dict)
-    runnable: int | None = None
+    runnable: int = 0
     """Pending jobs that wait for slots and limits alone."""
     schedules: Counts = field(default_factory=dict)
     processors: Counts = field(default_factory=dict)

@@ -116,9 +116,7 @@ class DistantView(DefinedInHome):
         return self.led.jobs.get("pending", 0)
 
     def runnable(self) -> int:
-        """All that wait, where a leader of an earlier release does not tell them apart."""
-        led = self.led
-        return led.jobs.get("pending", 0) if led.runnable is None else led.runnable
+        return self.led.runnable
 
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
         """`NotFollowedHere` for one tenant, and for a definition that the report does not name."""

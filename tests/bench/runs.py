@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from rich.console import Console
 from rich.table import Table
@@ -14,6 +14,7 @@ from tests.bench.figures import Figures, summarize
 from tests.bench.results import Measured, add_results
 
 _BUSY = 1.0
+_COLUMNS_MAX = 6
 
 Measure = Callable[[], Mapping[str, Figures]]
 """One run: the figures of each case by its label."""
@@ -40,25 +41,34 @@ def run_bench(name: str, measure: Measure, runs: int = 1, *, quiet: bool = False
     }
     if not quiet:
         console.print(f"{name}: {command}", highlight=False, soft_wrap=True)
-        console.print(tabulate(cases))
+        console.print(*tables(cases), sep="\n")
         sys.stdout.write(json.dumps({name: {label: case.figures for label, case in cases.items()}}) + "\n")
     if CODE not in os.environ:
         add_results(name, cases)
 
 
-def tabulate(cases: Mapping[str, Measured]) -> Table:
-    """A column a case; with several runs the least and the largest beside each median."""
-    table = Table()
-    table.add_column("figure")
-    for label in cases:
-        table.add_column(label, justify="right", overflow="fold")
-    for figure in _names(list(cases.values())):
-        table.add_row(figure, *(_cell(case, figure) for case in cases.values()))
+def tables(cases: Mapping[str, Measured]) -> Iterator[Table]:
+    """A column a case; where there are too many for a terminal, a row a case, and a table for each set of figures. With
+    several runs the least and the largest stand beside each median."""
+    if len(cases) <= _COLUMNS_MAX:
+        names = dict.fromkeys(name for case in cases.values() for name in case.figures)
+        yield _table("figure", names, cases, lambda name, label: _cell(cases[label], name))
+        return
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for label, case in cases.items():
+        alike.setdefault(tuple(case.figures), []).append(label)
+    for figures, labels in alike.items():
+        yield _table("case", labels, figures, lambda label, name: _cell(cases[label], name))
+
+
+def _table(head: str, rows: Iterable[str], columns: Iterable[str], cell: Callable[[str, str], str]) -> Table:
+    table, columns = Table(), list(columns)
+    table.add_column(head)
+    for column in columns:
+        table.add_column(column, justify="right", overflow="fold")
+    for row in rows:
+        table.add_row(row, *(cell(row, column) for column in columns))
     return table
-
-
-def _names(cases: Sequence[Measured]) -> list[str]:
-    return list(dict.fromkeys(name for case in cases for name in case.figures))
 
 
 def _cell(case: Measured, name: str) -> str:

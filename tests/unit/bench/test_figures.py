@@ -1,8 +1,10 @@
-"""What several runs come to."""
+"""What several runs come to, and how it is shown."""
 
 import pytest
 
 from tests.bench.figures import SAMPLES_MAX, slope, summarize, thinned
+from tests.bench.results import Measured
+from tests.bench.runs import tables
 
 
 def test_figures_are_medians_with_the_least_and_the_largest_beside_them() -> None:
@@ -45,3 +47,13 @@ def test_thinned_samples_keep_their_ends_and_their_median() -> None:
 )
 def test_a_slope_is_that_of_the_nearest_line(points: list[tuple[float, float]], expected: float) -> None:
     assert slope(points) == pytest.approx(expected)
+
+
+def test_few_cases_are_columns_and_many_are_rows_with_those_that_tell_the_same() -> None:
+    def shown(loads: int) -> list[list[str]]:
+        figures = {f"{load} jobs/s": {"cpu_ms": load, "late_ms": 0} for load in range(loads)} | {"idle": {"mb": 9}}
+        cases = {label: Measured.of(summarize([each]), "", 1, 0) for label, each in figures.items()}
+        return [[str(column.header) for column in table.columns] for table in tables(cases)]
+
+    assert shown(2) == [["figure", "0 jobs/s", "1 jobs/s", "idle"]]
+    assert shown(9) == [["case", "cpu_ms", "late_ms"], ["case", "mb"]]

@@ -95,7 +95,6 @@ def test_a_forecast_is_of_what_is_seen() -> None:
 def test_counts_are_added_up_and_of_one_tenant_or_a_definition_that_is_cut_off_others_are_asked() -> None:
     room = Room()
     assert (room.view.pending(), room.view.runnable()) == (4, 3)
-    assert Room(replace(LED, runnable=None)).view.runnable() == 4  # a leader of 0.2.0 does not tell them apart
     assert room.view.live_jobs() == {"pending": 4, "running": 1}
     assert room.view.live_jobs(definition="log") == {"pending": 3}
     assert room.view.gauges().events_per_s == {"started": 6}
