@@ -22,7 +22,7 @@ from hascheduler.model.schedule import Basis, JobGraph, JobTemplate, Overlap, Sc
 from hascheduler.model.values.fields import Document, is_integer
 from hascheduler.model.values.instants import WallMs
 
-_AFTER_MAX = 100
+AFTER_MAX = 100
 """Jobs that one fire waits for: an entry of the journal, which may have a hundred such fires, has to stay small."""
 
 
@@ -158,7 +158,7 @@ def _payload_bytes_max(payload: Payload, schedule: str, labels: Any) -> int:
 
 def jobs_waited_for(schedule: ScheduleRef, overlap: Overlap, live: Iterable[str], job_id: str) -> tuple[str, ...]:
     """Those of the schedule's ``live`` jobs (oldest first) that have to end before the job ``job_id``, and its graph,
-    begin; at most `_AFTER_MAX`.
+    begin; at most `AFTER_MAX`.
 
     None where no graph is among them: a single job waits for single ones by being serial. That is not enough for
     graphs, which hold no slot between two of their jobs. Fires that replace each other do not wait for a backfill, as
@@ -169,7 +169,7 @@ def jobs_waited_for(schedule: ScheduleRef, overlap: Overlap, live: Iterable[str]
         return ()
     if overlap is Overlap.CANCEL_RUNNING:
         others = [id for kind in ("fire:", "trigger:") for id in others if id.startswith(kind)]
-    return tuple(others[:_AFTER_MAX])
+    return tuple(others[:AFTER_MAX])
 
 
 def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
