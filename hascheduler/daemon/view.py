@@ -322,7 +322,7 @@ class ReplicaView:
             calendars=dict(mirror.nouns(Collection.CALENDARS)),
             slots=slots,
             running=running,
-            waiting=_queued(mirror, core),
+            waiting=dict(core.queued),
             learned=core.learned_cost_ms,
             slots_max=self._config.dispatch.policy.max_concurrency,
             schedules_paused=pause is not None,
@@ -359,14 +359,6 @@ class ReplicaView:
         never_firing = self._core.unreadable_schedules.items()
         found = [((Collection.SCHEDULES, name), reason) for name, reason in never_firing]
         return [*found, *self._feeder.mirror.quarantine.items()]
-
-
-def _queued(mirror: Mirror, core: Dispatcher) -> Mapping[str, int]:
-    """About how many jobs of each definition wait that could run by now: of those that begin later, or wait for others,
-    each definition is taken to have the same part."""
-    pending = {name: states.get("pending", 0) for name, states in mirror.live_counts.of_definition.items()}
-    total = sum(pending.values())
-    return {name: count * core.queued // total for name, count in pending.items()} if total else {}
 
 
 def waited_ms(core: Dispatcher, now: WallMs) -> Mapping[str, int]:

@@ -39,7 +39,7 @@ from tests.bench.pending import measure_pending
 from tests.bench.results import RESULTS, read_results
 from tests.bench.runs import run_bench
 from tests.bench.schedules import measure_schedules
-from tests.bench.shards import Plan, measure_shards
+from tests.bench.shards import SHARDS, Plan, measure_shards
 from tests.bench.shards_memory import MemoryPlan, measure_shards_memory
 from tests.bench.slot_moves import MovePlan, measure_slot_moves
 from tests.bench.soak import measure_soak
@@ -429,13 +429,19 @@ def shards(
 
 @app.command("slot-moves")
 def slot_moves(
+    *,
     pending: Annotated[int, typer.Option(min=500, help="Jobs of the tenant that wait; by 500.")] = 10_000,
     schedules: Annotated[int, typer.Option(min=10, help="Of the tenant.")] = 100,
     every: Annotated[int, typer.Option(min=1, help="Seconds between two fires of a schedule.")] = 1,
     moves: Annotated[int, typer.Option(min=1, help="How often its slot moves to another shard.")] = 4,
+    shards: Annotated[int, typer.Option(min=2, help="In all.")] = SHARDS,
+    replicas: Count = 3,
+    processors: Count = SHARDS,
+    slots: Slots = 128,
 ) -> None:
     """How long nothing of a tenant starts while its slot moves to another shard, and whether anything is missed."""
-    run_bench("slot-moves", lambda: measure_slot_moves(MovePlan(pending, schedules, every, moves)), 1)
+    plan = MovePlan(pending, schedules, every, moves, Crew(replicas, processors, slots, shards))
+    run_bench("slot-moves", lambda: measure_slot_moves(plan), 1)
 
 
 @app.command("shards-memory")

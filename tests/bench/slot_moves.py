@@ -32,7 +32,6 @@ from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.made_schedules import make_schedules
-from tests.bench.shards import SHARDS
 from tests.bench.stacks import DATABASE, Crew, on_stack
 
 _TENANT = "moves"
@@ -40,19 +39,19 @@ _BATCH = 500
 _AROUND_MS = 2_000
 _SETTLE_S = 6
 _CAUGHT_UP_S = 10
-_SLOTS = 128
-"""Of each processor: what fires a thousand times a second keeps one at work with some dozens."""
 _PATIENCE_S = 120
 
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """``pending`` jobs of one tenant, and ``schedules`` that fire every ``every_s``; its slot moves so many times."""
+    """``pending`` jobs of one tenant, and ``schedules`` that fire every ``every_s``; its slot moves so many times, from
+    each of the ``shards`` of the crew to the next."""
 
     pending: int
     schedules: int
     every_s: int
     moves: int
+    crew: Crew
 
 
 def measure_slot_moves(plan: MovePlan) -> dict[str, Figures]:
@@ -61,12 +60,12 @@ def measure_slot_moves(plan: MovePlan) -> dict[str, Figures]:
             AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client,
             AsyncScheduler(next(iter(stack.urls.values()))) as scheduler,
         ):
-            databases = [client[shard_database(_database(), index)] for index in range(SHARDS)]
+            databases = [client[shard_database(_database(), index)] for index in range(plan.crew.shards)]
             return await _measure(stack, scheduler, databases, plan)
 
     settings = {"HASCHEDULER_DATABASE": _database(), "HASCHEDULER_REBALANCE_AFTER": "1s"}
     label = f"{plan.pending:,} pending, {plan.schedules:,} schedules every {plan.every_s} s"
-    return {label: on_stack("slot-moves", Crew(3, SHARDS, _SLOTS, SHARDS), measure, settings)}
+    return {label: on_stack("slot-moves", plan.crew, measure, settings)}
 
 
 def _database() -> str:
@@ -105,7 +104,7 @@ async def _measure(stack: Stack, scheduler: AsyncScheduler, databases: Sequence[
     for _ in range(plan.moves):
         behind.append(await _caught_up(databases, plan))
         routing = await _routing(store)
-        to = (routing.index_of(_TENANT) + 1) % SHARDS
+        to = (routing.index_of(_TENANT) + 1) % len(databases)
         from_ms = clock.wall_ms()
         began_ms.append(from_ms)
         opened_ms, there_ms = await _move(store, routing, to)

@@ -29,13 +29,14 @@ def test_jobs_that_begin_later_wait_for_others_or_have_no_processor_are_not_runn
     other = make_job("other", definition="y")
     scene.at(0, *jobs(make_job("due", definition="x"), make_job("later", definition="x", not_before_ms=wall(5)), other))
     scene.at(1, *jobs(make_job("next", definition="x"), make_job("third", definition="x", waits_for=("other",))))
-    assert (scene.core.pending(), scene.core.queued, scene.core.runnable) == (5, 2, 1)  # one is dispatched
+    # One is dispatched.
+    assert (scene.core.pending(), scene.core.queued, scene.core.runnable) == (5, {"x": 1, "y": 1}, 1)
     scene.at(5)
-    assert (scene.core.queued, scene.core.runnable) == (3, 2)
+    assert (scene.core.queued, scene.core.runnable) == ({"x": 2, "y": 1}, 2)
     scene.at(6, JobGone("next"))
-    assert (scene.core.queued, scene.core.runnable) == (2, 1)
+    assert (scene.core.queued, scene.core.runnable) == ({"x": 1, "y": 1}, 1)
     scene.at(7, ProcessorGone("p"))
-    assert (scene.core.queued, scene.core.runnable) == (2, 0)
+    assert (scene.core.queued, scene.core.runnable) == ({"x": 1, "y": 1}, 0)
 
 
 def test_a_job_stays_in_the_list_when_its_tenant_gets_a_quota_and_when_it_loses_it() -> None:
