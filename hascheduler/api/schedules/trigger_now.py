@@ -28,7 +28,15 @@ from hascheduler.model.documents.fired_job import (
     require_storable_payload,
 )
 from hascheduler.model.documents.job_template import decode_template
-from hascheduler.model.job import JobState, NewJob, ScheduleId, is_before_last, last_job_id, trigger_job_id
+from hascheduler.model.job import (
+    OCCUPYING,
+    JobState,
+    NewJob,
+    ScheduleId,
+    is_before_last,
+    last_job_id,
+    trigger_job_id,
+)
 from hascheduler.model.schedule import Overlap, ScheduleRef
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, StoredDocument, Submission, SubmitAnswer
@@ -139,7 +147,7 @@ async def _left_over(known: Submission, schedule: ScheduleId, overlap: Overlap, 
     if overlap is not Overlap.CANCEL_RUNNING or known.answer is SubmitAnswer.OTHER:
         return []
     before_ms = WallMs(_instant(known.document.get("submitted_at_ms")) + 1)
-    return _replaced(schedule.name, overlap, await _live_jobs(schedule, services, before_ms))
+    return _replaced(schedule.name, overlap, list(await _live_jobs(schedule, services, before_ms)))
 
 
 async def _made(
@@ -148,15 +156,15 @@ async def _made(
     """The submission, of several jobs that of the last one, with the jobs that it replaces."""
     job = jobs[-1]
     try:
-        live = [] if overlap is Overlap.ALLOW else await _live_jobs(schedule.identity, services)
-        replaced = _replaced(schedule.name, overlap, live)
+        live = {} if overlap is Overlap.ALLOW else await _live_jobs(schedule.identity, services)
+        replaced = _replaced(schedule.name, overlap, list(live))
     except Conflict:
         # The live job may be the one that this very request, sent before, has made meanwhile.
         known = await _known(job, services)
         if known is None:
             raise
         return known, []
-    after = jobs_waited_for(schedule, overlap, live, job.id)
+    after = jobs_waited_for(schedule, overlap, live, job.id, holds_slot=lambda known: live[known] in OCCUPYING)
     attributes = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: schedule.name}
     with submit_span(request, services, job.definition, **attributes) as span:
         await services.admission.admit(job.tenant, len(jobs))
@@ -197,11 +205,15 @@ def _replaced(schedule: str, overlap: Overlap, live: Sequence[str]) -> list[str]
             return []
 
 
-async def _live_jobs(schedule: ScheduleId, services: ApiServices, before_ms: WallMs | None = None) -> list[str]:
-    """The ids of the schedule's jobs that have not ended, oldest first; `Conflict` if there are more than `LIVE_MAX`.
+async def _live_jobs(
+    schedule: ScheduleId, services: ApiServices, before_ms: WallMs | None = None
+) -> dict[str, JobState]:
+    """The ids of the schedule's jobs that have not ended, oldest first, with their states; `Conflict` if there are more
+    than `LIVE_MAX`.
 
     Jobs of an earlier schedule by the same name are not among them.
     """
+    found: dict[str, JobState] = {}
     submitted: dict[str, int] = {}
     for state in _STATES:
         after = None
@@ -209,13 +221,14 @@ async def _live_jobs(schedule: ScheduleId, services: ApiServices, before_ms: Wal
             page = await services.jobs.list(
                 JobSelection((state,), made_by=schedule, before_ms=before_ms), after, PAGE_SIZE_MAX
             )
-            submitted |= {job["_id"]: _instant(job.get("submitted_at_ms")) for job in page.documents}
-            if len(submitted) > LIVE_MAX:
+            for job in page.documents:
+                found[job["_id"]], submitted[job["_id"]] = state, _instant(job.get("submitted_at_ms"))
+            if len(found) > LIVE_MAX:
                 raise Conflict(f"schedule {schedule.name!r} has more than {LIVE_MAX} jobs that have not ended")
             if page.next is None:
                 break
             after = page.next
-    return sorted(submitted, key=lambda job_id: (submitted[job_id], job_id))
+    return {job_id: found[job_id] for job_id in sorted(found, key=lambda job_id: (submitted[job_id], job_id))}
 
 
 def _instant(value: object) -> int:

@@ -73,6 +73,10 @@ class LiveJobs:
         """The ids of the schedule's live jobs, oldest first; read only, and valid until the next change."""
         return self._by_schedule.of(schedule)
 
+    def holds_slot(self, job_id: str) -> bool:
+        """Whether it is at a processor, or is promised to one."""
+        return self._pool.processor_of(job_id) is not None
+
     def put(self, job: JobRef) -> None:
         known = self._table.get(job.id)
         if known is None:

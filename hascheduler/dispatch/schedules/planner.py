@@ -142,7 +142,8 @@ class SchedulePlanner:
         definitions = schedule.definitions
         keys = tuple(dict.fromkeys(key for name in definitions for key in self._rules.definition(name).keyed_by))
         live = self._jobs.of_schedule(schedule.identity)
-        after = jobs_waited_for(schedule, schedule.policy.overlap, live, fire.job_id)
+        overlap, holds_slot = schedule.policy.overlap, self._jobs.holds_slot
+        after = jobs_waited_for(schedule, overlap, live, fire.job_id, holds_slot=holds_slot)
         is_graph = schedule.graph is not None
         return replace(fire, keyed_by=keys, after=after, is_graph=is_graph) if keys or after or is_graph else fire
 

@@ -1,6 +1,6 @@
 """The jobs that a schedule makes for a nominal time: as they are stored, and as a mirror will see the last of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -156,9 +156,11 @@ def _payload_bytes_max(payload: Payload, schedule: str, labels: Any) -> int:
     return rendered_bytes_max(payload.value, values)
 
 
-def jobs_waited_for(schedule: ScheduleRef, overlap: Overlap, live: Iterable[str], job_id: str) -> tuple[str, ...]:
+def jobs_waited_for(
+    schedule: ScheduleRef, overlap: Overlap, live: Iterable[str], job_id: str, *, holds_slot: Callable[[str], bool]
+) -> tuple[str, ...]:
     """Those of the schedule's ``live`` jobs (oldest first) that have to end before the job ``job_id``, and its graph,
-    begin; at most `AFTER_MAX`.
+    begin. Of more than `AFTER_MAX` those that hold a slot, and the newest of the others, which wait for older ones.
 
     None where no graph is among them: a single job waits for single ones by being serial. That is not enough for
     graphs, which hold no slot between two of their jobs. Fires that replace each other do not wait for a backfill, as
@@ -168,7 +170,10 @@ def jobs_waited_for(schedule: ScheduleRef, overlap: Overlap, live: Iterable[str]
     if not overlap.is_serial or (schedule.graph is None and not any(map(is_before_last, others))):
         return ()
     if overlap is Overlap.CANCEL_RUNNING:
-        others = [id for kind in ("fire:", "trigger:") for id in others if id.startswith(kind)]
+        others = [id for id in others if id.startswith(("fire:", "trigger:"))]
+    if len(others) > AFTER_MAX:
+        others.reverse()
+        others.sort(key=holds_slot, reverse=True)  # which leaves equals as they are
     return tuple(others[:AFTER_MAX])
 
 

@@ -81,6 +81,18 @@ async def test_a_trigger_replaces_all_jobs_of_fires_and_of_no_other(client: http
     assert set(world.job(f"{answer['id']}.a")["waits_for"]) >= {*fired, by_hand}
 
 
+async def test_of_too_many_jobs_in_its_way_a_trigger_waits_for_those_that_run_and_the_newest(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await post(client, "/v1/schedules", {**GRAPH, "overlap": "cancel_running"}, 201)
+    by_hand = [f"trigger:tick:by-hand-{number}" for number in range(120)]
+    for number, id in enumerate(by_hand):
+        await world.jobs.submit(make_job(id, schedule_created_at_ms=NOW, submitted_at_ms=NOW + number))
+    world.rewrite_job(by_hand[7], state="running")
+    answer = await post(client, f"{PATH}/trigger", None, 201)
+    assert world.job(f"{answer['id']}.a")["waits_for"] == [by_hand[7], *reversed(by_hand[21:])]
+
+
 async def test_a_backfill_makes_one_graph_after_the_other(client: httpx.AsyncClient, world: World) -> None:
     await post(client, "/v1/schedules", GRAPH, 201)
     hour_ms = 3_600_000

@@ -204,3 +204,14 @@ def test_a_journal_entry_stays_small_however_many_jobs_are_in_the_way() -> None:
     [fire] = fires(scene.at(2_000).decisions)[:1]
     assert len(fire.after) == 100
     assert THIRD not in fire.after
+
+
+def test_of_too_many_in_the_way_those_at_a_processor_come_first_and_then_the_newest() -> None:
+    schedule = graph(Overlap.CANCEL_RUNNING)
+    by_hand = [trigger_job_id("s", f"{number:03}") for number in range(150)]
+    waiting: dict[str, Any] = {"schedule_created_at_ms": wall(0), "not_before_ms": wall(10**6)}
+    others = [JobSeen(make_job(id, **waiting)) for id in by_hand]
+    others[7] = JobSeen(has_run(by_hand[7]))
+    scene = Scene(ScheduleSeen(schedule), *others, *processors("p", slots=9))
+    [fire] = fires(scene.at(1_000).decisions)
+    assert fire.after == (by_hand[7], *reversed(by_hand[51:]))
