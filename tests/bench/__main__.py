@@ -27,6 +27,7 @@ from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
 from tests.bench.floor import FloorPlan, Form, measure_floor
 from tests.bench.floor_at_rest import measure_at_rest, measure_loaded
+from tests.bench.floor_at_start import measure_snapshots
 from tests.bench.forecasts import measure_forecasts
 from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle
@@ -236,6 +237,12 @@ def floor(
         return {**found, **measure_at_rest(seconds), **measure_loaded()}
 
     run_bench("floor", measure, runs)
+
+
+@app.command("floor-at-start")
+def floor_at_start(count: Count = 1_000_000, runs: Runs = 1) -> None:
+    """The least time and memory in which a process can know so many schedules, and so many pending jobs."""
+    run_bench("floor-at-start", lambda: measure_snapshots(count), runs)
 
 
 @app.command()

@@ -40,11 +40,11 @@ from tests.bench.idle import usage_of
 
 LIBRARIES, PROGRAM = "the libraries alone", "the program loaded"
 FOLLOWING, LEADING = "at rest", "at rest, leading"
-_LIBRARIES = (
+LIBRARY_MODULES = (
     "aio_pika", "croniter", "fastapi", "httptools", "orjson", "prometheus_client", "pydantic_settings", "pymongo",
     "structlog", "tenacity", "typer", "uvicorn", "uvloop",
 )  # fmt: skip
-_PROGRAM = (*_LIBRARIES, "hascheduler.assembly", "hascheduler.assembly_api")
+PROGRAM_MODULES = (*LIBRARY_MODULES, "hascheduler.assembly", "hascheduler.assembly_api")
 _PROCESSOR = "processor"
 _CAST = (LEADING, FOLLOWING, FOLLOWING, _PROCESSOR, _PROCESSOR)
 _HEARTBEAT_S = 1
@@ -60,7 +60,7 @@ _RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
 
 def measure_loaded() -> dict[str, Figures]:
     """Memory by what was imported."""
-    return {LIBRARIES: _loaded(_LIBRARIES), PROGRAM: _loaded(_PROGRAM)}
+    return {LIBRARIES: _loaded(LIBRARY_MODULES), PROGRAM: _loaded(PROGRAM_MODULES)}
 
 
 def measure_at_rest(seconds: int) -> dict[str, Figures]:

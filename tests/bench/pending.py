@@ -43,7 +43,10 @@ async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
         async with start_lone_replica(mongod.uri, _DATABASE, folder) as replica:
             await replica.leads()
             empty = await replica.rests(1)
-        written_s = await _write(mongod.uri, count)
+        async with AsyncMongoClient[dict[str, Any]](mongod.uri) as client:
+            began = time.monotonic()
+            await write_pending(client, _DATABASE, count)
+            written_s = round(time.monotonic() - began)
         async with start_lone_replica(mongod.uri, _DATABASE, folder) as replica:
             async with watched_stalls(replica.health_url) as stalls:
                 ready_s = await replica.leads()
@@ -61,15 +64,12 @@ async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
             }
 
 
-async def _write(uri: str, count: int) -> int:
-    began = time.monotonic()
-    async with AsyncMongoClient[dict[str, Any]](uri) as client:
-        jobs = client[_DATABASE].get_collection("jobs", write_concern=WriteConcern(w=1))
-        documents = _documents(count)
-        while batch := list(islice(documents, _BATCH)):
-            await jobs.insert_many(batch, ordered=False)
-        await client.admin.command("fsync")
-    return round(time.monotonic() - began)
+async def write_pending(client: AsyncMongoClient[dict[str, Any]], database: str, count: int) -> None:
+    jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
+    documents = _documents(count)
+    while batch := list(islice(documents, _BATCH)):
+        await jobs.insert_many(batch, ordered=False)
+    await client.admin.command("fsync")
 
 
 async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:

@@ -11,6 +11,7 @@ from hascheduler.errors import InvalidInput
 from tests.bench.against import RELEASE, comparison_lines, comparisons, results_of
 from tests.bench.floor import Form
 from tests.bench.floor_at_rest import FOLLOWING, LEADING, LIBRARIES, PROGRAM
+from tests.bench.floor_at_start import snapshot_case
 from tests.bench.report_rows import ROWS, Row
 from tests.bench.results import Measured, Results, read_results
 
@@ -51,19 +52,21 @@ FLOORS_TEXT = """\
 ## How far above the floor
 
 *Least*: the exchanges of the protocol through the same server and drivers, in one process, with a small document, no \
-index and streams that nobody decodes; at rest, a process that shows life, renews its lease where it leads, and \
-reads its stream; of memory, the libraries loaded. No work on hascheduler gets below it. *As stored*: the same with \
-the documents, indexes, updates and events of the system, decoded by the driver; of memory, libraries and program \
-loaded. *Mirrored*: three replicas' mirrors and cores fold each event besides, as each of them may lead the next \
-moment. What is above that is the rest of hascheduler, its HTTP framework, and the wake-ups of six processes where the \
-floor has one. A goal beside release 0.2.0 (below) that is less than the figure of its row in one of these columns is \
-out of reach for all work above that column.
+index and streams that nobody decodes; at rest, a process that shows life, renews its lease where it leads, and reads \
+its stream; of memory, the libraries loaded; at a start, a process that reads what waits as raw bytes. No work on \
+hascheduler gets below it. *As stored*: the same with the documents, indexes, updates and events of the system, \
+decoded by the driver; of memory, libraries and program loaded. *Mirrored*: three replicas' mirrors and cores fold \
+each event besides, as each of them may lead the next moment; at a start, one that knows all that waits, and does \
+nothing else. What is above that is the rest of hascheduler, its HTTP framework, and the wake-ups of six processes \
+where the floor has one. A goal beside release 0.2.0 (below) that is less than the figure of its row in one of these \
+columns is out of reach for all work above that column.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Floor:
-    """A figure of the benchmark ``bench``, and its floors: cases of the benchmark ``floor``, where that has them."""
+    """A figure of the benchmark ``bench``, and its floors: cases of ``floor`` and ``floor-at-start``, where these have
+    them."""
 
     what: str
     bench: str
@@ -92,6 +95,11 @@ _FLOORS = (
     _Floor("a leading replica with nothing to do, % of a core", "idle", "leader", "cpu_percent", LEADING),
     _Floor("a replica that follows, % of a core", "idle", "follower", "cpu_percent", FOLLOWING),
     _Floor("a replica that follows, MB", "idle", "follower", "resident_mb", LIBRARIES, PROGRAM),
+    *(
+        _Floor(f"{what}, {of}", bench, what, figure, *(snapshot_case(what, form) for form in Form))
+        for bench, what in (("schedules", "1,000,000 schedules"), ("pending", "1,000,000 pending"))
+        for of, figure in (("ready, s", "ready_s"), ("MB", "resident_mb"))
+    ),
 )
 
 
@@ -170,7 +178,7 @@ def _table(results: Results) -> list[str]:
 def _floors(results: Results) -> list[str]:
     """The lines about what was measured beside its floor; none where nothing was."""
     rows: list[str] = []
-    floors = results.benches.get("floor", {})
+    floors = {**results.benches.get("floor", {}), **results.benches.get("floor-at-start", {})}
     for each in _FLOORS:
         measured = results.benches.get(each.bench, {}).get(each.case)
         if measured is not None and each.least in floors:

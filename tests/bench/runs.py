@@ -14,7 +14,7 @@ from tests.bench.figures import Figures, summarize
 from tests.bench.results import Measured, add_results
 
 _BUSY = 1.0
-_COLUMNS_MAX = 6
+_COLUMNS_MAX = 5
 
 Measure = Callable[[], Mapping[str, Figures]]
 """One run: the figures of each case by its label."""

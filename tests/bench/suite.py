@@ -29,6 +29,7 @@ SUITE: Mapping[str, Sequence[str]] = {
     "shards-memory": (),
     "schedules": (),
     "pending": (),
+    "floor-at-start": (),
     "finished": (),
     "dashboard": (),
     "decisions": (),
