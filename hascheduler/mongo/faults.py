@@ -5,8 +5,8 @@ cancellation that meets a finished send. A cancelled loop would go on with its n
 """
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pymongo
@@ -37,6 +37,19 @@ def faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> Iterator[None]:
     """
     with translated(doing), pymongo.timeout(limit_s):
         yield
+
+
+@asynccontextmanager
+async def slice_faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> AsyncIterator[None]:
+    """`faults` of one slice of a cursor that may have any number of them.
+
+    The limit is this process's alone. The driver would send its own with the cursor's first exchange, and the server
+    counts what it works for all slices together against that: so a cursor of a great many documents would always end
+    before its last slice.
+    """
+    with translated(doing):
+        async with asyncio.timeout(limit_s):
+            yield
 
 
 @contextmanager

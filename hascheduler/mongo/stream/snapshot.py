@@ -16,7 +16,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.job import LIVE
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.faults import end_exchange, faults
+from hascheduler.mongo.faults import end_exchange, faults, slice_faults
 
 SLICE_MAX = 1_000
 _TURNS_TO_SEND = 6
@@ -49,9 +49,9 @@ async def live_documents(database: Database, session: Any) -> AsyncGenerator[Seq
 
 
 async def _next_slice(cursor: Any, collection: Collection) -> list[dict[str, Any]]:
-    with faults(f"read {collection}"):
+    async with slice_faults(f"read {collection}"):
         found: list[dict[str, Any]] = await cursor.to_list(SLICE_MAX)
-        return found
+    return found
 
 
 async def present_documents(

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.faults import faults
+from hascheduler.mongo.faults import faults, slice_faults
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.schedules import MongoScheduleStore
 from tests.integration.mongo.examples import RETENTION_MS, job, schedule
@@ -54,11 +53,25 @@ async def test_a_payload_that_looks_like_an_operator_stays_a_payload(database: D
     assert (edited["payload"], edited["labels"]) == (payload, {"$l": "$rev"})
 
 
+async def slow_query(database: Database) -> dict[str, Any]:
+    """It takes the server some seconds, and finds nothing."""
+    await database.jobs.insert_many([{"_id": number} for number in range(1_000)])
+    summed = {"$sum": {"$map": {"input": {"$range": [0, 100_000]}, "in": "$$this"}}}
+    return {"$expr": {"$eq": [summed, -1]}}
+
+
 async def test_an_exchange_ends_in_time(database: Database) -> None:
-    await database.jobs.insert_one({})
-    limit = timedelta(milliseconds=200)
-    with pytest.raises(StoreUnavailable), faults("dawdle", limit.total_seconds()):
-        await database.jobs.find_one({"$where": "sleep(5000) || true"})
+    slow = await slow_query(database)
+    with pytest.raises(StoreUnavailable, match="dawdle: .*(?i:time)"), faults("dawdle", 0.2):
+        await database.jobs.find_one(slow)
+
+
+@leaves_sockets
+async def test_a_slice_ends_in_time(database: Database) -> None:
+    slow = await slow_query(database)
+    with pytest.raises(StoreUnavailable, match="dawdle: no answer in time"):
+        async with slice_faults("dawdle", 0.2):
+            await database.jobs.find(slow).to_list(1)
 
 
 async def test_a_fire_too_large_to_store_does_not_hold_up_the_others(database: Database) -> None:
