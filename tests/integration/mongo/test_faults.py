@@ -62,7 +62,7 @@ async def slow_query(database: Database) -> dict[str, Any]:
 
 async def test_an_exchange_ends_in_time(database: Database) -> None:
     slow = await slow_query(database)
-    with pytest.raises(StoreUnavailable, match="dawdle: .*(?i:time)"), faults("dawdle", 0.2):
+    with pytest.raises(StoreUnavailable, match=r"dawdle: .*(?i:time)"), faults("dawdle", 0.2):
         await database.jobs.find_one(slow)
 
 
