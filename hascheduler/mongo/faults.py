@@ -40,12 +40,11 @@ def faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def slice_faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> AsyncIterator[None]:
-    """`faults` of one slice of a cursor that may have any number of them.
+async def local_faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> AsyncIterator[None]:
+    """`faults` with a limit that the server is not given: for one slice of a cursor that may have any number of them.
 
-    The limit is this process's alone. The driver would send its own with the cursor's first exchange, and the server
-    counts what it works for all slices together against that: so a cursor of a great many documents would always end
-    before its last slice.
+    The limit of `faults` the driver sends with the cursor's first exchange, and the server counts what it works for all
+    slices together against it: so a cursor of a great many documents would always end before its last slice.
     """
     with translated(doing):
         async with asyncio.timeout(limit_s):
@@ -54,7 +53,7 @@ async def slice_faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> AsyncIt
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """`faults` without the time limit, for a wait that has its own."""
+    """`faults` without the time limit, for what has its own or exchanges nothing."""
     task = asyncio.current_task()
     cancellations = task.cancelling() if task else 0
     try:

@@ -10,7 +10,7 @@ from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, enco
 from hascheduler.model.routing import Routing
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database
-from hascheduler.mongo.faults import faults, slice_faults
+from hascheduler.mongo.faults import faults, local_faults
 from hascheduler.ports.sharding import ReservedName, decode_reserved_name, encode_reserved_name, next_use
 
 _NAMES_AT_ONCE = 1_000
@@ -37,7 +37,7 @@ class MongoRoutingStore:
     async def reserve_names(self, at_ms: WallMs) -> None:
         found = self._schedules.find({}, {"job.tenant": True}, batch_size=_NAMES_AT_ONCE)
         while True:
-            async with slice_faults("read the names of schedules"):
+            async with local_faults("read the names of schedules"):
                 schedules = await found.to_list(_NAMES_AT_ONCE)
             reserved = [
                 encode_reserved_name(next_use(schedule["_id"], schedule["job"]["tenant"], None, at_ms))

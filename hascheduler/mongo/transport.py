@@ -19,7 +19,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.mongo.connection import Database, awaited
-from hascheduler.mongo.faults import faults, translated
+from hascheduler.mongo.faults import faults, local_faults
 from hascheduler.ports import Confirm, Delivery
 from hascheduler.telemetry.log_lines import Reminders
 
@@ -96,9 +96,8 @@ class MongoDeliveries:
         loop = asyncio.get_running_loop()
         swept_at = loop.time()
         while True:
-            with translated("follow the promised jobs"):
-                async with asyncio.timeout(_SILENCE_LIMIT_S):
-                    event = await stream.try_next()
+            async with local_faults("follow the promised jobs", _SILENCE_LIMIT_S):
+                event = await stream.try_next()
             if event is not None:
                 fields = event.get("fullDocument") or event["updateDescription"]["updatedFields"]
                 await self._deliver(event["documentKey"]["_id"], fields, sink)

@@ -213,22 +213,20 @@ async def _live_jobs(
 
     Jobs of an earlier schedule by the same name are not among them.
     """
-    found: dict[str, JobState] = {}
-    submitted: dict[str, int] = {}
+    found: dict[str, tuple[int, JobState]] = {}
     for state in _STATES:
         after = None
         while True:
             page = await services.jobs.list(
                 JobSelection((state,), made_by=schedule, before_ms=before_ms), after, PAGE_SIZE_MAX
             )
-            for job in page.documents:
-                found[job["_id"]], submitted[job["_id"]] = state, _instant(job.get("submitted_at_ms"))
+            found |= {job["_id"]: (_instant(job.get("submitted_at_ms")), state) for job in page.documents}
             if len(found) > LIVE_MAX:
                 raise Conflict(f"schedule {schedule.name!r} has more than {LIVE_MAX} jobs that have not ended")
             if page.next is None:
                 break
             after = page.next
-    return {job_id: found[job_id] for job_id in sorted(found, key=lambda job_id: (submitted[job_id], job_id))}
+    return {job_id: found[job_id][1] for job_id in sorted(found, key=lambda job_id: (found[job_id][0], job_id))}
 
 
 def _instant(value: object) -> int:

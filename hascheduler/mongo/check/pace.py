@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from hascheduler.mongo.faults import slice_faults
+from hascheduler.mongo.faults import local_faults
 from hascheduler.ports.invariant_scan import ScanBounds, ScanProgress
 
 BATCH_LIMIT_S = 30.0
@@ -43,7 +43,7 @@ class ScanPace:
         cursor = cursor.batch_size(size)
         try:
             while True:
-                async with slice_faults(f"read {section}", BATCH_LIMIT_S):
+                async with local_faults(f"read {section}", BATCH_LIMIT_S):
                     documents = await cursor.to_list(size)
                 if not documents:
                     return

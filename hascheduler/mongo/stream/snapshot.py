@@ -16,7 +16,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.job import LIVE
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.faults import end_exchange, faults, slice_faults
+from hascheduler.mongo.faults import end_exchange, faults, local_faults
 
 SLICE_MAX = 1_000
 _TURNS_TO_SEND = 6
@@ -49,7 +49,7 @@ async def live_documents(database: Database, session: Any) -> AsyncGenerator[Seq
 
 
 async def _next_slice(cursor: Any, collection: Collection) -> list[dict[str, Any]]:
-    async with slice_faults(f"read {collection}"):
+    async with local_faults(f"read {collection}"):
         found: list[dict[str, Any]] = await cursor.to_list(SLICE_MAX)
     return found
 

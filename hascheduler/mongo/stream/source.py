@@ -24,7 +24,7 @@ from hascheduler.errors import DatabaseUnfit, HistoryLost, InvariantBroken, Stor
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Database, awaited, session_after
-from hascheduler.mongo.faults import end_exchange, faults, translated
+from hascheduler.mongo.faults import end_exchange, faults, local_faults, translated
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.stream.events import NonChange, Reread, change_of, event_pipeline, position_after, written_at_ms
 from hascheduler.mongo.stream.snapshot import live_documents, present_documents
@@ -166,18 +166,17 @@ class MongoChangeStream:
                 await self._session.end_session()
 
     async def _get_more(self) -> Batch:
-        with translated("follow the change stream"):
-            async with asyncio.timeout(_SILENCE_LIMIT_S):
-                reply = await self._database.command(
-                    {
-                        "getMore": self._cursor_id,
-                        "collection": _OF_DATABASE,
-                        "batchSize": BATCH_MAX,
-                        "maxTimeMS": _SERVER_WAIT_MS,
-                    },
-                    session=self._session,
-                    codec_options=self._database.codec_options,
-                )
+        async with local_faults("follow the change stream", _SILENCE_LIMIT_S):
+            reply = await self._database.command(
+                {
+                    "getMore": self._cursor_id,
+                    "collection": _OF_DATABASE,
+                    "batchSize": BATCH_MAX,
+                    "maxTimeMS": _SERVER_WAIT_MS,
+                },
+                session=self._session,
+                codec_options=self._database.codec_options,
+            )
         cursor = reply["cursor"]
         self._cursor_id = cursor["id"]
         changes: list[Change] = []

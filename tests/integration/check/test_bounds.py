@@ -6,31 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pymongo.monitoring import CommandListener, CommandStartedEvent
 
 from hascheduler.check.finding import FINDINGS_KEPT_MAX, SUSPECTS_MAX, FindingKind
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, Database, open_database
 from hascheduler.ports.invariant_scan import LIGHT
 from tests.integration.check.healthy import AT_ONCE, EVERY_MS, Healthy
+from tests.sent_commands import SentCommands
 
 pytestmark = [pytest.mark.timeout(300)]
 
 FINISHED = 100_000
 MEGABYTE = 1_000_000
-
-
-class Commands(CommandListener):
-    """Every command that was sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[Mapping[str, Any]] = []
-
-    def started(self, event: CommandStartedEvent) -> None:
-        self.sent.append(event.command)
-
-    def succeeded(self, event: object) -> None: ...
-
-    def failed(self, event: object) -> None: ...
 
 
 async def filled(healthy: Healthy) -> None:
@@ -90,7 +76,7 @@ async def test_a_long_recorded_run_is_one_step(healthy: Healthy) -> None:
 
 
 async def test_every_read_is_a_range_of_an_index_and_nothing_is_written(mongodb_uri: str, healthy: Healthy) -> None:
-    commands = Commands()
+    commands = SentCommands()
     client: Client = Client(mongodb_uri, **CLIENT_OPTIONS, event_listeners=[commands])
     await healthy.database.jobs.insert_many([healthy.job(f"job:{number:05d}", "succeeded") for number in range(2_000)])
     watched = Healthy(open_database(client, healthy.database.name), healthy.now)

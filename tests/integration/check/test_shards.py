@@ -20,9 +20,10 @@ from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.ports.invariant_scan import LIGHT, ScanBounds
 from hascheduler.ports.sharding import ReservedName, encode_reserved_name
 from tests.integration.check.healthy import AT_ONCE, CONFIG, Healthy
-from tests.integration.check.test_bounds import Commands, demand_index
+from tests.integration.check.test_bounds import demand_index
 from tests.integration.check.test_motion import MovingScan
 from tests.integration.check.test_nonsense import IDS, mutated
+from tests.sent_commands import SentCommands
 from tests.unit.check.test_command import run
 from tests.unit.check.test_shards import of_one_slot
 
@@ -322,7 +323,7 @@ async def test_of_many_jobs_only_some_of_each_tenant_are_read_from_an_index(mong
         await home.jobs.insert_many([shards.job(f"{tenant}:{number}", tenant, "succeeded") for number in range(2_000)])
     await put_job(shards, 0, "job:x", ONE)
     await shards.reserve("gone", ONE)
-    commands = Commands()
+    commands = SentCommands()
     client: Client = Client(mongodb_uri, **CLIENT_OPTIONS, event_listeners=[commands])
     watched = Shards([open_database(client, database.name) for database in shards.databases], shards.healthy)
     for bounds in (replace(AT_ONCE, batch=100), replace(LIGHT, batch=100, look_again_s=0.0)):

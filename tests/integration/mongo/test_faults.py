@@ -13,7 +13,7 @@ from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.faults import faults, slice_faults
+from hascheduler.mongo.faults import faults, local_faults
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.schedules import MongoScheduleStore
 from tests.integration.mongo.examples import RETENTION_MS, job, schedule
@@ -70,7 +70,7 @@ async def test_an_exchange_ends_in_time(database: Database) -> None:
 async def test_a_slice_ends_in_time(database: Database) -> None:
     slow = await slow_query(database)
     with pytest.raises(StoreUnavailable, match="dawdle: no answer in time"):
-        async with slice_faults("dawdle", 0.2):
+        async with local_faults("dawdle", 0.2):
             await database.jobs.find(slow).to_list(1)
 
 

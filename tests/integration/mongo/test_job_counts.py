@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from pymongo import AsyncMongoClient
-from pymongo.monitoring import CommandListener
 
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import JobState
@@ -18,6 +17,7 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs.counts import JobCounter
 from hascheduler.ports import JobSelection
 from tests.integration.mongo.examples import job
+from tests.sent_commands import SentCommands
 
 EXAMINED_MAX = 40
 JOBS = 600
@@ -40,22 +40,13 @@ COMBINATIONS = [
 ]
 
 
-class Reads(CommandListener):
+class Reads(SentCommands):
     """What a client sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[dict[str, Any]] = []
 
     def started(self, event: Any) -> None:
         kept = ("find", "aggregate", "pipeline", "filter", "sort", "limit", "skip", "projection", "hint", "cursor")
         if event.command_name in ("find", "aggregate"):
             self.sent.append({name: event.command[name] for name in kept if name in event.command})
-
-    def succeeded(self, event: Any) -> None:
-        pass
-
-    def failed(self, event: Any) -> None:
-        pass
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from pymongo import AsyncMongoClient
-from pymongo.monitoring import CommandListener
 
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.verdict import verdict_document
@@ -22,6 +21,7 @@ from hascheduler.mongo.jobs.lists import JobLists
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.ports import JobPage, JobSelection, ListPosition, VerdictSelection
 from tests.integration.mongo.examples import job
+from tests.sent_commands import SentCommands
 
 SCANNED_MAX = 40
 ASKED: Mapping[str, Mapping[str, Any]] = {
@@ -56,22 +56,13 @@ COMBINATIONS = [
 PLACES = (None, ListPosition(1_020, "j0500"), ListPosition(1_020))
 
 
-class Finds(CommandListener):
+class Finds(SentCommands):
     """The reads of a client, as they were sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[dict[str, Any]] = []
 
     def started(self, event: Any) -> None:
         if event.command_name == "find":
             kept = ("find", "filter", "sort", "limit", "skip", "projection", "hint")
             self.sent.append({name: event.command[name] for name in kept if name in event.command})
-
-    def succeeded(self, event: Any) -> None:
-        pass
-
-    def failed(self, event: Any) -> None:
-        pass
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
 """What a lone job sends to the database, command by command: the table in `docs/explanation/protocol.md`."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from pymongo import AsyncMongoClient
-from pymongo.monitoring import CommandListener, CommandStartedEvent
 
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.errors import StoreUnavailable
@@ -20,28 +19,10 @@ from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, StartedJob
 from tests.factories import NOW
 from tests.integration.mongo.examples import RETENTION_MS, job
+from tests.sent_commands import SentCommands
 
 AT = WallMs(NOW + 1_000)
 _LONGER_THAN_KEYS_MS = 7 * 24 * 3_600_000
-
-
-class Commands(CommandListener):
-    """Every command that was sent."""
-
-    def __init__(self) -> None:
-        self._sent: list[tuple[str, Mapping[str, Any]]] = []
-
-    def started(self, event: CommandStartedEvent) -> None:
-        self._sent.append((event.command_name, dict(event.command)))
-
-    def succeeded(self, event: object) -> None: ...
-
-    def failed(self, event: object) -> None: ...
-
-    def taken(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Those since the last call."""
-        sent, self._sent = self._sent, []
-        return sent
 
 
 class Stores:
@@ -59,25 +40,25 @@ class Stores:
 
 
 @pytest.fixture
-async def commands() -> Commands:
-    return Commands()
+async def commands() -> SentCommands:
+    return SentCommands()
 
 
 @pytest.fixture
-async def stores(database: Database, mongodb_uri: str, commands: Commands) -> AsyncIterator[Stores]:
+async def stores(database: Database, mongodb_uri: str, commands: SentCommands) -> AsyncIterator[Stores]:
     options = {**CLIENT_OPTIONS, "event_listeners": [commands]}
     async with AsyncMongoClient[dict[str, Any]](mongodb_uri, **options) as client:
         yield Stores(open_database(client, database.name))
 
 
-async def test_each_step_of_a_lone_job_is_one_command(stores: Stores, commands: Commands) -> None:
+async def test_each_step_of_a_lone_job_is_one_command(stores: Stores, commands: SentCommands) -> None:
     claim = Dispatch("j", 1, "p")
     await stores.jobs.submit(job("j"))
     assert await stores.journal.insert(JournalEntry(JournalHead("s", 1, 1, EntryKind.DECISIONS, "r1", 0), AT, (claim,)))
     await stores.claims.apply([claim], AT, majority=False)
     assert await stores.start("j") is not None
     assert await stores.finish("j") is FinishAnswer.DONE
-    assert [(name, command[name]) for name, command in commands.taken()] == [
+    assert [next(iter(command.items())) for command in commands.taken()] == [
         ("insert", "jobs"),
         ("insert", "journal"),
         ("update", "jobs"),
@@ -90,7 +71,7 @@ async def test_each_step_of_a_lone_job_is_one_command(stores: Stores, commands: 
 @pytest.mark.parametrize("key", [None, "key"])
 @pytest.mark.parametrize("result", [None, {"$set": "a result"}])
 async def test_a_start_and_an_end_are_plain_updates_without_a_record_for_a_repeat_by_the_driver(
-    stores: Stores, commands: Commands, result: Any, key: str | None
+    stores: Stores, commands: SentCommands, result: Any, key: str | None
 ) -> None:
     """A transaction number asks the server for that record, which is one more write, or two."""
     await stores.jobs.submit(job("j", idempotency_key=key, submitted_at_ms=NOW))
@@ -98,7 +79,7 @@ async def test_a_start_and_an_end_are_plain_updates_without_a_record_for_a_repea
     commands.taken()
     assert await stores.start("j") is not None
     assert await stores.finish("j", result) is FinishAnswer.DONE
-    sent = [command for name, command in commands.taken() if name != "find"]
+    sent = [command for command in commands.taken() if "find" not in command]
     assert not any("txnNumber" in command for command in sent)
     start, end = sent
     assert [type(update) for update in (start["update"], *(each["u"] for each in end["updates"]))] == [dict, dict]
