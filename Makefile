@@ -81,8 +81,8 @@ verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a
 
 # The rooms that are compiled, what they are given by strangers, and whole systems that fail; without the tests of 0.2.0's
 # core, which import that from elsewhere.
-ON_COMPILED := tests/unit/dispatch tests/unit/mirror tests/unit/model tests/unit/simulate tests/unit/house/test_compiled.py \
-	tests/system/replicas/test_leader_lost.py tests/system/replicas/test_nonsense.py
+ON_COMPILED := tests/unit/dispatch tests/unit/mirror tests/unit/model tests/unit/triggers tests/unit/simulate \
+	tests/unit/house/test_compiled.py tests/system/replicas/test_leader_lost.py tests/system/replicas/test_nonsense.py
 
 check-compiled: .venv/.ready servers compiled ## the core as native code: its tests, hostile documents, simulated clusters, real kills
 	TESTS_TIER=check TESTS_COMPILED=1 $(COMPILED) $(PYTEST) worksteal -o "pythonpath=build/compiled ." -m "not thorough" $(ON_COMPILED)

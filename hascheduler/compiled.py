@@ -10,9 +10,9 @@ from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-ROOMS = ("mirror", "dispatch", "model.documents")
+ROOMS = ("mirror", "dispatch", "model.documents", "triggers")
 """What is compiled of whole rooms: what each event and each decision goes through. Left out is what gains next to
-nothing (`election`, most of `model`), and `triggers`, which compiled reads ``7-0`` as a range of days."""
+nothing (`election`, most of `model`)."""
 _MODULES = ("model/values/fields.py", "model/event.py")
 """Single modules of another room: how the fields of documents are read, and the positions of events."""
 DIGEST_FILE = "compiled.sha256"

@@ -100,18 +100,20 @@ class _Searched:
 
     def __init__(self, times: "_FixedHours | _RealTime") -> None:
         self.times = times
-        # After every instant from the first until before the second comes the third, which is the second in ms.
-        self._known = (0, 0, WallMs(0))
+        # After every instant from the first until before the second comes `_known_ms`, which is the second in ms: one
+        # object for all schedules that wait for it (compiled code makes a new one of what can be no more than a number).
+        self._known = (0, 0)
+        self._known_ms: WallMs | None = None
 
     def after(self, after_s: int) -> WallMs | None:
-        known_after_s, known_s, known_ms = self._known
+        known_after_s, known_s = self._known
         if known_after_s <= after_s < known_s:
-            return known_ms
+            return self._known_ms
         found = self.times.after(after_s)
         if found is None or found > _LATEST_S:
             return None
-        self._known = after_s, found, WallMs(found * 1_000)
-        return self._known[2]
+        self._known, self._known_ms = (after_s, found), WallMs(found * 1_000)
+        return self._known_ms
 
 
 class _FixedHours:

@@ -229,7 +229,7 @@ def _special_form(field: Field, item: str, special: re.Match[str]) -> str:
 
 
 def _check_range(field: Field, item: str, low: int, high: int, step: str | None) -> None:
-    if low == high or (field.words is _WEEKDAYS and (low, high) == (7, 0)):
+    if low == high or (field.words == _WEEKDAYS and (low, high) == (7, 0)):
         raise InvalidInput((), f"{item!r} as the {field.name} is read as one or as all", f"{low}, or *")
     if low > high and step is not None:
         raise InvalidInput((), f"{item!r} steps over a range that wraps", "its values one by one, such as 22,1")

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from hascheduler.model.trigger import AnyOf, Cron, Interval, Once, Part, Pattern, Times, Trigger
 from hascheduler.model.values.instants import LATEST_MS, WallMs
@@ -12,10 +13,10 @@ from hascheduler.triggers.day_bits import count_distinct
 def next_nominal(trigger: Trigger, after_ms: int) -> WallMs | None:
     """The first nominal time strictly after ``after_ms``, or None when there will be no other."""
     start_at_ms, end_at_ms = trigger.start_at_ms, trigger.end_at_ms
-    nominal_ms = _next(trigger.pattern, max(after_ms, (start_at_ms or 0) - 1, -1))
-    if nominal_ms is None or nominal_ms >= LATEST_MS or (end_at_ms is not None and nominal_ms > end_at_ms):
-        return None
-    return nominal_ms
+    # `Any`, so that it stays the object that schedules of one cron expression share (see `cron`).
+    nominal_ms: Any = _next(trigger.pattern, max(after_ms, (start_at_ms or 0) - 1, -1))
+    is_none = nominal_ms is None or nominal_ms >= LATEST_MS or (end_at_ms is not None and nominal_ms > end_at_ms)
+    return None if is_none else nominal_ms
 
 
 def latest_nominal(trigger: Trigger, through_ms: int) -> WallMs | None:

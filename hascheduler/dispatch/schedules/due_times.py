@@ -15,15 +15,15 @@ from typing import Any
 from hascheduler.dispatch.decisions import TimeOutcome
 from hascheduler.dispatch.schedules.fire_admission import FireAllowance
 from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
-from hascheduler.dispatch.schedules.trigger_periods import undecided
+from hascheduler.dispatch.schedules.trigger_periods import next_decision_ms
 from hascheduler.dispatch.timers import Timers
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.schedule import Overlap, ScheduleRef
-from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
-from hascheduler.triggers import calendars_of, due_ms, with_calendars
+from hascheduler.triggers import calendars_of, with_calendars
 
 _AT_ONCE_MAX = 100
 """Times of one schedule decided at once, or jobs that these make, before the due times of another."""
@@ -216,11 +216,4 @@ class DueTimes:
         if self._has_to_wait(schedule):
             return None
         cursor_ms, tally = self._decided(schedule)
-        for times in undecided(with_calendars(schedule, self._calendars), cursor_ms, LATEST_MS):
-            first_ms: Any = None if times.is_exhausted(tally) else times.first()
-            if first_ms is None:
-                continue
-            if times.verdict is not None:
-                return times.through_ms + 1
-            return due_ms(schedule.name, times.trigger, first_ms) if times.trigger.jitter_ms else first_ms
-        return None
+        return next_decision_ms(with_calendars(schedule, self._calendars), cursor_ms, tally)

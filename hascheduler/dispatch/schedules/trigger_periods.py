@@ -14,9 +14,9 @@ from typing import Any, Literal
 from hascheduler.model.schedule import ScheduleRef, TriggerPeriod
 from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.frozen import fast_frozen
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
-from hascheduler.triggers import count_nominal, day_part, latest_nominal, next_nominal, run_until
+from hascheduler.triggers import count_nominal, day_part, due_ms, latest_nominal, next_nominal, run_until
 
 _AT_ONCE_MS = 31 * 86_400_000
 
@@ -71,12 +71,42 @@ def undecided(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Iterabl
 
     While the schedule is paused, the times since the pause are not among them: they are decided when it is resumed.
     """
-    trigger = schedule.trigger
-    if schedule.past or trigger.exclude or trigger.calendars is not None or schedule.paused_at_ms is not None:
+    if not _is_plain(schedule):
         return _of_periods(schedule, cursor_ms, through_ms)
-    # Nearly all schedules.
     after_ms = max(cursor_ms, schedule.since_ms)
-    return (UndecidedTimes(trigger, WallMs(after_ms), WallMs(through_ms)),) if after_ms < through_ms else ()
+    times = UndecidedTimes(schedule.trigger, WallMs(after_ms), WallMs(through_ms))
+    return (times,) if after_ms < through_ms else ()
+
+
+def next_decision_ms(schedule: ScheduleRef, cursor_ms: int, tally: FireCounts) -> Any | None:
+    """When the first undecided time after ``cursor_ms`` is due; or, where it will not fire anyway, when the period that
+    it lies in is over. None where there is no such time. ``tally`` counts what was decided until then.
+
+    `Any`, so that the instant stays the object that schedules of one cron expression share (see `Timers.set`).
+    """
+    first_ms: Any
+    if _is_plain(schedule):
+        # As below, without a value for its one period: a start asks this of all schedules, and each fire of its own.
+        trigger = schedule.trigger
+        if trigger.max_fires is not None and tally.fired >= trigger.max_fires:
+            return None
+        first_ms = next_nominal(trigger, max(cursor_ms, schedule.since_ms))
+        return due_ms(schedule.name, trigger, first_ms) if first_ms is not None and trigger.jitter_ms else first_ms
+    for times in _of_periods(schedule, cursor_ms, LATEST_MS):
+        first_ms = None if times.is_exhausted(tally) else times.first()
+        if first_ms is None:
+            continue
+        if times.verdict is not None:
+            return times.through_ms + 1
+        return due_ms(schedule.name, times.trigger, first_ms) if times.trigger.jitter_ms else first_ms
+    return None
+
+
+def _is_plain(schedule: ScheduleRef) -> bool:
+    """Whether all its undecided times are in one period, in which they fire; so it is of nearly all schedules."""
+    trigger = schedule.trigger
+    is_divided = schedule.past or trigger.exclude or trigger.calendars is not None
+    return not is_divided and schedule.paused_at_ms is None
 
 
 def summarize_undecided(schedule: ScheduleRef, now: WallMs) -> UndecidedSummary:

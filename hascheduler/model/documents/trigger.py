@@ -119,7 +119,7 @@ def _plain(fields: dict[str, Any]) -> Trigger | None:
 # By type as well, as True equals 1. Caches of their own, as intervals of many phases must not drive out the crons.
 @lru_cache(_SHARED_MAX, typed=True)
 def _shared_interval(every_ms: Any, anchor_ms: Any) -> Trigger:
-    return Trigger(_decode_part({"type": "interval", "every_ms": every_ms, "anchor_ms": anchor_ms}))
+    return Trigger(_decode_interval({"every_ms": every_ms, "anchor_ms": anchor_ms}))
 
 
 @lru_cache(_SHARED_MAX, typed=True)
@@ -160,10 +160,7 @@ def _decode_pattern(fields: Mapping[str, Any]) -> Pattern:
 def _decode_part(fields: Mapping[str, Any]) -> Part:
     match fields.get("type"):
         case "interval":
-            every_ms = integer(fields, "every_ms")
-            if every_ms <= 0:
-                raise InvalidInput(("every_ms",), f"{every_ms}", "a positive number of milliseconds")
-            return Interval(every_ms, WallMs(integer(fields, "anchor_ms")))
+            return _decode_interval(fields)
         case "cron":
             return Cron(shared_text(fields, "expression"), shared_text(fields, "timezone"))
         case "times":
@@ -175,6 +172,13 @@ def _decode_part(fields: Mapping[str, Any]) -> Part:
             return Once(WallMs(integer(fields, "at_ms")))
         case other:
             raise InvalidInput(("type",), f"{str(other)[:64]!r} is unknown", "cron, interval, times or once")
+
+
+def _decode_interval(fields: Mapping[str, Any]) -> Interval:
+    every_ms = integer(fields, "every_ms")
+    if every_ms <= 0:
+        raise InvalidInput(("every_ms",), f"{every_ms}", "a positive number of milliseconds")
+    return Interval(every_ms, WallMs(integer(fields, "anchor_ms")))
 
 
 def _items(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> Sequence[Any]:
