@@ -101,7 +101,7 @@ class _Searched:
     def __init__(self, times: "_FixedHours | _RealTime") -> None:
         self.times = times
         # After every instant from the first until before the second comes `_known_ms`, which is the second in ms: one
-        # object for all schedules that wait for it (compiled code makes a new one of what can be no more than a number).
+        # object for all schedules that wait for it. Compiled code makes a new one of what can be no more than a number.
         self._known = (0, 0)
         self._known_ms: WallMs | None = None
 

@@ -52,7 +52,7 @@ RUN: Mapping[str, Sequence[str]] = {
     "failover": ("--kills", "20", "--terminations", "0"),
     "idle": (),
     "schedules": ("--counts", "1000000", "--changes", "20"),
-    "pending": (),
+    "pending": ("--count", "300000"),
 }
 """What is run of each benchmark, with its arguments."""
 
@@ -80,8 +80,9 @@ COMPARED = (
     Compared("idle", "leader", "resident_mb", "a leader with nothing to do, MB", 0.87),
     Compared("schedules", "1,000,000 schedules", "ready_s", "1,000,000 schedules: ready, s", 0.5),
     Compared("schedules", "1,000,000 schedules", "resident_mb", "1,000,000 schedules, MB", 0.69),
-    Compared("pending", "1,000,000 pending", "ready_s", "1,000,000 pending jobs: ready, s", 0.5),
-    Compared("pending", "1,000,000 pending", "resident_mb", "1,000,000 pending jobs, MB", 0.63),
+    # With 1,000,000 that release is never ready on a slow machine.
+    Compared("pending", "300,000 pending", "ready_s", "300,000 pending jobs: ready, s", 0.5),
+    Compared("pending", "300,000 pending", "resident_mb", "300,000 pending jobs, MB", 0.63),
 )
 
 

@@ -20,7 +20,7 @@ from hascheduler.embedded.daemons import Daemon, start_daemon
 from tests.bench.against import code_settings
 from tests.bench.cast import own_mb, process_cpu_s, resident_mb
 
-READY_LIMIT_S = 300
+READY_LIMIT_S = 600
 _SETTLE_S = 5
 _ASKED_EVERY_S = 0.2
 

@@ -143,11 +143,21 @@ def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
 
 def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
     """``schedule`` after the leader wrote some of `LEADER_FIELDS`; other fields are not decoded again."""
-    return replace(
-        schedule,
-        cursor_ms=WallMs(integer(fields, "cursor_ms", default=schedule.cursor_ms)),
-        tally=_with_counts(schedule.tally, fields),
-        failures=integer(fields, "failures", default=schedule.failures),
+    # By position, not by `replace`, which takes thrice as long: it is done for each fire, in each replica.
+    return ScheduleRef(
+        schedule.name,
+        schedule.rev,
+        schedule.trigger,
+        schedule.template,
+        schedule.created_at_ms,
+        schedule.since_ms,
+        shared_instant(integer(fields, "cursor_ms", default=schedule.cursor_ms)),
+        schedule.policy,
+        schedule.paused_at_ms,
+        schedule.past,
+        _with_counts(schedule.tally, fields),
+        integer(fields, "failures", default=schedule.failures),
+        schedule.graph,
     )
 
 
