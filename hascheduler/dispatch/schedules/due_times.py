@@ -58,8 +58,9 @@ class DueTimes:
         if promised is not None and promised[0] <= schedule.cursor_ms:
             del self._promised[schedule.name]
             promised = None
-        is_edited = before is not None and not _of_same_times(before, schedule)
-        if schedule.name in self._held or (promised is not None and is_edited):
+        # Nearly always nothing is promised: the two bases are made for the few.
+        is_in_doubt = promised is not None and before is not None and before.basis_at(0) != schedule.basis_at(0)
+        if schedule.name in self._held or is_in_doubt:
             # A decision from before the edit may be lost, and no later one may move the cursor past it.
             self._held[schedule.name] = 0
             self._timers.clear(schedule.name)
@@ -217,12 +218,3 @@ class DueTimes:
             return None
         cursor_ms, tally = self._decided(schedule)
         return next_decision_ms(with_calendars(schedule, self._calendars), cursor_ms, tally)
-
-
-def _of_same_times(before: ScheduleRef, schedule: ScheduleRef) -> bool:
-    """Whether decisions about the two have one basis, but for the cursor (see `Basis`)."""
-    return (
-        before.since_ms == schedule.since_ms
-        and before.paused_at_ms == schedule.paused_at_ms
-        and before.created_at_ms == schedule.created_at_ms
-    )

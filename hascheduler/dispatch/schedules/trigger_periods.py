@@ -51,7 +51,7 @@ class UndecidedTimes:
 
     def is_exhausted(self, tally: FireCounts) -> bool:
         """Whether the schedule has fired as often as it may: then these times are not in force any more."""
-        return self.trigger.max_fires is not None and tally.fired >= self.trigger.max_fires
+        return _is_exhausted(self.trigger, tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,7 @@ def undecided(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Iterabl
     if not _is_plain(schedule):
         return _of_periods(schedule, cursor_ms, through_ms)
     after_ms = max(cursor_ms, schedule.since_ms)
-    times = UndecidedTimes(schedule.trigger, WallMs(after_ms), WallMs(through_ms))
-    return (times,) if after_ms < through_ms else ()
+    return (UndecidedTimes(schedule.trigger, WallMs(after_ms), WallMs(through_ms)),) if after_ms < through_ms else ()
 
 
 def next_decision_ms(schedule: ScheduleRef, cursor_ms: int, tally: FireCounts) -> Any | None:
@@ -84,22 +83,24 @@ def next_decision_ms(schedule: ScheduleRef, cursor_ms: int, tally: FireCounts) -
 
     `Any`, so that the instant stays the object that schedules of one cron expression share (see `Timers.set`).
     """
-    first_ms: Any
     if _is_plain(schedule):
         # As below, without a value for its one period: a start asks this of all schedules, and each fire of its own.
-        trigger = schedule.trigger
-        if trigger.max_fires is not None and tally.fired >= trigger.max_fires:
-            return None
-        first_ms = next_nominal(trigger, max(cursor_ms, schedule.since_ms))
-        return due_ms(schedule.name, trigger, first_ms) if first_ms is not None and trigger.jitter_ms else first_ms
+        trigger, after_ms = schedule.trigger, max(cursor_ms, schedule.since_ms)
+        return None if _is_exhausted(trigger, tally) else _due(schedule, trigger, next_nominal(trigger, after_ms))
     for times in _of_periods(schedule, cursor_ms, LATEST_MS):
-        first_ms = None if times.is_exhausted(tally) else times.first()
-        if first_ms is None:
-            continue
-        if times.verdict is not None:
-            return times.through_ms + 1
-        return due_ms(schedule.name, times.trigger, first_ms) if times.trigger.jitter_ms else first_ms
+        first_ms: Any = None if times.is_exhausted(tally) else times.first()
+        if first_ms is not None:
+            return _due(schedule, times.trigger, first_ms) if times.verdict is None else times.through_ms + 1
     return None
+
+
+def _due(schedule: ScheduleRef, trigger: Trigger, nominal_ms: Any | None) -> Any | None:
+    """The instant; without jitter it is the same object."""
+    return nominal_ms if nominal_ms is None or not trigger.jitter_ms else due_ms(schedule.name, trigger, nominal_ms)
+
+
+def _is_exhausted(trigger: Trigger, tally: FireCounts) -> bool:
+    return trigger.max_fires is not None and tally.fired >= trigger.max_fires
 
 
 def _is_plain(schedule: ScheduleRef) -> bool:
