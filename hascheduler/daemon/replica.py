@@ -252,6 +252,10 @@ class Replica:
         replicas: Mapping[str, ReplicaStatus] = self._feeder.mirror.nouns(Collection.REPLICAS)
         return [status for id, status in replicas.items() if not self._heartbeat.is_silent(id)]
 
+    def hurry(self) -> None:
+        """Read at once what the stream has, as something here waits for it."""
+        self._feeder.hurry()
+
     @property
     def lease_holder(self) -> str:
         """The id of the replica that holds the lease, as far as is known here; "" where none does."""

@@ -13,12 +13,13 @@ class Batch:
     """What the stream delivered: changes in order (perhaps none).
 
     ``resume`` is the token after them, opaque; ``position`` the cluster time of the last event ("" before the first),
-    a text that two replicas may compare.
+    a text that two replicas may compare. ``is_full``: as many as a batch holds, so the next one is there already.
     """
 
     changes: Sequence[Change]
     resume: Any
     position: str
+    is_full: bool = False
 
 
 class ChangeStream(Protocol):

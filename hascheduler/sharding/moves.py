@@ -80,6 +80,8 @@ class MovedShard(Protocol):
 
     def kept_aside(self, slot: int) -> int: ...
 
+    def hurry(self) -> None: ...
+
 
 class SlotMover:
     """Owner of when it looks next for what is on its way. ``shards`` are in the order of the routing, ``stores`` those
@@ -131,6 +133,9 @@ class SlotMover:
         if known is None:
             self._swept.clear()
             return False
+        for slot, to in self._taken_up(known):
+            for index in (known.shard_of_slot[slot], to):
+                self._shards[index].hurry()  # its share is to be seen here, as one that follows
         if not (any(self._unopened(known)) or any(self._is_to_do(known))):
             return bool(known.moving)
         routing = await self._read()

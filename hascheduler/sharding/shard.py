@@ -49,6 +49,8 @@ class FollowingReplica(Protocol):
 
     def live_replicas(self) -> Sequence[ReplicaStatus]: ...
 
+    def hurry(self) -> None: ...
+
     def leave_first_try_ms(self, delay_ms: int) -> None: ...
 
     def expect_lease(self, *, expected: bool) -> None: ...
@@ -179,6 +181,10 @@ class Shard:
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         return () if self.replica is None else self.replica.live_replicas()
 
+    def hurry(self) -> None:
+        if self.replica is not None:
+            self.replica.hurry()
+
     def leave_first_try_ms(self, delay_ms: int) -> None:
         if self.replica is not None:
             self.replica.leave_first_try_ms(delay_ms)
@@ -236,6 +242,9 @@ class KnownShard:
 
     def kept_aside(self, slot: int) -> int:
         return self._shard.kept_aside(slot)
+
+    def hurry(self) -> None:
+        self._shard.hurry()
 
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         following = {status.id for status in self._shard.live_replicas()}

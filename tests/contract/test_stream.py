@@ -12,6 +12,7 @@ from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
+from hascheduler.mongo.stream.source import BATCH_MAX
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.following import (
@@ -183,6 +184,22 @@ async def test_positions_grow_as_texts(backend: Backend) -> None:
             _, batch = await changes_until(stream, f"definition-{number}")
             positions.append(batch.position)
     assert positions == sorted(set(positions))
+
+
+async def test_a_batch_is_full_while_more_is_there_already(backend: Backend) -> None:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
+        many = 2 * BATCH_MAX + BATCH_MAX // 2
+        for start in range(0, many, 500):
+            await backend.jobs.submit_many([make_job(f"job-{number}") for number in range(start, start + 500)])
+        await mark(backend)
+        seen, batches = 0, []
+        while seen <= many:
+            batch = await stream.next_batch(PATIENCE_MS)
+            seen += len(batch.changes)
+            batches.append(batch)
+    assert [batch.is_full for batch in batches] == [len(batch.changes) == BATCH_MAX for batch in batches]
+    assert batches[0].is_full
+    assert not batches[-1].is_full
 
 
 async def test_silence_is_an_empty_batch(backend: Backend) -> None:

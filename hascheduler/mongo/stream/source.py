@@ -196,7 +196,7 @@ class MongoChangeStream:
         self._resume = cursor.get("postBatchResumeToken", self._resume)
         if not self._cursor_id:
             self._error = StoreUnavailable("follow the change stream: the server ended it")
-        return Batch(changes, self._token(), self._position)
+        return Batch(changes, self._token(), self._position, is_full=len(cursor["nextBatch"]) >= BATCH_MAX)
 
     def _token(self) -> dict[str, Any]:
         return {**self._resume, _POSITION: self._position}

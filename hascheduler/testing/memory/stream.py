@@ -76,7 +76,8 @@ class MemoryChangeStream:
         self._delivered += len(changes)
         if changes:
             self._position = changes[-1].position
-        return Batch(changes, ResumeToken(self._delivered), self._position)
+        is_full = len(changes) >= self._batch_max
+        return Batch(changes, ResumeToken(self._delivered), self._position, is_full)
 
     async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
         if not self._is_fresh:

@@ -19,9 +19,10 @@ LONG_S = 3_600
 
 
 class BusyStream:
-    """There is always something to tell."""
+    """There is always something to tell; the first ``full`` times as much as a batch holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, full: int = 0) -> None:
+        self.full = full
         self.looks = 0
         self.looked = asyncio.Event()
 
@@ -34,7 +35,8 @@ class BusyStream:
     async def next_batch(self, _: int) -> Batch:
         self.looks += 1
         self.looked.set()
-        return Batch([Change(Collection.META, Operation.DELETE, f"{self.looks}", {})], self.looks, str(self.looks))
+        changes = [Change(Collection.META, Operation.DELETE, f"{self.looks}", {})]
+        return Batch(changes, self.looks, str(self.looks), is_full=self.looks <= self.full)
 
     async def fetch(self, _: Collection, __: Sequence[str]) -> Sequence[Change]:
         return []
@@ -69,6 +71,22 @@ class Sink:
 
     def latency_sensitive(self) -> bool:
         return self._latency_sensitive
+
+
+async def test_a_follower_that_is_behind_rests_once_it_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeder_module, "_FOLLOWER_DELAY_S", LONG_S)
+    stream: Any = BusyStream(full=5)
+    heartbeat: Any = NoHeartbeat()
+    feeder = Feeder(stream, heartbeat, SystemClock())
+    running = asyncio.create_task(feeder.run(Sink(latency_sensitive=False)))
+    try:
+        while stream.looks < 6:
+            await stream.look()
+        await asyncio.sleep(0.1)
+        assert stream.looks == 6
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
 
 
 @pytest.mark.parametrize(("waited_for", "expects_lease"), [(True, False), (False, True), (False, False)])

@@ -64,6 +64,7 @@ class Shard:
     leading: bool = True
     is_behind: bool = False
     """The mover has yet to hear of what came late into it."""
+    hurried: int = 0
 
     @property
     def view(self) -> Any:
@@ -71,6 +72,9 @@ class Shard:
 
     def live_replicas(self) -> list[Any]:
         return [SimpleNamespace(id=id) for id in self.alive]
+
+    def hurry(self) -> None:
+        self.hurried += 1
 
     def kept_aside(self, slot: int) -> int:
         jobs = () if self.is_behind else self.database.documents(Collection.JOBS)
@@ -208,6 +212,22 @@ async def test_a_slot_is_closed_where_it_goes_then_where_it_is_then_released_mov
     await deployment.move(mover)
     deployment.assert_all_in(TO)
     assert not deployment.is_open(FROM)
+
+
+async def test_shards_between_which_a_slot_moves_are_read_at_once_until_it_is_open(deployment: Deployment) -> None:
+    """The replica of the mover may follow them, and one that follows reads its stream five times a second."""
+    mover = deployment.mover()
+    await mover.turn()
+    assert [shard.hurried for shard in deployment.shards] == [0, 0, 0]
+    deployment.begin(TO)
+    for turns in range(1, 4):
+        await mover.turn()
+        hurried = {index: shard.hurried for index, shard in enumerate(deployment.shards)}
+        assert hurried == {0: 0, FROM: turns, TO: turns}
+    await deployment.move(mover)
+    hurried = {index: shard.hurried for index, shard in enumerate(deployment.shards)}
+    await mover.turn()
+    assert {index: shard.hurried for index, shard in enumerate(deployment.shards)} == hurried
 
 
 async def test_a_mover_that_is_killed_at_any_step_is_followed_by_the_next_one(deployment: Deployment) -> None:
