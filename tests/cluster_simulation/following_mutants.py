@@ -66,12 +66,12 @@ class PlantedInFollowing(Planted):
 
 PLANTED_IN_FOLLOWING: Mapping[str, PlantedInFollowing] = {
     "left-before-others-are-ready": PlantedInFollowing(
-        FollowingBugs(following=_leaves_before_others_are_ready), ("kill", "fail_over"), first=15
+        FollowingBugs(following=_leaves_before_others_are_ready), ("kill", "fail_over"), first=17
     ),
     "two-leave-at-once": PlantedInFollowing(
-        FollowingBugs(following=_two_leave_at_once), ("kill_leader", "slow_majority"), first=224
+        FollowingBugs(following=_two_leave_at_once), ("kill_leader", "slow_majority"), first=234
     ),
     "leads-what-it-left": PlantedInFollowing(FollowingBugs(following=_leads_what_it_left), ("kill",), first=4),
-    "begins-at-once": PlantedInFollowing(FollowingBugs(following=_begins_at_once), ("kill", "kill_leader"), first=1),
+    "begins-at-once": PlantedInFollowing(FollowingBugs(following=_begins_at_once), ("kill", "kill_leader"), first=3),
     "begins-only-alone": PlantedInFollowing(FollowingBugs(following=_begins_alone), ("kill",)),
 }

@@ -264,7 +264,7 @@ PLANTED: Mapping[str, Planted] = {
     "dead-stream-unnoticed": Planted(Bugs(replica=_dead_stream_unnoticed), ("hold_stream",)),
     "fence-skipped": Planted(Bugs(journal=_JournalWithoutFence), (*_LEADERS, "lossy_network"), first=12),
     "deciding-before-the-barrier": Planted(
-        Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader"), first=10
+        Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader"), first=14
     ),
     "attempt-check-dropped-on-finish": Planted(
         Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network"), first=53

@@ -260,10 +260,10 @@ class PlantedInShards(Planted):
 
 
 PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
-    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=7),
-    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=50),
+    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=15),
+    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=85),
     "slot-moved-without-drain": PlantedInShards(
-        ShardBugs(mover=_moves_without_release), ("slow_majority", "kill"), first=14
+        ShardBugs(mover=_moves_without_release), ("slow_majority", "kill"), first=19
     ),
     "slot-moved-with-what-runs": PlantedInShards(
         ShardBugs(slots=partial(_MovesFirst, move_first=_what_runs_too), mover=_moves_without_release), ("kill_leader",)
@@ -275,21 +275,21 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
         ShardBugs(slots=partial(_MovesFirst, move_first=_dependents_alone)), ("kill_leader",)
     ),
     "slot-moved-under-any-shares": PlantedInShards(
-        ShardBugs(slots=_UnderAnyShares, mover=slots_moved_by_all), ("pause", "lossy_network"), first=45
+        ShardBugs(slots=_UnderAnyShares, mover=slots_moved_by_all), ("pause", "lossy_network"), first=55
     ),
     "parcel-forgotten-before-it-arrives": PlantedInShards(
         ShardBugs(elsewhere=frozenset({2}), parcels=ParcelBugs(forgets_first=True)),
         ("kill_leader", "lossy_network"),
-        first=7,
+        first=18,
     ),
     "parcel-left-on-its-way": PlantedInShards(
-        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels), ("kill_leader", "lossy_network"), first=121
+        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels), ("kill_leader", "lossy_network"), first=204
     ),
-    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=191),
+    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=213),
     "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
     "share-not-kept-to": PlantedInShards(ShardBugs(replica=keeps_to_no_share), ("kill_leader",)),
     "share-put-over-a-later-one": PlantedInShards(
-        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=40
+        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=47
     ),
     "cap-without-compare-and-set": PlantedInShards(
         ShardBugs(caps=_ComparesNothing, keeper=moved_by_all), ("lossy_network",), first=23
