@@ -5,6 +5,8 @@ it is         it goes                                            when
 ============  =================================================  ==================================================
 starting      where jobs wait that nobody takes; else where      at once
               the fewest slots are
+just started  to a shard that nobody serves, from one that       after `SETTLE_MS`, and until `SPREAD_MS`
+              others serve too
 registering   where jobs wait that nobody takes, then where the  at once
 over HTTP     most have no slot; else where the fewest slots are
 idle          where jobs have no slot, the unserved first, then  after `IDLE_MS` without work, and `REST_MS` after its
@@ -18,6 +20,7 @@ busy          where jobs wait that nobody takes, to the shard    after `TURN_MS`
 What must hold:
 
 * Nothing starves, also with fewer processors than shards: a busy one goes round all shards that nobody serves.
+* Those that start at one moment do not see each other, and may all begin in one shard: each looks again soon after.
 * Processors do not change places for ever. Of those that could go from one shard, they go one after the other, in the
   order of their ids, so that the second one sees that the first has gone; the last one of a shard waits until others
   had their turn. A shard where jobs waited and none came is *barren*: jobs there wait for something else than slots,
@@ -35,6 +38,8 @@ from hascheduler.ports.demand import Demand
 
 IDLE_MS = 1_000
 REST_MS = 5_000
+SETTLE_MS = 1_000
+"""By then those that started together are registered."""
 SPREAD_MS = 5_000
 TURN_MS = 10_000
 BARREN_MS = 30_000
@@ -89,7 +94,16 @@ def shard_in_need(now_ms: int, standing: Standing, demands: Sequence[Demand]) ->
 
 def is_due(now_ms: int, standing: Standing, jitter_ms: int) -> bool:
     """Whether any demand could make it go: else there is no need to look."""
-    return _idle_is_due(now_ms, standing, jitter_ms) or now_ms - standing.since_ms >= TURN_MS + jitter_ms
+    return (
+        is_settling(now_ms, standing, jitter_ms)
+        or _idle_is_due(now_ms, standing, jitter_ms)
+        or now_ms - standing.since_ms >= TURN_MS + jitter_ms
+    )
+
+
+def is_settling(now_ms: int, standing: Standing, jitter_ms: int) -> bool:
+    """Whether it has just started, and may see now who started with it."""
+    return not standing.moved and SETTLE_MS + jitter_ms <= now_ms - standing.since_ms < SPREAD_MS
 
 
 def next_shard(now_ms: int, standing: Standing, demands: Sequence[Demand], jitter_ms: int) -> int | None:
@@ -97,6 +111,8 @@ def next_shard(now_ms: int, standing: Standing, demands: Sequence[Demand], jitte
     here = next((demand for demand in demands if demand.shard == standing.at), Demand(standing.at))
     elsewhere = [demand for demand in demands if demand.shard != standing.at]
     fertile = _fertile(now_ms, standing, elsewhere)
+    if is_settling(now_ms, standing, jitter_ms) and (empty := _empty_shard(standing, here, fertile)) is not None:
+        return empty
     if _idle_is_due(now_ms, standing, jitter_ms):
         wanted = [demand for demand in fertile if demand.unmet]
         if wanted:
@@ -132,10 +148,14 @@ def _idle_is_due(now_ms: int, standing: Standing, jitter_ms: int) -> bool:
 
 
 def _spread(now_ms: int, standing: Standing, here: Demand, fertile: Sequence[Demand], jitter_ms: int) -> int | None:
-    """An empty shard, for the last by id of those that are here; the first one stays for certain."""
-    if not here.servers or any(id > standing.id for id in here.servers):
-        return None
     if standing.idle_since_ms is None or now_ms - standing.idle_since_ms < SPREAD_MS + jitter_ms:
+        return None
+    return _empty_shard(standing, here, fertile)
+
+
+def _empty_shard(standing: Standing, here: Demand, fertile: Sequence[Demand]) -> int | None:
+    """One that nobody serves, for the last by id of those that are here; the first one stays for certain."""
+    if not here.servers or any(id > standing.id for id in here.servers):
         return None
     empty = [demand.shard for demand in fertile if not demand.servers]
     return min(empty, key=lambda shard: _tie(standing.id, shard), default=None)

@@ -29,14 +29,24 @@ import structlog
 from hascheduler.model.processor import tenure_id
 from hascheduler.ports import Clock
 from hascheduler.ports.demand import Demand, ShardDemand
-from hascheduler.ports.next_shard import BARREN_MS, IDLE_MS, JITTER_MS_MAX, Standing, first_shard, is_due, next_shard
+from hascheduler.ports.next_shard import (
+    BARREN_MS,
+    IDLE_MS,
+    JITTER_MS_MAX,
+    Standing,
+    first_shard,
+    is_due,
+    is_settling,
+    next_shard,
+)
 from hascheduler.processor.health import DRAINING
 from hascheduler.processor.processor import Processor
 
 log = structlog.get_logger(__name__)
 
 _BEAT_S = 0.25
-_LOOK_IDLE_EVERY_MS = 1_000
+_LOOK_SOON_MS = 1_000
+"""One that is idle, or has just started."""
 _LOOK_BUSY_EVERY_MS = 5_000
 """A busy one that could go only goes where nobody is, which has waited for ten seconds."""
 _SHARDS_A_S = 8
@@ -181,7 +191,8 @@ class RoamingProcessor:
 
     def _look_every_ms(self, now_ms: int, standing: Standing) -> int:
         idle = standing.idle_since_ms is not None and now_ms - standing.idle_since_ms >= IDLE_MS
-        return _LOOK_IDLE_EVERY_MS if idle else _LOOK_BUSY_EVERY_MS
+        is_soon = idle or is_settling(now_ms, standing, self._jitter_ms)
+        return _LOOK_SOON_MS if is_soon else _LOOK_BUSY_EVERY_MS
 
     def _in_turn(self, here: int, count: int) -> set[int]:
         """Which shards to ask now: this one, and of the others those whose turn it is."""

@@ -16,6 +16,7 @@ from hascheduler.ports.next_shard import (
     IDLE_MS,
     JITTER_MS_MAX,
     REST_MS,
+    SETTLE_MS,
     SPREAD_MS,
     TURN_MS,
     Standing,
@@ -149,6 +150,24 @@ def test_a_shard_whose_jobs_did_not_come_is_passed_over_for_a_while() -> None:
     assert goes(idle(IDLE_MS, barren={1: NOW_MS + 1}), wanted(1)) is None
     assert goes(idle(IDLE_MS, barren={1: NOW_MS}), wanted(1)) == 1
     assert goes(busy(TURN_MS, barren={1: NOW_MS + 1}), wanted(1), wanted(2)) == 2
+
+
+@pytest.mark.parametrize("at_work", [True, False])
+def test_of_those_that_started_at_one_moment_in_one_shard_one_goes_soon_to_an_empty_one(*, at_work: bool) -> None:
+    """Also a busy one, and where jobs wait by now."""
+
+    def after(ms: int, *, moved: bool = False) -> Standing:
+        return Standing("me", 0, NOW_MS - ms, None if at_work else NOW_MS - ms, moved)
+
+    for empty in served(1), wanted(1):
+        assert goes(after(SETTLE_MS), served(0, "another"), empty) == 1
+        assert goes(after(SETTLE_MS), served(0, "z"), served(1)) is None, "one stays"
+        assert goes(after(SETTLE_MS), served(0, "another"), served(1, "b")) is None
+        assert goes(after(SETTLE_MS), served(0), served(1)) is None, "nobody else is here"
+    assert goes(after(SETTLE_MS - 1), served(0, "another"), served(1)) is None
+    assert goes(after(SETTLE_MS, moved=True), served(0, "another"), served(1)) is None, (
+        "it has come to where it is needed"
+    )
 
 
 def test_an_idle_one_leaves_a_shard_to_others_for_one_that_is_empty() -> None:
