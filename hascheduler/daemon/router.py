@@ -163,6 +163,10 @@ class FactRouter:
         # Before the jobs, so that a dispatch that is in the accounts is not charged again.
         self._inbox.put_now(AccountsRestored(await self._checkpoint.load()))
 
+    def completed(self) -> None:
+        # Else a client that follows events as soon as this replica is ready would have to list all jobs again.
+        self._event_tail.look([])
+
     def lease_seen(self, lease: LeaseRecord | None) -> None:
         """The lease of this shard, as the stream or a poll shows it; None: there is none."""
         self._leader.lease_seen(lease)

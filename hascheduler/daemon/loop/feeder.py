@@ -55,6 +55,10 @@ class FactSink(Protocol):
         """The mirror is a new one; the facts of its snapshot follow."""
         ...
 
+    def completed(self) -> None:
+        """The mirror has all there is; from here on the stream brings news."""
+        ...
+
     def latency_sensitive(self) -> bool:
         """Whether anything here waits for what the stream brings."""
         ...
@@ -156,6 +160,7 @@ class Feeder:
             if self._barrier is not None and self._heartbeat.echoed(self._barrier):
                 self._barrier = None
                 self._complete = True
+                sink.completed()
                 log.info("mirror_complete", digest=self.mirror.digest, position=self.position)
             if batch.changes:
                 self._delay.passed(len(batch.changes), self._clock.mono_ms())

@@ -103,6 +103,17 @@ async def test_events_from_before_the_mirror_was_complete_are_left_out() -> None
     assert scene.log.position == scene.position == scene.events()[0].id
 
 
+async def test_the_log_is_open_as_soon_as_the_mirror_is_complete() -> None:
+    """Not only with the next batch: a client that follows from now on would be sent to list all jobs again."""
+    scene = Scene()
+    await scene.jobs.submit(make_job("before"))
+    await scene.turn()
+    scene.complete = True
+    scene.tail.look([])
+    assert scene.log.is_open
+    assert scene.log.position == scene.position
+
+
 async def test_what_a_job_goes_through_in_one_batch_gives_an_event_a_step() -> None:
     scene = Scene()
     await scene.begin()

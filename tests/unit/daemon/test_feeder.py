@@ -1,7 +1,7 @@
 """How soon a replica looks again at the stream, which depends on whether anything here waits for it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -60,8 +60,9 @@ class NoHeartbeat:
 
 
 class Sink:
-    def __init__(self, *, latency_sensitive: bool) -> None:
+    def __init__(self, *, latency_sensitive: bool, complete: Callable[[], object] = lambda: None) -> None:
         self._latency_sensitive = latency_sensitive
+        self._complete = complete
 
     async def take(self, folded: Folded) -> None:
         pass
@@ -69,8 +70,27 @@ class Sink:
     async def restarted(self) -> None:
         pass
 
+    def completed(self) -> None:
+        self._complete()
+
     def latency_sensitive(self) -> bool:
         return self._latency_sensitive
+
+
+async def test_the_sink_hears_that_the_mirror_is_complete_before_anyone_can_see_more_of_the_stream() -> None:
+    stream: Any = BusyStream()
+    heartbeat: Any = NoHeartbeat()
+    feeder = Feeder(stream, heartbeat, SystemClock())
+    heard: list[tuple[int, bool]] = []
+    sink = Sink(latency_sensitive=True, complete=lambda: heard.append((stream.looks, feeder.complete)))
+    running = asyncio.create_task(feeder.run(sink))
+    try:
+        while stream.looks < 3:
+            await stream.look()
+        assert heard == [(1, True)]
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
 
 
 async def test_a_follower_that_is_behind_rests_once_it_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
