@@ -133,10 +133,11 @@ class SlotMover:
         if known is None:
             self._swept.clear()
             return False
-        for slot, to in self._taken_up(known):
+        taken_up = self._taken_up(known)
+        for slot, to in taken_up:
             for index in (known.shard_of_slot[slot], to):
                 self._shards[index].hurry()  # its share is to be seen here, as one that follows
-        if not (any(self._unopened(known)) or any(self._is_to_do(known))):
+        if not (any(self._unopened(known)) or any(self._is_to_do(known, taken_up))):
             return bool(known.moving)
         routing = await self._read()
         if routing is not None:
@@ -199,9 +200,9 @@ class SlotMover:
         routing = await self._routing.get()
         return None if routing is None or len(routing.shards) > len(self._shards) else routing
 
-    def _is_to_do(self, known: Routing) -> Iterator[bool]:
+    def _is_to_do(self, known: Routing, taken_up: Sequence[tuple[int, int]]) -> Iterator[bool]:
         """Of each slot that is on its way: whether it waits for anything but its release, which may take long."""
-        for slot, _ in self._taken_up(known):
+        for slot, _ in taken_up:
             share = self._share(slot, known.shard_of_slot[slot])
             yield share is None or share.limit > 0 or not share.is_awaited
 

@@ -164,9 +164,9 @@ class Feeder:
                 log.info("mirror_complete", digest=self.mirror.digest, position=self.position)
             if batch.changes:
                 self._delay.passed(len(batch.changes), self._clock.mono_ms())
-            # One that is behind rests when it has caught up: with a rest after each full batch it might never.
-            if batch.changes and not batch.is_full:
-                await self._rest(latency_sensitive=self.expects_lease or sink.latency_sensitive())
+                # One that is behind rests when it has caught up: with a rest after each full batch it might never.
+                if not batch.is_full:
+                    await self._rest(latency_sensitive=self.expects_lease or sink.latency_sensitive())
             # Back-off starts over after every batch that got through.
             retry_state.attempt_number = 1
 

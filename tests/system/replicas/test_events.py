@@ -131,15 +131,9 @@ async def test_a_client_that_follows_as_soon_as_a_replica_is_ready_need_not_list
 ) -> None:
     (one,) = await processes.together("one")
     heard = Heard()
-    listening = asyncio.create_task(listen(one, heard))
-
-    async def begun() -> bool:
-        return heard.last_id is not None
-
-    await eventually(begun, "the stream has begun")
+    async with hearing(processes, heard):
+        assert heard.resets == 0
     assert await one.terminate() == 0
-    await asyncio.wait_for(listening, 15)
-    assert heard.resets == 0
 
 
 async def test_nothing_is_missed_when_leaders_are_killed(processes: Processes, amqp_url: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -77,36 +78,40 @@ class Sink:
         return self._latency_sensitive
 
 
-async def test_the_sink_hears_that_the_mirror_is_complete_before_anyone_can_see_more_of_the_stream() -> None:
-    stream: Any = BusyStream()
+@asynccontextmanager
+async def running(feeder: Feeder, sink: Sink) -> AsyncIterator[None]:
+    task = asyncio.create_task(feeder.run(sink))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def feeder_of(stream: Any) -> Feeder:
     heartbeat: Any = NoHeartbeat()
-    feeder = Feeder(stream, heartbeat, SystemClock())
+    return Feeder(stream, heartbeat, SystemClock())
+
+
+async def test_the_sink_hears_that_the_mirror_is_complete_before_anyone_can_see_more_of_the_stream() -> None:
+    stream = BusyStream()
+    feeder = feeder_of(stream)
     heard: list[tuple[int, bool]] = []
     sink = Sink(latency_sensitive=True, complete=lambda: heard.append((stream.looks, feeder.complete)))
-    running = asyncio.create_task(feeder.run(sink))
-    try:
+    async with running(feeder, sink):
         while stream.looks < 3:
             await stream.look()
         assert heard == [(1, True)]
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
 
 
 async def test_a_follower_that_is_behind_rests_once_it_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeder_module, "_FOLLOWER_DELAY_S", LONG_S)
-    stream: Any = BusyStream(full=5)
-    heartbeat: Any = NoHeartbeat()
-    feeder = Feeder(stream, heartbeat, SystemClock())
-    running = asyncio.create_task(feeder.run(Sink(latency_sensitive=False)))
-    try:
+    stream = BusyStream(full=5)
+    async with running(feeder_of(stream), Sink(latency_sensitive=False)):
         while stream.looks < 6:
             await stream.look()
         await asyncio.sleep(0.1)
         assert stream.looks == 6
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
 
 
 @pytest.mark.parametrize(("waited_for", "expects_lease"), [(True, False), (False, True), (False, False)])
@@ -114,12 +119,10 @@ async def test_a_follower_rests_until_it_is_waited_for_or_about_to_lead(
     monkeypatch: pytest.MonkeyPatch, *, waited_for: bool, expects_lease: bool
 ) -> None:
     monkeypatch.setattr(feeder_module, "_FOLLOWER_DELAY_S", LONG_S)
-    stream: Any = BusyStream()
-    heartbeat: Any = NoHeartbeat()
-    feeder = Feeder(stream, heartbeat, SystemClock())
+    stream = BusyStream()
+    feeder = feeder_of(stream)
     feeder.expects_lease = expects_lease
-    running = asyncio.create_task(feeder.run(Sink(latency_sensitive=waited_for)))
-    try:
+    async with running(feeder, Sink(latency_sensitive=waited_for)):
         await stream.look()
         if waited_for or expects_lease:
             await stream.look()
@@ -130,6 +133,3 @@ async def test_a_follower_rests_until_it_is_waited_for_or_about_to_lead(
         await stream.look()
         await asyncio.sleep(0.1)
         assert stream.looks == 2
-    finally:
-        running.cancel()
-        await asyncio.wait({running})

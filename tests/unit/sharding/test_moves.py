@@ -128,6 +128,11 @@ class Deployment:
         assert stored is not None
         return decode_routing(stored)
 
+    @property
+    def hurried(self) -> list[int]:
+        """How often each shard was to be read at once."""
+        return [shard.hurried for shard in self.shards]
+
     def begin(self, to: int) -> None:
         self.databases[0].replace(Collection.ROUTING, encode_routing(self.routing.beginning({SLOT: to})))
 
@@ -218,16 +223,15 @@ async def test_shards_between_which_a_slot_moves_are_read_at_once_until_it_is_op
     """The replica of the mover may follow them, and one that follows reads its stream five times a second."""
     mover = deployment.mover()
     await mover.turn()
-    assert [shard.hurried for shard in deployment.shards] == [0, 0, 0]
+    assert deployment.hurried == [0, 0, 0]
     deployment.begin(TO)
     for turns in range(1, 4):
         await mover.turn()
-        hurried = {index: shard.hurried for index, shard in enumerate(deployment.shards)}
-        assert hurried == {0: 0, FROM: turns, TO: turns}
+        assert dict(enumerate(deployment.hurried)) == {0: 0, FROM: turns, TO: turns}
     await deployment.move(mover)
-    hurried = {index: shard.hurried for index, shard in enumerate(deployment.shards)}
+    hurried = deployment.hurried
     await mover.turn()
-    assert {index: shard.hurried for index, shard in enumerate(deployment.shards)} == hurried
+    assert deployment.hurried == hurried
 
 
 async def test_a_mover_that_is_killed_at_any_step_is_followed_by_the_next_one(deployment: Deployment) -> None:
