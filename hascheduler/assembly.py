@@ -434,6 +434,7 @@ def _replica(
         clock_skew_max_ms=settings.clock_skew_max_ms,
         audit_interval_ms=settings.audit_interval_ms,
         standstill_after_ms=settings.standstill_after_ms,
+        batch_delay_max_ms=settings.batch_delay_max_ms,
         dispatch=DispatchConfig(
             start_timeout_ms=settings.start_timeout_ms,
             unknown_spared_ms=settings.heartbeat_timeout_ms,

@@ -36,7 +36,8 @@ class ReplicaConfig:
 
     ``liveness_endpoint`` is the ``host:port`` at which the others can watch this process. The leader checks the
     database's invariants every ``audit_interval_ms``; None: never. A leader that is silent for ``standstill_after_ms``
-    is followed before its lease runs out; 0: never.
+    is followed before its lease runs out; 0: never. A busy leader waits ``batch_delay_max_ms`` at most, so that its
+    exchanges carry more.
     """
 
     shard: str
@@ -52,6 +53,7 @@ class ReplicaConfig:
     clock_skew_max_ms: int = 5_000
     audit_interval_ms: int | None = None
     standstill_after_ms: int = 0
+    batch_delay_max_ms: int = 20
     dispatch: DispatchConfig = field(default_factory=DispatchConfig)
 
     @property

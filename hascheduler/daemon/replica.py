@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from hascheduler import __version__
@@ -14,6 +15,7 @@ from hascheduler.daemon.leadership.liveness import LeaderProbe
 from hascheduler.daemon.leadership.standstill import StandstillWatch
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.loop.attempt_metrics import AttemptMetrics
+from hascheduler.daemon.loop.batch_delay import PER_CHANGE_MS, PER_DECISION_MS, BatchDelay
 from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
 from hascheduler.daemon.loop.digest_check import DigestCheck
 from hascheduler.daemon.loop.feeder import Feeder
@@ -58,12 +60,13 @@ class Replica:
         self._arrival_listeners: list[Callable[[JobRef], None]] = []
         self.http_endpoint = ""
         self.followed_shards: Callable[[], Mapping[str, ShardReport] | None] = lambda: None
+        batch_delay = partial(BatchDelay, max_ms=config.batch_delay_max_ms, shards=config.dispatch.shard_count)
         clock = TrustedClock.over(ports.clock, config.clock_skew_max_ms)
         self._clock, metrics = clock, ports.metrics
 
         # In: the stream fills the mirror, and the inbox of the core.
         self._heartbeat = ReplicaHeartbeat(config, ports.board, clock)
-        self._feeder = Feeder(ports.source, self._heartbeat, clock, config.dispatch.shard_count)
+        self._feeder = Feeder(ports.source, self._heartbeat, clock, batch_delay(PER_CHANGE_MS))
         self._inbox = Inbox()
         readiness = Readiness(self._feeder, self._heartbeat, clock)
 
@@ -150,7 +153,7 @@ class Replica:
             decided=self._attempts.decided,
             stepped=self._takeovers.stepped,
             metrics=metrics,
-            shards=config.dispatch.shard_count,
+            batch_delay=batch_delay(PER_DECISION_MS),
         )
 
         # Beside: what looks after the lease and the database, and what people see of it all.

@@ -25,9 +25,10 @@ from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
-from tests.bench.floor import FloorPlan, Form, measure_floor
+from tests.bench.floor import FloorPlan, measure_floor, measure_floor_at_once
 from tests.bench.floor_at_rest import measure_at_rest, measure_loaded
 from tests.bench.floor_at_start import measure_snapshots
+from tests.bench.floor_exchanges import Form
 from tests.bench.forecasts import measure_forecasts
 from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle
@@ -44,7 +45,16 @@ from tests.bench.shards import SHARDS, Plan, measure_shards
 from tests.bench.shards_memory import MemoryPlan, measure_shards_memory
 from tests.bench.slot_moves import MovePlan, measure_slot_moves
 from tests.bench.soak import measure_soak
-from tests.bench.stacks import DATABASE, FOLDER, LEDGER, Crew, on_stack
+from tests.bench.stacks import (
+    BATCH_DELAY_MAX_MS,
+    DATABASE,
+    FOLDER,
+    LEDGER,
+    Crew,
+    batch_delay_setting,
+    on_stack,
+    with_batch_delay,
+)
 from tests.bench.starts import measure_starts
 from tests.bench.storm import measure_storm
 from tests.bench.submits import measure_submits
@@ -57,6 +67,7 @@ app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=F
 Count = Annotated[int, typer.Option(min=1)]
 Slots = Annotated[int, typer.Option(min=1, help="Of each processor.")]
 Runs = Annotated[int, typer.Option(min=1, help="Medians over so many.")]
+BatchDelay = Annotated[int, typer.Option(min=0, max=1_000, help="The setting of the replicas.")]
 
 
 @app.command()
@@ -96,6 +107,7 @@ def latency(
     replicas: Count = 3,
     processors: Count = 2,
     slots: Slots = 32,
+    batch_delay_max_ms: BatchDelay = BATCH_DELAY_MAX_MS,
     runs: Runs = 1,
 ) -> None:
     """From a submit to the start of the handler, at several rates."""
@@ -103,10 +115,11 @@ def latency(
 
     def measure() -> dict[str, Figures]:
         return {
-            f"{rate:,} jobs/s": on_stack(
+            with_batch_delay(f"{rate:,} jobs/s", batch_delay_max_ms): on_stack(
                 "latency",
                 crew,
                 partial(measure_starts, per_second=rate, seconds=seconds, folder=FOLDER / "latency"),
+                batch_delay_setting(batch_delay_max_ms),
             )
             for rate in loads
         }
@@ -176,6 +189,7 @@ def cost(
     seconds: Count = 20,
     replicas: Count = 3,
     processors: Count = 2,
+    batch_delay_max_ms: BatchDelay = BATCH_DELAY_MAX_MS,
     runs: Runs = 1,
     parts: Annotated[bool, typer.Option(help="Sample the processes, to tell parts apart.")] = True,
     plot: Annotated[Path | None, typer.Option(help="Draw the ledger to this file.")] = None,
@@ -191,12 +205,14 @@ def cost(
         require_matplotlib("--plot")
 
     def measure() -> dict[str, Figures]:
-        settings = None if samples is None else sampling(samples)
+        settings = batch_delay_setting(batch_delay_max_ms) | ({} if samples is None else sampling(samples))
         measured = on_stack(
             "cost", crew, lambda stack: measure_ledger(stack, DATABASE, rates, seconds, samples), settings
         )
         spans.append([each.span for each in measured])
-        return figures_by_load(measured)
+        return {
+            with_batch_delay(label, batch_delay_max_ms): figures for label, figures in figures_by_load(measured).items()
+        }
 
     run_bench("cost", measure, runs, quiet=as_json)
     ledger = Ledger.of(spans)
@@ -215,25 +231,29 @@ def cost(
 
 @app.command()
 def floor(
+    *,
     loads: Annotated[
         str, typer.Option(help="Jobs a second, with commas; 1000/500 is 1,000 a second, 500 of them a request.")
     ] = "50,200,1000/500",
     seconds: Count = 20,
     streams: Annotated[int, typer.Option(min=0, help="As many as there would be replicas.")] = 3,
-    rest_ms: Annotated[int, typer.Option(min=0, help="Of each stream, before it asks for more.")] = 20,
+    rest_ms: Annotated[int, typer.Option(min=0, help="Of the leader's stream, before it asks for more.")] = 20,
+    at_once: Annotated[int, typer.Option(min=0, help="Schedules that are due at one instant.")] = 10_000,
     runs: Runs = 1,
 ) -> None:
     """The least that a job can cost and a replica take: the exchanges of the protocol alone, the libraries alone."""
     paces = read_loads(loads)
 
     def measure() -> dict[str, Figures]:
-        found = {
-            pace.label if form is Form.LEAST else f"{pace.label}, {form}": measure_floor(
-                pace, seconds, FloorPlan(form, streams, rest_ms)
-            )
-            for pace in paces
-            for form in Form
-        }
+        found: dict[str, Figures] = {}
+        for form, delay_max_ms in product(Form, (BATCH_DELAY_MAX_MS, 0)):
+            plan = FloorPlan(form, streams, rest_ms, delay_max_ms)
+            for pace in paces:
+                # A batch is together already.
+                if delay_max_ms or pace.batch == 1:
+                    found[plan.case(with_batch_delay(pace.label, delay_max_ms))] = measure_floor(pace, seconds, plan)
+            if at_once and delay_max_ms:
+                found[plan.case(f"{at_once:,} at once")] = measure_floor_at_once(at_once, plan)
         return {**found, **measure_at_rest(seconds), **measure_loaded()}
 
     run_bench("floor", measure, runs)

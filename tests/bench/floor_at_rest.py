@@ -49,7 +49,7 @@ _PROCESSOR = "processor"
 _CAST = (LEADING, FOLLOWING, FOLLOWING, _PROCESSOR, _PROCESSOR)
 _HEARTBEAT_S = 1
 """Between two heartbeats of a process, and two renewals of a lease."""
-_FOLLOWER_RESTS_S = 0.2
+FOLLOWER_RESTS_S = 0.2
 """Of a stream, before it asks for more, as a follower's does."""
 DATABASE = "hascheduler-floor"
 _SERVER_WAIT_MS = 1_000
@@ -107,7 +107,7 @@ async def _rest(uri: str, role: str, name: str) -> None:
         loops.create_task(_show_life(database["life"], name))
         if role == _PROCESSOR:
             return
-        loops.create_task(follow(database, 0 if role == LEADING else _FOLLOWER_RESTS_S))
+        loops.create_task(follow(database, 0 if role == LEADING else FOLLOWER_RESTS_S))
         if role == LEADING:
             loops.create_task(_show_life(database["leases"], "default"))
         config = uvicorn.Config(_answer, port=0, http="httptools", lifespan="off", log_config=None, access_log=False)

@@ -20,8 +20,8 @@ from hascheduler.errors import WorldError
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from tests.bench.cast import own_mb, resident_mb
 from tests.bench.figures import Figures
-from tests.bench.floor import Form
 from tests.bench.floor_at_rest import LIBRARY_MODULES, PROGRAM_MODULES
+from tests.bench.floor_exchanges import Form
 from tests.bench.lone_replica import READY_LIMIT_S
 from tests.bench.pending import write_pending
 from tests.bench.schedules import write_schedules

@@ -9,11 +9,12 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from tests.bench.against import RELEASE, comparison_lines, comparisons, results_of
-from tests.bench.floor import Form
 from tests.bench.floor_at_rest import FOLLOWING, LEADING, LIBRARIES, PROGRAM
 from tests.bench.floor_at_start import snapshot_case
+from tests.bench.floor_exchanges import Form
 from tests.bench.report_rows import ROWS, Row
 from tests.bench.results import Measured, Results, read_results
+from tests.bench.stacks import BATCH_DELAY_MAX_MS, with_batch_delay
 
 _HEAD = """\
 <!-- Written by `python -m tests.bench report`; what is changed here by hand is lost with the next one. -->
@@ -57,9 +58,10 @@ its stream; of memory, the libraries loaded; at a start, a process that reads wh
 hascheduler gets below it. *As stored*: the same with the documents, indexes, updates and events of the system, \
 decoded by the driver; of memory, libraries and program loaded. *Mirrored*: three replicas' mirrors and cores fold \
 each event besides, as each of them may lead the next moment; at a start, one that knows all that waits, and does \
-nothing else. What is above that is the rest of hascheduler, its HTTP framework, and the wake-ups of six processes \
-where the floor has one. A goal beside release 0.2.0 (below) that is less than the figure of its row in one of these \
-columns is out of reach for all work above that column.
+nothing else. Of many at once, it is how long the machine needs for the CPU of that if no core is ever idle. What is \
+above that is the rest of hascheduler, its HTTP framework, and the wake-ups of six processes where the floor has one. \
+A goal beside release 0.2.0 (below) that is less than the figure of its row in one of these columns is out of reach \
+for all work above that column.
 """
 
 
@@ -75,8 +77,12 @@ class _Floor:
     least: str
     as_stored: str = ""
     mirrored: str = ""
+    floor_figure: str = ""
+    """Of the floors, where another one."""
 
 
+_SINGLE = tuple(with_batch_delay(f"{rate} jobs/s", max_ms) for rate in (50, 200) for max_ms in (BATCH_DELAY_MAX_MS, 0))
+_AT_ONCE = "10,000 at once"
 _FLOORS = (
     *(
         _Floor(f"{what} at {load}", bench, load, figure, load, f"{load}, {Form.AS_STORED}", f"{load}, {Form.MIRRORED}")
@@ -87,10 +93,20 @@ _FLOORS = (
                 "cpu_ms_per_job",
                 ("50 jobs/s", "200 jobs/s", "1,000 jobs/s in batches of 500"),
             ),
-            ("submit to start, p50, ms,", "latency", "start_p50_ms", ("50 jobs/s", "200 jobs/s")),
-            ("submit to start, p99, ms,", "latency", "start_p99_ms", ("50 jobs/s", "200 jobs/s")),
+            ("submit to start, p50, ms,", "latency", "start_p50_ms", _SINGLE),
+            ("submit to start, p99, ms,", "latency", "start_p99_ms", _SINGLE),
         )
         for load in loads
+    ),
+    _Floor(
+        f"{_AT_ONCE}, the last start, ms",
+        "storm",
+        _AT_ONCE,
+        "last_started_ms",
+        _AT_ONCE,
+        f"{_AT_ONCE}, {Form.AS_STORED}",
+        f"{_AT_ONCE}, {Form.MIRRORED}",
+        "cpu_bound_ms",
     ),
     _Floor("a leading replica with nothing to do, % of a core", "idle", "leader", "cpu_percent", LEADING),
     _Floor("a replica that follows, % of a core", "idle", "follower", "cpu_percent", FOLLOWING),
@@ -183,7 +199,7 @@ def _floors(results: Results) -> list[str]:
         measured = results.benches.get(each.bench, {}).get(each.case)
         if measured is not None and each.least in floors:
             found = (
-                floors[case].figures.get(each.figure) if case in floors else None
+                floors[case].figures.get(each.floor_figure or each.figure) if case in floors else None
                 for case in (each.mirrored, each.as_stored, each.least)
             )
             cells = map(_amount, (measured.figures.get(each.figure), *found))

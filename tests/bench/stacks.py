@@ -17,6 +17,9 @@ HANDLERS = ("tests.bench.handlers", "processors.log", "processors.sleep")
 FOLDER = Path(".run/bench")
 LEDGER = FOLDER / "ledger.json"
 
+BATCH_DELAY_MAX_MS = 20
+"""The default of the setting."""
+
 Found = TypeVar("Found")
 
 
@@ -54,6 +57,15 @@ def on_stack(
             return await measure(stack)
 
     return run_in_foreground(run())
+
+
+def batch_delay_setting(max_ms: int) -> dict[str, str]:
+    """Empty where it is the default: an earlier release does not know it."""
+    return {} if max_ms == BATCH_DELAY_MAX_MS else {"HASCHEDULER_BATCH_DELAY_MAX": f"{max_ms}ms"}
+
+
+def with_batch_delay(case: str, max_ms: int) -> str:
+    return case if max_ms == BATCH_DELAY_MAX_MS else f"{case}, batch delay at most {max_ms} ms"
 
 
 def _many(count: int, noun: str) -> str:

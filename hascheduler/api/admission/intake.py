@@ -8,12 +8,14 @@ about the machine. Jobs that begin later, wait for others or have no processor a
 up, jobs wait for processors, and any number of them may. Nor is a slow leader alone: without a queue, intake holds
 nothing back. Where most slots run no job though many wait, it is not the processors that they wait for, and a leader
 that is a little late is enough: on a fast machine its decisions come back soon, though intake has taken half of what
-jobs need.
+jobs need. There the leader may not be late at all: that more comes than was ever done of late, and less is done
+than was, is the other sign.
 
 ::
 
     free ──── both are seen ───► limited: cut to a part of what is done, at most by half in a tick;
-      ▲                          grows by a fifth each second, until both are seen again
+      ▲                          grows by a fifth each second, until both are seen again or, while a queue waits,
+      │                          nearly as much comes as was done at most
       └── nothing refused for a while ──┘
 
 - The queue never runs dry: while less than `QUEUE_S` seconds of work wait, all submits are let in.
@@ -30,6 +32,7 @@ Analysis of the Increase and Decrease Algorithms, 1989 (cuts in proportion share
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, exp
 
@@ -46,6 +49,10 @@ _IDLE_LAG_MS = 35
 many wait for each other for 20 ms."""
 _IDLE_BELOW = 0.5
 """The part of the slots that run jobs."""
+_BEYOND = 1.2
+"""So many times what came, or was done, when most was done is more than can be done."""
+_CROWDED_OUT_BELOW = 0.85
+"""The part of what was done at most: below it, intake takes what jobs need."""
 _TIMES_LEAST_LAG = 3
 """Where the database is slow a leader is always behind: then it must be so many times the least of the last minutes."""
 RETRY_MIN_S = 1
@@ -58,6 +65,10 @@ _OF_DONE = 0.8
 _OF_MOST_DONE = 0.3
 _FORGET_PER_S = 0.99
 _OF_ADMITTED = 0.5
+_QUEUED_OF_MOST = (0.8, 0.9)
+"""While a queue waits, all replicas together let in so much of what was done at most."""
+_LITTLE = 0.05
+"""The part of what was done at most that one replica may always let in more than."""
 _LEAST_PER_S = 1.0
 _GROWTH_PER_S = 1.2
 _FREE_AFTER_MS = 5_000
@@ -84,8 +95,9 @@ class IntakeSight:
 @dataclass(frozen=True, slots=True)
 class _Observation:
     at_ms: int
+    arrived: int
     left: int
-    """How many jobs had left the queue by then."""
+    """How many jobs had come, and left the queue, by then."""
     admitted: int
     """How many had been let in here."""
 
@@ -107,6 +119,7 @@ class IntakeControl:
         self._arrivals = _Decaying()
         self._own_arrivals = _Decaying()
         self._most_done_per_s = 0.0
+        self._came_then_per_s = 0.0
         self._refused_at_ms = 0
         self._refusals = 0
         self._filled_at_ms = 0
@@ -174,44 +187,70 @@ class IntakeControl:
         return self._limit_per_s if self._is_long(sight.runnable) else None
 
     def _observe(self, sight: IntakeSight, elapsed_ms: int) -> None:
-        self._observed.append(_Observation(sight.now_ms, self._arrived - sight.pending, self._admitted))
+        self._observed.append(_Observation(sight.now_ms, self._arrived, self._arrived - sight.pending, self._admitted))
         while sight.now_ms - self._observed[0].at_ms > _WINDOW_MS:
             self._observed.popleft()
         forgotten = _FORGET_PER_S ** (elapsed_ms / 1_000)
-        self._most_done_per_s = max(self._most_done_per_s * forgotten, self._done_per_s() or 0)
-        if is_late(sight.lag) and self._is_long(sight.runnable):
+        self._most_done_per_s *= forgotten
+        done_per_s = self._done_per_s() or 0.0
+        if done_per_s >= self._most_done_per_s:
+            self._most_done_per_s, self._came_then_per_s = done_per_s, max(self._came_per_s(), done_per_s)
+        is_behind = is_late(sight.lag) or self._is_crowded_out(sight.lag.busy)
+        if is_behind and self._is_long(sight.runnable):
             self._cut(sight.now_ms)
         elif self._limit_per_s is not None and sight.now_ms - self._refused_at_ms >= _FREE_AFTER_MS:
             self._limit_per_s = None
         elif self._limit_per_s is not None:
-            self._limit_per_s *= _GROWTH_PER_S ** (elapsed_ms / 1_000)
+            self._limit_per_s *= self._growth_per_s(sight.runnable, self._limit_per_s) ** (elapsed_ms / 1_000)
 
     def _is_long(self, runnable: int) -> bool:
         """Whether work for longer than `QUEUE_S` waits; not while too little is known of the rate."""
         done_per_s = self._done_per_s()
         return done_per_s is not None and runnable > max(QUEUE_JOBS, QUEUE_S * done_per_s)
 
+    def _is_crowded_out(self, busy: float) -> bool:
+        """Whether intake takes what jobs need, though the leader keeps up. Without a broker, or with fewer processors,
+        less is done too, but no more comes than before."""
+        done_per_s = self._done_per_s()
+        is_less_done = done_per_s is not None and done_per_s < _CROWDED_OUT_BELOW * self._most_done_per_s
+        return busy < _IDLE_BELOW and is_less_done and self._came_per_s() > _BEYOND * self._came_then_per_s
+
+    def _growth_per_s(self, runnable: int, limit_per_s: float) -> float:
+        """While a queue waits, a little less comes in all than can be done, so that it is worked off; a replica that
+        lets in next to nothing gets its share of that all the same."""
+        least_per_s, most_per_s = (part * self._most_done_per_s for part in _QUEUED_OF_MOST)
+        came_per_s = self._lately_per_s(lambda seen: seen.arrived)
+        if not self._is_long(runnable) or came_per_s < least_per_s or limit_per_s < _LITTLE * self._most_done_per_s:
+            return _GROWTH_PER_S
+        return 1.0 if came_per_s < most_per_s else 1 / _GROWTH_PER_S
+
     def _done_per_s(self) -> float | None:
         """How many jobs left the queue each second; unknown before a second of observations."""
+        return self._per_s(lambda seen: seen.left)
+
+    def _came_per_s(self) -> float:
+        return self._per_s(lambda seen: seen.arrived) or 0.0
+
+    def _per_s(self, count: Callable[[_Observation], int]) -> float | None:
         if not self._observed:
             return None
         first, last = self._observed[0], self._observed[-1]
         span_ms = last.at_ms - first.at_ms
-        return None if span_ms < _ENOUGH_MS else max(last.left - first.left, 0) * 1_000 / span_ms
+        return None if span_ms < _ENOUGH_MS else max(count(last) - count(first), 0) * 1_000 / span_ms
 
-    def _admitted_per_s(self) -> float:
+    def _lately_per_s(self, count: Callable[[_Observation], int]) -> float:
         """Over the last second, or a little more."""
         last = self._observed[-1]
         since = next((each for each in reversed(self._observed) if last.at_ms - each.at_ms >= _ENOUGH_MS), last)
         span_ms = last.at_ms - since.at_ms
-        return (last.admitted - since.admitted) * 1_000 / span_ms if span_ms else 0.0
+        return (count(last) - count(since)) * 1_000 / span_ms if span_ms else 0.0
 
     def _cut(self, now_ms: int) -> None:
         arrivals = self._arrivals.value(now_ms)
         share = self._own_arrivals.value(now_ms) / arrivals if arrivals else 1.0
         # While intake crowds it out, little is done; so what was done before bounds the cut from below.
         done_per_s = max(_OF_DONE * (self._done_per_s() or 0), _OF_MOST_DONE * self._most_done_per_s)
-        cut_per_s = max(share * done_per_s, _OF_ADMITTED * self._admitted_per_s(), _LEAST_PER_S)
+        cut_per_s = max(share * done_per_s, _OF_ADMITTED * self._lately_per_s(lambda seen: seen.admitted), _LEAST_PER_S)
         if self._limit_per_s is None:
             self._tokens, self._booked, self._looks, self._filled_at_ms = 0.0, 0.0, 0.0, now_ms
             self._parts.clear()

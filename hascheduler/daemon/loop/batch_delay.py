@@ -3,6 +3,7 @@
 An exchange costs the same whatever it carries, so a busy system that takes each event by itself spends its time on
 exchanges; an idle one has nothing to gain by waiting. In between the wait grows with the rate: at ``per_event_ms`` for
 each event a second, that many events share an exchange (rate² × per_event_ms / 1000), and none waits longer than that.
+What is bought is CPU, with latency: who runs the system sets the longest wait, and 0 is none.
 
 Of several shards each has an event for itself, and what their exchanges cost is of the same servers: each takes the
 others for as busy as itself, so that a load waits as long as in one shard, however many share it.
@@ -12,6 +13,10 @@ from math import exp
 
 from hascheduler.model.values.instants import MonoMs
 
+PER_CHANGE_MS = 0.0125
+"""At 200 jobs a second, of four changes each, a leader reads its stream every 10 ms."""
+PER_DECISION_MS = 0.05
+"""At 200 decisions a second 10 ms: those closer together go into the journal together."""
 _MEMORY_MS = 500.0
 """The rate is an exponential mean over about that long: long enough for a burst to be over, short for people."""
 

@@ -36,9 +36,6 @@ from hascheduler.triggers import due_ms
 log = structlog.get_logger(__name__)
 
 _WAIT_MS = 1_000
-_PER_EVENT_MS = 0.0125
-_LEADER_DELAY_MAX_MS = 20.0
-"""At 200 jobs a second, of four events each, 10 ms; from 400 on as far apart as it gets."""
 _FOLLOWER_DELAY_S = 0.2
 """After each batch where nothing waits for it, until hurried: one by one, events cost a round trip each."""
 FETCH_MAX = 1_000
@@ -68,12 +65,14 @@ class Feeder:
     """Owner of the mirror. `hurry` where something begins to wait for what the stream brings; ``expects_lease`` while
     this replica is about to hear in the stream that it may lead."""
 
-    def __init__(self, source: ChangeSource, heartbeat: ReplicaHeartbeat, clock: Clock, shards: int = 1) -> None:
+    def __init__(
+        self, source: ChangeSource, heartbeat: ReplicaHeartbeat, clock: Clock, batch_delay: BatchDelay
+    ) -> None:
         self._source = source
         self._heartbeat = heartbeat
         self._clock = clock
         self._reminders = Reminders()
-        self._delay = BatchDelay(_PER_EVENT_MS, _LEADER_DELAY_MAX_MS, shards)
+        self._delay = batch_delay
         self._barrier: int | None = None
         self._resume: Any | None = None
         self._complete = False

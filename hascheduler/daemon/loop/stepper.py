@@ -31,9 +31,6 @@ log = structlog.get_logger(__name__)
 _LEADING_PAUSE_MAX_MS = 250
 _FOLLOWING_PAUSE_MAX_MS = 1_000
 """A turn that finds nothing to do costs more than most that do, as the processor has to be woken for it."""
-PER_DECISION_MS = 0.05
-DELAY_MAX_MS = 20.0
-"""At 200 decisions a second 10 ms, from 400 on 20: those closer together go into the journal together."""
 
 
 _LAG_MEMORY_MS = 1_000.0
@@ -106,7 +103,7 @@ class Stepper:
         decided: Callable[[Sequence[Decision]], None],
         stepped: Callable[[Sequence[Input], Step, WallMs], None],
         metrics: ReplicaMetrics,
-        shards: int,
+        batch_delay: BatchDelay,
     ) -> None:
         self._core = core
         self._heartbeats = heartbeats
@@ -124,7 +121,7 @@ class Stepper:
         self._wake_at_ms: int | None = None
         self._turned_at = clock.mono_ms()
         self._rounds = 0
-        self._delay = BatchDelay(PER_DECISION_MS, DELAY_MAX_MS, shards)
+        self._delay = batch_delay
         self._decision_lag = DecisionLag()
 
     @property

@@ -199,6 +199,31 @@ def test_so_it_does_where_a_crowded_leader_is_still_quick() -> None:
     assert percentile(cluster.waits_ms, 99) < 10_000
 
 
+@pytest.mark.parametrize("times", [1.5, 3])
+def test_so_it_does_where_a_crowded_leader_is_not_late_at_all(times: float) -> None:
+    """That more comes than was ever done, and less is done than was, tells it."""
+    usual, flood = Client(0.9 * BEST_PER_S, until_s=20), Client(times * BEST_PER_S, from_s=20)
+    cluster = Cluster([usual, flood], busy=0.2, database_lag_ms=10, crowded_lag_ms=0)
+    cluster.run(30)
+    assert usual.refused == 0
+    assert cluster.done_in(60) >= 0.85 * BEST_PER_S
+    assert percentile(cluster.waits_ms, 99) < 20_000
+
+
+@pytest.mark.parametrize("busy", [0.0, 0.9])
+def test_without_a_broker_submits_go_on(busy: float) -> None:
+    """Less is done than before, and no more comes than before."""
+    client = Client(0.8 * BEST_PER_S)
+    cluster = Cluster([client], busy=busy, database_lag_ms=10)
+    cluster.run(30)
+    cluster.slots_per_s = 0
+    cluster.run(60)
+    cluster.slots_per_s = 0.4 * BEST_PER_S  # of the processors, half come back
+    cluster.run(60)
+    assert client.refused == 0
+    assert len(cluster.queue) > 10_000
+
+
 @pytest.mark.parametrize(("batch", "wait_max_s"), [(10, 10), (100, 10), (1_000, 30)])
 def test_so_it_does_with_batches(batch: int, wait_max_s: int) -> None:
     cluster = Cluster([Client(3 * BEST_BATCHED_PER_S, batch, heeds=True)])

@@ -16,6 +16,7 @@ from tests.bench.report import LEDGER_TEXT, write_report
 MACHINE = {"cores": 2, "cpu": "c", "memory_gb": 8, "system": "s", "python": "3", "mongodb": "6", "rabbitmq": "3"}
 FIRES = {"expected": 60_000, "missed": 0, "doubled": 0, "lag_p50_ms": 9, "lag_p99_ms": 31}
 COST = {"jobs_per_s": 50, "cpu_ms_per_job": 4.1, "mongodb_ops_per_job": 5, "leader_cpu_ms_per_job": 1}
+STORM = {"missed": 0, "doubled": 0, "last_started_ms": 5_000, "pairs_by_policy_percent": 97.5}
 PEERS = {
     "date": "2030-01-01",
     "command": "python -m tests.bench.peers",
@@ -109,7 +110,9 @@ def test_figures_stand_beside_their_floors_where_those_were_measured(results: Pa
         "50 jobs/s": case(exchanges),
         "50 jobs/s, mirrored": case({**exchanges, "cpu_ms_per_job": 2.3}),
         "the libraries alone": case({"resident_mb": 62.0}),
+        "10,000 at once": case({"last_started_ms": 2_000, "cpu_bound_ms": 1_500}),
     }
+    told["benches"]["storm"] = {"10,000 at once": case(STORM)}
     told["benches"]["idle"] = {
         "follower": case({"cpu_percent": 1.1, "resident_mb": 99.0}),
         "leader": case({"cpu_percent": 1.2, "resident_mb": 99.5}),
@@ -118,6 +121,7 @@ def test_figures_stand_beside_their_floors_where_those_were_measured(results: Pa
     lines = write_report(tmp_path, results, *[tmp_path / "none"] * 3)[0].read_text().splitlines()
     assert "| CPU of a job, ms, at 50 jobs/s | 4.1 | 2.3 | – | 1.2 |" in lines
     assert "| a replica that follows, MB | 99.0 | – | – | 62.0 |" in lines
+    assert "| 10,000 at once, the last start, ms | 5,000 | – | – | 1,500 |" in lines
     assert not any(line.startswith("| a replica that follows, %") for line in lines)  # its floor was not measured
 
 

@@ -65,6 +65,7 @@ def test_without_tokens_the_replica_knows_the_names_that_it_is_called_by(monkeyp
         ("ADMIN_TOKEN", {"ADMIN_TOKEN": "twenty characters it has"}, "space"),
         ("AUTH", {"AUTH": "maybe"}, "'auto', 'tokens' or 'none'"),
         ("AUDIT_RETENTION", {"AUDIT_RETENTION": "59m"}, "at least 1h"),
+        ("BATCH_DELAY_MAX", {"BATCH_DELAY_MAX": "2s"}, "at most 1s"),
         ("UI_SESSION_LIFE", {"UI_SESSION_LIFE": "59s"}, "1m to 31d"),
         ("UI_SESSION_LIFE", {"UI_SESSION_LIFE": "32d"}, "1m to 31d"),
         ("UI_NAME", {"UI_NAME": "<b>prod</b>"}, "[A-Za-z0-9 ._-]"),

@@ -38,6 +38,12 @@ def test_after_a_quiet_time_there_is_no_wait() -> None:
     assert BatchDelay(0.01, 20).wait_s(MonoMs(0)) == 0
 
 
+def test_without_a_longest_wait_there_is_none() -> None:
+    pace = BatchDelay(per_event_ms=0.01, max_ms=0)
+    pace.passed(10_000, MonoMs(0))
+    assert pace.wait_s(MonoMs(0)) == 0
+
+
 def test_a_clock_that_stands_still_or_goes_back_does_no_harm() -> None:
     pace, now = after(1_000)
     pace.passed(1, now)

@@ -9,6 +9,7 @@ import pytest
 
 from hascheduler.clock import SystemClock
 from hascheduler.daemon.loop import feeder as feeder_module
+from hascheduler.daemon.loop.batch_delay import PER_CHANGE_MS, BatchDelay
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Folded
@@ -90,7 +91,7 @@ async def running(feeder: Feeder, sink: Sink) -> AsyncIterator[None]:
 
 def feeder_of(stream: Any) -> Feeder:
     heartbeat: Any = NoHeartbeat()
-    return Feeder(stream, heartbeat, SystemClock())
+    return Feeder(stream, heartbeat, SystemClock(), BatchDelay(PER_CHANGE_MS, max_ms=20))
 
 
 async def test_the_sink_hears_that_the_mirror_is_complete_before_anyone_can_see_more_of_the_stream() -> None:
