@@ -67,6 +67,8 @@ app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=F
 Count = Annotated[int, typer.Option(min=1)]
 Slots = Annotated[int, typer.Option(min=1, help="Of each processor.")]
 Runs = Annotated[int, typer.Option(min=1, help="Medians over so many.")]
+Streams = Annotated[int, typer.Option(min=0, help="As many as there would be replicas.")]
+Rest = Annotated[int, typer.Option(min=0, help="Of the leader's stream, before it asks for more.")]
 BatchDelay = Annotated[int, typer.Option(min=0, max=1_000, help="The setting of the replicas.")]
 
 
@@ -210,9 +212,10 @@ def cost(
             "cost", crew, lambda stack: measure_ledger(stack, DATABASE, rates, seconds, samples), settings
         )
         spans.append([each.span for each in measured])
-        return {
-            with_batch_delay(label, batch_delay_max_ms): figures for label, figures in figures_by_load(measured).items()
-        }
+        found = figures_by_load(measured)
+        if batch_delay_max_ms == BATCH_DELAY_MAX_MS:
+            return found
+        return {with_batch_delay(rate.label, batch_delay_max_ms): found[rate.label] for rate in rates}
 
     run_bench("cost", measure, runs, quiet=as_json)
     ledger = Ledger.of(spans)
@@ -236,9 +239,8 @@ def floor(
         str, typer.Option(help="Jobs a second, with commas; 1000/500 is 1,000 a second, 500 of them a request.")
     ] = "50,200,1000/500",
     seconds: Count = 20,
-    streams: Annotated[int, typer.Option(min=0, help="As many as there would be replicas.")] = 3,
-    rest_ms: Annotated[int, typer.Option(min=0, help="Of the leader's stream, before it asks for more.")] = 20,
-    at_once: Annotated[int, typer.Option(min=0, help="Schedules that are due at one instant.")] = 10_000,
+    streams: Streams = 3,
+    rest_ms: Rest = 20,
     runs: Runs = 1,
 ) -> None:
     """The least that a job can cost and a replica take: the exchanges of the protocol alone, the libraries alone."""
@@ -252,11 +254,20 @@ def floor(
                 # A batch is together already.
                 if delay_max_ms or pace.batch == 1:
                     found[plan.case(with_batch_delay(pace.label, delay_max_ms))] = measure_floor(pace, seconds, plan)
-            if at_once and delay_max_ms:
-                found[plan.case(f"{at_once:,} at once")] = measure_floor_at_once(at_once, plan)
         return {**found, **measure_at_rest(seconds), **measure_loaded()}
 
     run_bench("floor", measure, runs)
+
+
+@app.command("floor-at-once")
+def floor_at_once(count: Count = 10_000, streams: Streams = 3, rest_ms: Rest = 20, runs: Runs = 1) -> None:
+    """The least that so many schedules take that are all due at one instant: their exchanges alone."""
+
+    def measure() -> dict[str, Figures]:
+        plans = (FloorPlan(form, streams, rest_ms, BATCH_DELAY_MAX_MS) for form in Form)
+        return {plan.case(f"{count:,} at once"): measure_floor_at_once(count, plan) for plan in plans}
+
+    run_bench("floor-at-once", measure, runs)
 
 
 @app.command("floor-at-start")

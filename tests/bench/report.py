@@ -67,7 +67,7 @@ for all work above that column.
 
 @dataclass(frozen=True, slots=True)
 class _Floor:
-    """A figure of the benchmark ``bench``, and its floors: cases of ``floor`` and ``floor-at-start``, where these have
+    """A figure of the benchmark ``bench``, and its floors: cases of the benchmarks of floors, where these have
     them."""
 
     what: str
@@ -194,7 +194,8 @@ def _table(results: Results) -> list[str]:
 def _floors(results: Results) -> list[str]:
     """The lines about what was measured beside its floor; none where nothing was."""
     rows: list[str] = []
-    floors = {**results.benches.get("floor", {}), **results.benches.get("floor-at-start", {})}
+    benches = ("floor", "floor-at-once", "floor-at-start")
+    floors = {case: found for bench in benches for case, found in results.benches.get(bench, {}).items()}
     for each in _FLOORS:
         measured = results.benches.get(each.bench, {}).get(each.case)
         if measured is not None and each.least in floors:
