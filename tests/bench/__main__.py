@@ -189,6 +189,7 @@ def cost(
         str, typer.Option(help="Jobs a second, with commas; 1000/500 is 1,000 a second, 500 of them a request.")
     ] = "50,200,1000,1000/500",
     seconds: Count = 20,
+    at_once: Annotated[int, typer.Option(min=0, help="Besides, schedules that are all due at one instant.")] = 0,
     replicas: Count = 3,
     processors: Count = 2,
     batch_delay_max_ms: BatchDelay = BATCH_DELAY_MAX_MS,
@@ -209,7 +210,10 @@ def cost(
     def measure() -> dict[str, Figures]:
         settings = batch_delay_setting(batch_delay_max_ms) | ({} if samples is None else sampling(samples))
         measured = on_stack(
-            "cost", crew, lambda stack: measure_ledger(stack, DATABASE, rates, seconds, samples), settings
+            "cost",
+            crew,
+            lambda stack: measure_ledger(stack, DATABASE, rates, seconds, samples, at_once=at_once),
+            settings,
         )
         spans.append([each.span for each in measured])
         found = figures_by_load(measured)

@@ -4,12 +4,14 @@ The load is submits over HTTP of jobs that do nothing, from a process of its own
 kernel's account of each process, all of a kind together; its parts are shares by samples (`tests.bench.sampled`);
 operations, commands and bytes are the database's own counters (``serverStatus``), and hold what the replicas, the
 processors and the API do there. Per job is all of it, what is spent at rest included, divided by the jobs that started
-in that span, by their effects; the ledger shows the rest apart. *growth* is per-job cost at the highest rate of single
-submits divided by that at the lowest: below 1 it costs less the more there is to do.
+in that span, by their effects; the ledger shows the rest apart. *At once* are jobs of schedules that are all due at one
+instant, from a few seconds before it to the last start: how the last ones end is not in it. *growth* is per-job cost at
+the highest rate of single submits divided by that at the lowest: below 1 it costs less the more there is to do.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from tests.bench.ledger.counters import Look, look
 from tests.bench.ledger.parts import Share
 from tests.bench.ledger.samples import Mark, SampledProcess
 from tests.bench.load import Load, loading
+from tests.bench.storm import make_storm, storm_over
 
 AT_REST = "at rest"
 _PYTHON = ("leader", "follower", "processor")
@@ -52,7 +55,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """``rate`` None is at rest. ``failed`` submits, and by how much the load's own process was late at most."""
+    """``rate`` None: nothing was submitted. ``failed`` submits, and by how much the load's process was late at most."""
 
     rate: Rate | None
     span: Span
@@ -74,10 +77,10 @@ def read_loads(text: str) -> list[Rate]:
 
 
 async def measure_ledger(
-    stack: Stack, database: str, loads: Sequence[Rate], seconds: int, samples: Path | None
+    stack: Stack, database: str, loads: Sequence[Rate], seconds: int, samples: Path | None, *, at_once: int = 0
 ) -> list[Measured]:
-    """At rest first, then under each load, each after the jobs of the one before have ended. ``samples`` is where the
-    processes leave them, if they are sampled."""
+    """At rest first, then under each load, each after the jobs of the one before have ended, then of so many
+    schedules ``at_once``. ``samples`` is where the processes leave them, if they are sampled."""
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
         bench = _Bench(stack, client, database, seconds, samples)
         await asyncio.sleep(_SETTLE_S)
@@ -85,6 +88,8 @@ async def measure_ledger(
         for rate in loads:
             measured.append(await bench.under(rate))
             await bench.drained()
+        if at_once:
+            measured.append(await bench.at_once(at_once))
     return measured
 
 
@@ -121,7 +126,7 @@ class _Bench:
 
     async def at_rest(self) -> Measured:
         leader, _ = await leading(self._stack, self._database)
-        return Measured(None, await self._span(AT_REST, cast_of(self._stack, leader)))
+        return Measured(None, await self._span(AT_REST, cast_of(self._stack, leader), self._some_seconds))
 
     async def under(self, rate: Rate) -> Measured:
         """`WorldError` where another replica leads in the end: what it costs to lead can't be told apart then."""
@@ -130,11 +135,22 @@ class _Bench:
         plan = Load(tuple(self._stack.urls.values()), rate.per_second, _WARM_UP_S + self._seconds + _TAIL_S, rate.batch)
         async with loading(plan) as load:
             cast["load"] = [psutil.Process(load.pid)]
-            span = await self._span(rate.label, cast)
+            span = await self._span(rate.label, cast, self._some_seconds)
             sent = await load.sent()
         if await leading(self._stack, self._database) != (leader, term):
             raise WorldError(f"the leader has changed at {rate.label}")
         return Measured(rate, span, sent.failed, sent.late_max_ms)
+
+    async def at_once(self, schedules: int) -> Measured:
+        leader, _ = await leading(self._stack, self._database)
+        due_ms = await make_storm(self._stack, schedules)
+        await asyncio.sleep(max(due_ms / 1_000 - time.time() - _WARM_UP_S, 0))
+
+        async def storm(effects: Effects) -> None:
+            begun = len(effects.all)
+            await storm_over(self._stack, due_ms, begun + schedules, effects)
+
+        return Measured(None, await self._span(f"{schedules:,} at once", cast_of(self._stack, leader), storm))
 
     async def drained(self) -> None:
         """Wait until no job is live; what a load left behind is not the next one's."""
@@ -146,14 +162,18 @@ class _Bench:
         except TimeoutError:
             raise WorldError(f"jobs are left {_DRAIN_S} s after the load has ended") from None
 
-    async def _span(self, label: str, cast: Cast) -> Span:
+    async def _some_seconds(self, _: Effects) -> None:
+        await asyncio.sleep(self._seconds)
+
+    async def _span(self, label: str, cast: Cast, pass_by: Callable[[Effects], Awaitable[None]]) -> Span:
         logs, effects = [self._stack.log_of(name) for name in self._stack.processors], Effects()
         await asyncio.sleep(_WARM_UP_S)
         effects.read(logs)
-        before = await self._look(cast)
-        await asyncio.sleep(self._seconds)
+        begun, before = len(effects.all), await self._look(cast)
+        await pass_by(effects)
         after = await self._look(cast)
-        jobs = len(effects.read(logs))
+        effects.read(logs)
+        jobs = len(effects.all) - begun
         was, now = before.look.mongod, after.look.mongod
         commands = _more(was.commands, now.commands)
         commands["serverStatus"] -= 1  # the look's own

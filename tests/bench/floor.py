@@ -123,7 +123,11 @@ async def _measure_at_once(count: int, plan: FloorPlan) -> Figures:
             while exchanges.finished < count:  # noqa: ASYNC110  # asked rarely, as its own turns would count
                 await asyncio.sleep(0.1)
         used_s = sum(cpu_s(cast).values()) - before_s
-    return {"last_started_ms": max(exchanges.starts_ms), "cpu_bound_ms": round(1_000 * used_s / (os.cpu_count() or 1))}
+    return {
+        "last_started_ms": max(exchanges.starts_ms),
+        "cpu_bound_ms": round(1_000 * used_s / (os.cpu_count() or 1)),
+        "cpu_ms_per_job": round(1_000 * used_s / count, 3),
+    }
 
 
 @asynccontextmanager

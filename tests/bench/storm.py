@@ -28,20 +28,8 @@ _PATIENCE_S = 120
 
 
 async def measure_storm(stack: Stack, database: str, schedules: int) -> Figures:
-    clock, urls = SystemClock(), list(stack.urls.values())
-    # How fast schedules are made here: none may be due before all are there.
-    began_ms = clock.wall_ms()
-    await make_schedules(urls, [_body("tried", number, began_ms + _DAY_MS) for number in range(_TRIED)])
-    took_ms = clock.wall_ms() - began_ms
-    due_ms = clock.wall_ms() + round(_ALLOWANCE * took_ms * schedules / _TRIED) + _PAUSE_MS
-    await make_schedules(urls, [_body("storm", number, due_ms) for number in range(schedules)])
-    if clock.wall_ms() > due_ms:
-        raise RuntimeError(f"{schedules:,} schedules were not made by the time that they were due")
-    await asyncio.sleep((due_ms - clock.wall_ms()) / 1_000)
-    effects = Effects()
-    while len(effects.all) < schedules and clock.wall_ms() < due_ms + 1_000 * _PATIENCE_S:
-        await asyncio.sleep(0.2)
-        effects.read(map(stack.log_of, stack.processors))
+    due_ms, effects = await make_storm(stack, schedules), Effects()
+    await storm_over(stack, due_ms, schedules, effects)
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
         keys = {
             job["_id"]: (-job["priority"], job["submitted_at_ms"], job["sequence"], job["_id"])
@@ -61,6 +49,29 @@ async def measure_storm(stack: Stack, database: str, schedules: int) -> Figures:
         "pairs_by_priority_percent": percent_in_order((at_ms, key[0]) for at_ms, key in started),
         "pairs_by_policy_percent": percent_in_order(started),
     }
+
+
+async def make_storm(stack: Stack, schedules: int) -> int:
+    """When they are all due, in Unix milliseconds: some seconds from now. `RuntimeError` where that is too soon."""
+    clock, urls = SystemClock(), list(stack.urls.values())
+    # How fast schedules are made here: none may be due before all are there.
+    began_ms = clock.wall_ms()
+    await make_schedules(urls, [_body("tried", number, began_ms + _DAY_MS) for number in range(_TRIED)])
+    took_ms = clock.wall_ms() - began_ms
+    due_ms = clock.wall_ms() + round(_ALLOWANCE * took_ms * schedules / _TRIED) + _PAUSE_MS
+    await make_schedules(urls, [_body("storm", number, due_ms) for number in range(schedules)])
+    if clock.wall_ms() > due_ms:
+        raise RuntimeError(f"{schedules:,} schedules were not made by the time that they were due")
+    return due_ms
+
+
+async def storm_over(stack: Stack, due_ms: int, schedules: int, effects: Effects) -> None:
+    """Wait until so many jobs have started, by their ``effects``, or for long."""
+    clock = SystemClock()
+    await asyncio.sleep(max(due_ms - clock.wall_ms(), 0) / 1_000)
+    while len(effects.all) < schedules and clock.wall_ms() < due_ms + 1_000 * _PATIENCE_S:
+        await asyncio.sleep(0.2)
+        effects.read(map(stack.log_of, stack.processors))
 
 
 def _body(prefix: str, number: int, due_ms: int) -> dict[str, Any]:
