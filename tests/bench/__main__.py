@@ -219,7 +219,8 @@ def cost(
         found = figures_by_load(measured)
         if batch_delay_max_ms == BATCH_DELAY_MAX_MS:
             return found
-        return {with_batch_delay(rate.label, batch_delay_max_ms): found[rate.label] for rate in rates}
+        labels = [each.span.label for each in measured[1:]]
+        return {with_batch_delay(label, batch_delay_max_ms): found[label] for label in labels}
 
     run_bench("cost", measure, runs, quiet=as_json)
     ledger = Ledger.of(spans)

@@ -114,11 +114,11 @@ async def _measure(pace: Rate, seconds: int, plan: FloorPlan) -> Figures:
 
 async def _measure_at_once(count: int, plan: FloorPlan) -> Figures:
     async with _running(plan, _SLOTS_AT_ONCE) as exchanges:
-        await exchanges.make_schedules(count)
+        schedules = await exchanges.make_schedules(count)
         await asyncio.sleep(_SETTLE_S)
         cast = {**servers(), "drivers": [psutil.Process()]}
         before_s = sum(cpu_s(cast).values())
-        exchanges.fire()
+        exchanges.fire(schedules)
         async with asyncio.timeout(_STORM_PATIENCE_S):
             while exchanges.finished < count:  # noqa: ASYNC110  # asked rarely, as its own turns would count
                 await asyncio.sleep(0.1)

@@ -157,7 +157,6 @@ class Exchanges:
     _due: deque[str] = field(default_factory=deque)
     _pending: deque[str] = field(default_factory=deque)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _names: list[str] = field(default_factory=list)
     _inserts: RequestBatcher[list[str], None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -189,17 +188,17 @@ class Exchanges:
             await self.jobs.insert_many(documents, ordered=False)
         return [None] * len(requests)
 
-    async def make_schedules(self, count: int) -> None:
+    async def make_schedules(self, count: int) -> list[str]:
+        """Their names."""
         names = [f"schedule-{number:06d}" for number in range(count)]
         for first in range(0, count, 1_000):
             await self.schedules.insert_many([{**self.schedule, "_id": name} for name in names[first : first + 1_000]])
-        self._names = names
+        return names
 
-    def fire(self) -> None:
-        """All schedules that were made are due now."""
-        now = asyncio.get_running_loop().time()
-        self.arrived_at = dict.fromkeys(map(_fired_id, self._names), now)
-        self._due.extend(self._names)
+    def fire(self, schedules: Sequence[str]) -> None:
+        """Those are due now."""
+        self.arrived_at |= dict.fromkeys(map(_fired_id, schedules), asyncio.get_running_loop().time())
+        self._due += schedules
         self._changed.set()
 
     async def lead(self) -> None:
