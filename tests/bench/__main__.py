@@ -25,10 +25,11 @@ from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
-from tests.bench.floor import FloorPlan, measure_floor, measure_floor_at_once
-from tests.bench.floor_at_rest import measure_at_rest, measure_loaded
-from tests.bench.floor_at_start import measure_snapshots
-from tests.bench.floor_exchanges import Form
+from tests.bench.floor.at_rest import measure_at_rest, measure_loaded
+from tests.bench.floor.at_start import measure_snapshots
+from tests.bench.floor.forms import Form
+from tests.bench.floor.measure import measure_floor, measure_floor_at_once
+from tests.bench.floor.plan import FloorPlan
 from tests.bench.forecasts import measure_forecasts
 from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle
@@ -67,8 +68,8 @@ app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=F
 Count = Annotated[int, typer.Option(min=1)]
 Slots = Annotated[int, typer.Option(min=1, help="Of each processor.")]
 Runs = Annotated[int, typer.Option(min=1, help="Medians over so many.")]
-Streams = Annotated[int, typer.Option(min=0, help="As many as there would be replicas.")]
-Rest = Annotated[int, typer.Option(min=0, help="Of the leader's stream, before it asks for more.")]
+Rest = Annotated[int, typer.Option(min=0, help="Of the leader's stream, where one process does all.")]
+Forms = Annotated[list[Form], typer.Option("--form", help="More than once for more; all without it.")]
 BatchDelay = Annotated[int, typer.Option(min=0, max=1_000, help="The setting of the replicas.")]
 
 
@@ -244,8 +245,9 @@ def floor(
         str, typer.Option(help="Jobs a second, with commas; 1000/500 is 1,000 a second, 500 of them a request.")
     ] = "50,200,1000/500",
     seconds: Count = 20,
-    streams: Streams = 3,
+    replicas: Count = 3,
     rest_ms: Rest = 20,
+    forms: Forms = list(Form),  # noqa: B006
     runs: Runs = 1,
 ) -> None:
     """The least that a job can cost and a replica take: the exchanges of the protocol alone, the libraries alone."""
@@ -253,24 +255,31 @@ def floor(
 
     def measure() -> dict[str, Figures]:
         found: dict[str, Figures] = {}
-        for form, delay_max_ms in product(Form, (BATCH_DELAY_MAX_MS, 0)):
-            plan = FloorPlan(form, streams, rest_ms, delay_max_ms)
+        for form, delay_max_ms in product(forms, (BATCH_DELAY_MAX_MS, 0)):
+            plan = FloorPlan(form, replicas, rest_ms, delay_max_ms)
             for pace in paces:
                 # A batch is together already.
                 if delay_max_ms or pace.batch == 1:
-                    found[plan.case(with_batch_delay(pace.label, delay_max_ms))] = measure_floor(pace, seconds, plan)
+                    found[form.case(with_batch_delay(pace.label, delay_max_ms))] = measure_floor(pace, seconds, plan)
         return {**found, **measure_at_rest(seconds), **measure_loaded()}
 
     run_bench("floor", measure, runs)
 
 
 @app.command("floor-at-once")
-def floor_at_once(count: Count = 10_000, streams: Streams = 3, rest_ms: Rest = 20, runs: Runs = 1) -> None:
+def floor_at_once(
+    *,
+    count: Count = 10_000,
+    replicas: Count = 3,
+    rest_ms: Rest = 20,
+    forms: Forms = list(Form),  # noqa: B006
+    runs: Runs = 1,
+) -> None:
     """The least that so many schedules take that are all due at one instant: their exchanges alone."""
 
     def measure() -> dict[str, Figures]:
-        plans = (FloorPlan(form, streams, rest_ms, BATCH_DELAY_MAX_MS) for form in Form)
-        return {plan.case(f"{count:,} at once"): measure_floor_at_once(count, plan) for plan in plans}
+        plans = (FloorPlan(form, replicas, rest_ms, BATCH_DELAY_MAX_MS) for form in forms)
+        return {plan.form.case(f"{count:,} at once"): measure_floor_at_once(count, plan) for plan in plans}
 
     run_bench("floor-at-once", measure, runs)
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from tests.bench.against import RELEASE, comparison_lines, comparisons, results_of
-from tests.bench.floor_at_rest import FOLLOWING, LEADING, LIBRARIES, PROGRAM
-from tests.bench.floor_at_start import snapshot_case
-from tests.bench.floor_exchanges import Form
+from tests.bench.floor.at_rest import FOLLOWING, LEADING, LIBRARIES, PROGRAM
+from tests.bench.floor.forms import Form
 from tests.bench.report_rows import ROWS, Row
 from tests.bench.results import Measured, Results, read_results
 from tests.bench.stacks import BATCH_DELAY_MAX_MS, with_batch_delay
@@ -58,10 +57,11 @@ its stream; of memory, the libraries loaded; at a start, a process that reads wh
 hascheduler gets below it. *As stored*: the same with the documents, indexes, updates and events of the system, \
 decoded by the driver; of memory, libraries and program loaded. *Mirrored*: three replicas' mirrors and cores fold \
 each event besides, as each of them may lead the next moment; at a start, one that knows all that waits, and does \
-nothing else. Of many at once, it is how long the machine needs for the CPU of that if no core is ever idle. What is \
-above that is the rest of hascheduler, its HTTP framework, and the wake-ups of six processes where the floor has one. \
-A goal beside release 0.2.0 (below) that is less than the figure of its row in one of these columns is out of reach \
-for all work above that column.
+nothing else. *In processes*: each of the three replicas and two processors is a process of its own, as one may die \
+without the others, and the leader learns from its stream what is pending and what has ended. Of many at once, it is \
+how long the machine needs for the CPU of that if no core is ever idle. What is above that is the rest of hascheduler, \
+and its HTTP framework. A goal beside release 0.2.0 (below) that is less than the figure of its row in one of these \
+columns is out of reach for all work above that column.
 """
 
 
@@ -74,18 +74,20 @@ class _Floor:
     bench: str
     case: str
     figure: str
-    least: str
-    as_stored: str = ""
-    mirrored: str = ""
+    floors: Mapping[Form, str]
     floor_figure: str = ""
     """Of the floors, where another one."""
+
+
+def _in_forms(case: str) -> Mapping[Form, str]:
+    return {form: form.case(case) for form in Form}
 
 
 _AT_ONCE = "10,000 at once"
 _SINGLE = tuple(with_batch_delay(f"{rate} jobs/s", max_ms) for rate in (50, 200) for max_ms in (BATCH_DELAY_MAX_MS, 0))
 _FLOORS = (
     *(
-        _Floor(f"{what} at {load}", bench, load, figure, load, f"{load}, {Form.AS_STORED}", f"{load}, {Form.MIRRORED}")
+        _Floor(f"{what} at {load}", bench, load, figure, _in_forms(load))
         for what, bench, figure, loads in (
             (
                 "CPU of a job, ms,",
@@ -103,16 +105,20 @@ _FLOORS = (
         "storm",
         _AT_ONCE,
         "last_started_ms",
-        _AT_ONCE,
-        f"{_AT_ONCE}, {Form.AS_STORED}",
-        f"{_AT_ONCE}, {Form.MIRRORED}",
+        _in_forms(_AT_ONCE),
         "cpu_bound_ms",
     ),
-    _Floor("a leading replica with nothing to do, % of a core", "idle", "leader", "cpu_percent", LEADING),
-    _Floor("a replica that follows, % of a core", "idle", "follower", "cpu_percent", FOLLOWING),
-    _Floor("a replica that follows, MB", "idle", "follower", "resident_mb", LIBRARIES, PROGRAM),
+    _Floor("a leading replica with nothing to do, % of a core", "idle", "leader", "cpu_percent", {Form.LEAST: LEADING}),
+    _Floor("a replica that follows, % of a core", "idle", "follower", "cpu_percent", {Form.LEAST: FOLLOWING}),
+    _Floor(
+        "a replica that follows, MB",
+        "idle",
+        "follower",
+        "resident_mb",
+        {Form.LEAST: LIBRARIES, Form.AS_STORED: PROGRAM},
+    ),
     *(
-        _Floor(f"{what}, {of}", bench, what, figure, *(snapshot_case(what, form) for form in Form))
+        _Floor(f"{what}, {of}", bench, what, figure, _in_forms(what))
         for bench, what in (("schedules", "1,000,000 schedules"), ("pending", "1,000,000 pending"))
         for of, figure in (("ready, s", "ready_s"), ("MB", "resident_mb"))
     ),
@@ -198,14 +204,14 @@ def _floors(results: Results) -> list[str]:
     floors = {case: found for bench in benches for case, found in results.benches.get(bench, {}).items()}
     for each in _FLOORS:
         measured = results.benches.get(each.bench, {}).get(each.case)
-        if measured is not None and each.least in floors:
+        if measured is not None and each.floors[Form.LEAST] in floors:
+            cases = (each.floors.get(form, "") for form in reversed(Form))
             found = (
-                floors[case].figures.get(each.floor_figure or each.figure) if case in floors else None
-                for case in (each.mirrored, each.as_stored, each.least)
+                floors[case].figures.get(each.floor_figure or each.figure) if case in floors else None for case in cases
             )
             cells = map(_amount, (measured.figures.get(each.figure), *found))
             rows.append(f"| {each.what} | {' | '.join(cells)} |")
-    columns = ["| figure | measured | mirrored | as stored | least |", "|---|---:|---:|---:|---:|"]
+    columns = ["| figure | measured | in processes | mirrored | as stored | least |", "|---|---:|---:|---:|---:|---:|"]
     head = ["", *FLOORS_TEXT.splitlines(), "", *columns]
     return [*head, *rows] if rows else []
 

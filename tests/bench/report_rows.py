@@ -96,7 +96,7 @@ ROWS = (
     Row(
         "floor-at-once",
         "the exchanges of schedules all due in one second, {case}",
-        "the last after {last_started_ms:,} ms in one process; their CPU takes {cpu_bound_ms:,} ms of all cores",
+        "the last after {last_started_ms:,} ms; their CPU takes {cpu_bound_ms:,} ms of all cores",
         headline="cpu_bound_ms",
     ),
     Row("floor", "the connections of a leading replica with nothing to do", _AT_REST, case="at rest, leading"),

@@ -20,6 +20,7 @@ SUITE: Mapping[str, Sequence[str]] = {
     "failover": (),
     "cost": (),
     "floor": (),
+    "floor-at-once": (),
     "idle": (),
     "submits": (),
     "flood": (),

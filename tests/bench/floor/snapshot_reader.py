@@ -1,8 +1,8 @@
-"""One process that reads at its start what a replica reads, for the floors of `floor_at_start`.
+"""One process that reads at its start what a replica reads, for the floors of `at_start`.
 
-``python -m tests.bench.snapshot_reader URI DATABASE COLLECTION FORM MODULES`` imports the modules, reads all documents
-of the collection, says ``ready``, and stays until its input is closed. Imports are in the functions, as each form loads
-what it needs and no more.
+``python -m tests.bench.floor.snapshot_reader URI DATABASE COLLECTION FORM MODULES`` imports the modules, reads all
+documents of the collection, says ``ready``, and stays until its input is closed. Imports are in the functions, as each
+form loads what it needs and no more.
 """
 
 import gc

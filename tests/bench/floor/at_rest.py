@@ -10,25 +10,21 @@ follows lets the server gather events; the one that leads reads them as they com
 renews its lease once a second. Two follow one, and two processors show life, as what one writes is an event for all.
 There is no fold, no election, no metric and no log.
 
-Run as a program, ``python -m tests.bench.floor_at_rest URI ROLE NAME``, this module is one of those five.
+Run as a program, ``python -m tests.bench.floor.at_rest URI ROLE NAME``, this module is one of those five.
 """
 
 import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import psutil
 import uvicorn
 import uvloop
-from bson.codec_options import CodecOptions
-from bson.raw_bson import RawBSONDocument
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.collection import AsyncCollection
-from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.write_concern import WriteConcern
 
 from hascheduler.embedded.children import run_in_foreground
@@ -36,6 +32,8 @@ from hascheduler.embedded.mongod import start_mongod
 from hascheduler.errors import WorldError
 from tests.bench.cast import own_mb, resident_mb
 from tests.bench.figures import Figures
+from tests.bench.floor.exchanges import DATABASE
+from tests.bench.floor.streams import FOLLOWER_RESTS_S, follow
 from tests.bench.idle import usage_of
 
 LIBRARIES, PROGRAM = "the libraries alone", "the program loaded"
@@ -49,13 +47,8 @@ _PROCESSOR = "processor"
 _CAST = (LEADING, FOLLOWING, FOLLOWING, _PROCESSOR, _PROCESSOR)
 _HEARTBEAT_S = 1
 """Between two heartbeats of a process, and two renewals of a lease."""
-FOLLOWER_RESTS_S = 0.2
-"""Of a stream, before it asks for more, as a follower's does."""
-DATABASE = "hascheduler-floor"
-_SERVER_WAIT_MS = 1_000
 _SETTLE_S = 5
 _PATIENCE_S = 30
-_RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
 
 
 def measure_loaded() -> dict[str, Figures]:
@@ -117,30 +110,6 @@ async def _rest(uri: str, role: str, name: str) -> None:
 async def _answer(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
     await send({"type": "http.response.body", "body": b""})
-
-
-async def follow(
-    database: AsyncDatabase[dict[str, Any]],
-    rest_s: float,
-    pipeline: Sequence[Mapping[str, Any]] = (),
-    codec: CodecOptions[Any] | None = _RAW,
-) -> None:
-    """Read the change stream of the database, with a rest after each answer; by default nobody decodes its events."""
-    async with database.client.start_session(causal_consistency=False) as session:
-        reply = await database.command(
-            {
-                "aggregate": 1,
-                "pipeline": [{"$changeStream": {}}, *pipeline],
-                "cursor": {"batchSize": 0},
-                "readConcern": {"level": "majority"},
-            },
-            session=session,
-        )
-        more = {"getMore": reply["cursor"]["id"], "collection": "$cmd.aggregate", "maxTimeMS": _SERVER_WAIT_MS}
-        while True:
-            async with asyncio.timeout(_PATIENCE_S):
-                await database.command(more, session=session, codec_options=codec)
-            await asyncio.sleep(rest_s)
 
 
 async def _show_life(collection: AsyncCollection[dict[str, Any]], id: str) -> None:

@@ -20,23 +20,19 @@ from hascheduler.errors import WorldError
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from tests.bench.cast import own_mb, resident_mb
 from tests.bench.figures import Figures
-from tests.bench.floor_at_rest import LIBRARY_MODULES, PROGRAM_MODULES
-from tests.bench.floor_exchanges import Form
+from tests.bench.floor.at_rest import LIBRARY_MODULES, PROGRAM_MODULES
+from tests.bench.floor.forms import Form
 from tests.bench.lone_replica import READY_LIMIT_S
 from tests.bench.pending import write_pending
 from tests.bench.schedules import write_schedules
 
+FORMS = (Form.LEAST, Form.AS_STORED, Form.MIRRORED)
 _WRITERS = {"schedules": ("schedules", write_schedules), "pending": ("jobs", write_pending)}
 
 
 def measure_snapshots(count: int) -> dict[str, Figures]:
     """With so many schedules, and with so many pending jobs: in each form."""
     return run_in_foreground(_measure(count))
-
-
-def snapshot_case(what: str, form: Form) -> str:
-    """Of ``1,000 schedules`` or ``1,000 pending``."""
-    return what if form is Form.LEAST else f"{what}, {form}"
 
 
 async def _measure(count: int) -> dict[str, Figures]:
@@ -46,15 +42,24 @@ async def _measure(count: int) -> dict[str, Figures]:
             database = f"floor-{noun}"
             await ensure_collections_and_indexes(client[database])
             await write(client, database, count)
-            for form in Form:
-                found[snapshot_case(f"{count:,} {noun}", form)] = await _start(mongod.uri, database, collection, form)
+            for form in FORMS:
+                found[form.case(f"{count:,} {noun}")] = await _start(mongod.uri, database, collection, form)
             await client.drop_database(database)
     return found
 
 
 async def _start(uri: str, database: str, collection: str, form: Form) -> Figures:
     modules = LIBRARY_MODULES if form is Form.LEAST else PROGRAM_MODULES
-    command = (sys.executable, "-m", "tests.bench.snapshot_reader", uri, database, collection, form, ",".join(modules))
+    command = (
+        sys.executable,
+        "-m",
+        "tests.bench.floor.snapshot_reader",
+        uri,
+        database,
+        collection,
+        form,
+        ",".join(modules),
+    )
     began_at = time.monotonic()
     child = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
