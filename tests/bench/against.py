@@ -160,6 +160,14 @@ class Comparison:
         return round(self.now / self.before, 2) if self.before else 0.0
 
     @property
+    def at_goal(self) -> float | None:
+        """What the figure would be if the goal were just reached; three digits, or all of a whole number's."""
+        if self.compared.goal is None:
+            return None
+        figure = self.compared.goal * self.before
+        return round(figure) if figure >= 100 else float(f"{figure:.3g}")
+
+    @property
     def goal(self) -> str:
         if self.compared.goal is None:
             return ""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from tests.bench.against import RELEASE, comparison_lines, comparisons, results_of
+from tests.bench.against import RELEASE, Comparison, comparison_lines, comparisons, results_of
 from tests.bench.floor.at_rest import FOLLOWING, LEADING, LIBRARIES, PROGRAM
 from tests.bench.floor.forms import Form
 from tests.bench.report_rows import ROWS, Row
@@ -60,8 +60,8 @@ each event besides, as each of them may lead the next moment; at a start, one th
 nothing else. *In processes*: each of the three replicas and two processors is a process of its own, as one may die \
 without the others, and the leader learns from its stream what is pending and what has ended. Of many at once, it is \
 how long the machine needs for the CPU of that if no core is ever idle. What is above that is the rest of hascheduler, \
-and its HTTP framework. A goal beside release 0.2.0 (below) that is less than the figure of its row in one of these \
-columns is out of reach for all work above that column.
+and its HTTP framework. *Goal* is the ratio that the table below asks for, of what release 0.2.0 took in that session. \
+One that is less than a floor of its row is out of reach for all work above that column.
 """
 
 
@@ -149,8 +149,10 @@ def write_report(folder: Path, results: Path, peers: Path, soak: Path, ledger: P
         if figure is not None:
             figure.savefig(folder / name, dpi=report_pictures.DPI)
             written.append(folder / name)
-    compared = _compared(results.parent)
-    table.write_text(markdown(measured, others, compared) + "".join(f"\n![]({path.name})\n" for path in written[1:]))
+    compared, machine = _compared(results.parent)
+    table.write_text(
+        markdown(measured, others, compared, machine) + "".join(f"\n![]({path.name})\n" for path in written[1:])
+    )
     return written
 
 
@@ -174,13 +176,19 @@ def save_ledger(ledger: Mapping[str, Any], path: Path) -> None:
         raise InvalidInput(("--plot",), f"{path}: {error}", "a file such as cost.png") from None
 
 
-def markdown(results: Results, peers: Mapping[str, Any] | None, compared: Sequence[str] = ()) -> str:
+def markdown(
+    results: Results,
+    peers: Mapping[str, Any] | None,
+    compared: Sequence[Comparison] = (),
+    machine: Mapping[str, Any] | None = None,
+) -> str:
+    """``compared`` on that ``machine``, where it was."""
     lines = [_HEAD.format(**results.machine), *_table(results)]
-    lines += _floors(results)
+    lines += _floors(results, compared)
     if peers:
         lines += ["", *_peers(peers)]
-    if compared:
-        lines += ["", *compared]
+    if compared and machine:
+        lines += ["", *comparison_lines(compared, RELEASE, machine)]
     lines += ["", LEDGER_TEXT.rstrip()]
     return "\n".join(lines) + "\n"
 
@@ -197,9 +205,10 @@ def _table(results: Results) -> list[str]:
     return lines
 
 
-def _floors(results: Results) -> list[str]:
+def _floors(results: Results, compared: Sequence[Comparison]) -> list[str]:
     """The lines about what was measured beside its floor; none where nothing was."""
     rows: list[str] = []
+    goals = {(each.compared.bench, each.compared.case, each.compared.figure): each.at_goal for each in compared}
     benches = ("floor", "floor-at-once", "floor-at-start")
     floors = {case: found for bench in benches for case, found in results.benches.get(bench, {}).items()}
     for each in _FLOORS:
@@ -209,10 +218,11 @@ def _floors(results: Results) -> list[str]:
             found = (
                 floors[case].figures.get(each.floor_figure or each.figure) if case in floors else None for case in cases
             )
-            cells = map(_amount, (measured.figures.get(each.figure), *found))
+            goal = goals.get((each.bench, each.case, each.figure))
+            cells = map(_amount, (measured.figures.get(each.figure), goal, *found))
             rows.append(f"| {each.what} | {' | '.join(cells)} |")
-    columns = ["| figure | measured | in processes | mirrored | as stored | least |", "|---|---:|---:|---:|---:|---:|"]
-    head = ["", *FLOORS_TEXT.splitlines(), "", *columns]
+    columns = ("figure", "measured", "goal", *reversed(Form))
+    head = ["", *FLOORS_TEXT.splitlines(), "", f"| {' | '.join(columns)} |", f"|---|{'---:|' * (len(columns) - 1)}"]
     return [*head, *rows] if rows else []
 
 
@@ -251,13 +261,13 @@ def _amount(value: float | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
-def _compared(folder: Path) -> list[str]:
-    """The lines about an earlier release, where one was measured beside this code."""
+def _compared(folder: Path) -> tuple[list[Comparison], Mapping[str, Any] | None]:
+    """With an earlier release, and on which machine, where one was measured beside this code."""
     paths = [results_of(label, folder) for label in (RELEASE, "this")]
     if not all(path.exists() for path in paths):
-        return []
+        return [], None
     before, now = map(read_results, paths)
-    return comparison_lines(comparisons(before, now), RELEASE, now.machine)
+    return comparisons(before, now), now.machine
 
 
 def _read(path: Path) -> Any:

@@ -119,10 +119,14 @@ def test_figures_stand_beside_their_floors_where_those_were_measured(results: Pa
         "leader": case({"cpu_percent": 1.2, "resident_mb": 99.5}),
     }
     results.write_text(json.dumps(told))
+    for label in (RELEASE, "this"):
+        benches = {"cost": {"50 jobs/s": case({**COST, "cpu_ms_per_job": 20.0})}}
+        results_of(label, tmp_path).write_text(json.dumps({"machine": MACHINE, "benches": benches}))
     lines = write_report(tmp_path, results, *[tmp_path / "none"] * 3)[0].read_text().splitlines()
-    assert "| CPU of a job, ms, at 50 jobs/s | 4.1 | 3.4 | 2.3 | – | 1.2 |" in lines
-    assert "| a replica that follows, MB | 99.0 | – | – | – | 62.0 |" in lines
-    assert "| 10,000 at once, the last start, ms | 5,000 | – | – | – | 1,500 |" in lines
+    assert "| figure | measured | goal | in processes | mirrored | as stored | least |" in lines
+    assert "| CPU of a job, ms, at 50 jobs/s | 4.1 | 9.0 | 3.4 | 2.3 | – | 1.2 |" in lines
+    assert "| a replica that follows, MB | 99.0 | – | – | – | – | 62.0 |" in lines
+    assert "| 10,000 at once, the last start, ms | 5,000 | – | – | – | – | 1,500 |" in lines
     assert not any(line.startswith("| a replica that follows, %") for line in lines)  # its floor was not measured
 
 
