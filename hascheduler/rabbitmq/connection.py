@@ -96,10 +96,7 @@ class BrokerConnection:
             yield Session(connected)
         finally:
             if connection is not None:
-                # However it ends, it is of no further use; a broker that does not answer closes it after its heartbeat.
-                with suppress(BrokerUnavailable):
-                    async with faults("close the connection", _CLOSE_LIMIT_S):
-                        await connection.close()
+                await _close(connection)
 
     async def _once(self, use: Callable[[Session], Awaitable[None]]) -> bool:
         """Whether the session lasted."""
@@ -116,6 +113,18 @@ class BrokerConnection:
             if self._reminders.is_due(reason, int(asyncio.get_running_loop().time() * 1_000)):
                 log.warning("broker_unavailable", connection=self._name, error=reason)
         return asyncio.get_running_loop().time() - began_at >= _LASTED_S
+
+
+async def _close(connection: AbstractConnection) -> None:
+    """However it ends, it is of no further use; a broker that does not answer closes it after its heartbeat."""
+    try:
+        with suppress(BrokerUnavailable):
+            async with faults("close the connection", _CLOSE_LIMIT_S):
+                await connection.close()
+    finally:
+        # Without a transport, which the first one took, this marks it closed at once; the driver would try it again
+        # where it is collected as garbage, which may be outside of a loop.
+        await connection.close()
 
 
 async def require_access(url: str, tls: ssl.SSLContext | None = None, *, must_answer: bool = False) -> None:

@@ -9,6 +9,8 @@ from aio_pika.abc import AbstractChannel
 from aiormq.exceptions import ChannelAccessRefused
 from pymongo.errors import OperationFailure
 
+from hascheduler.errors import InvalidInput
+from hascheduler.rabbitmq.connection import require_access
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from tests.integration.bootstrap.deployment import PROCESSOR, SCHEDULER, Deployment, deployed, done
 from tests.integration.bootstrap.members import Client
@@ -187,5 +189,5 @@ async def test_the_broker_refuses(deployment: Deployment, secret: str, act: _Act
 
 async def test_the_broker_knows_no_guest(deployment: Deployment) -> None:
     url = deployment.read(SCHEDULER, "amqp-url")
-    with pytest.raises(aio_pika.exceptions.ProbableAuthenticationError):
-        await aio_pika.connect(f"amqp://guest:guest@{url.rpartition('@')[2]}")
+    with pytest.raises(InvalidInput, match="refuses user 'guest'"):
+        await require_access(f"amqp://guest:guest@{url.rpartition('@')[2]}")

@@ -11,6 +11,7 @@ from hascheduler.model.message import Message, MessageKind
 from hascheduler.ports import Confirm, Delivery
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import RabbitTransport
+from tests.integration.rabbitmq.wire import Wire, wire_to
 
 LIMIT_S = 20
 
@@ -82,3 +83,9 @@ async def inbox(amqp_url: str, processor_id: str) -> AsyncIterator[Inbox]:
     async with running(lambda: deliveries.run(inbox.sink)):
         yield inbox
     await deliveries.delete()
+
+
+@pytest.fixture
+async def wire(amqp_url: str) -> AsyncIterator[Wire]:
+    async with wire_to(amqp_url) as wire:
+        yield wire

@@ -14,7 +14,7 @@ from hascheduler.daemon.outbound.event_publisher import EventPublisher
 from hascheduler.model.event import Event, EventType, encode_event, position
 from hascheduler.rabbitmq.events import PIPELINED_MAX, RabbitEventExchange
 from tests.integration.rabbitmq.conftest import LIMIT_S, running, until
-from tests.integration.rabbitmq.wire import Wire, wire_to
+from tests.integration.rabbitmq.wire import Wire
 from tests.unit.daemon.happenings import happened, log_of
 
 
@@ -54,12 +54,6 @@ async def name(channel: AbstractChannel) -> AsyncIterator[str]:
     name = f"test.events.{secrets.token_hex(4)}"
     yield name
     await channel.exchange_delete(name)
-
-
-@pytest.fixture
-async def wire(amqp_url: str) -> AsyncIterator[Wire]:
-    async with wire_to(amqp_url) as wire:
-        yield wire
 
 
 @asynccontextmanager

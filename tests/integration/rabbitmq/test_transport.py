@@ -14,7 +14,7 @@ from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import PIPELINED_MAX, RabbitTransport
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, PARKED_QUEUE, queue_name
 from tests.integration.rabbitmq.conftest import Inbox, delivered, run_message, running, until
-from tests.integration.rabbitmq.wire import Wire, wire_to
+from tests.integration.rabbitmq.wire import Wire
 
 
 @pytest.fixture
@@ -22,12 +22,6 @@ async def channel(amqp_url: str) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
     connection = await aio_pika.connect(amqp_url)
     yield await connection.channel()
     await connection.close()
-
-
-@pytest.fixture
-async def wire(amqp_url: str) -> AsyncIterator[Wire]:
-    async with wire_to(amqp_url) as wire:
-        yield wire
 
 
 async def test_a_confirmed_message_arrives_as_it_was_sent(
