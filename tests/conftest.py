@@ -150,6 +150,13 @@ async def ready_database(kept_database: KeptDatabase) -> str:
 
 
 @pytest.fixture
+async def new_database(kept_database: KeptDatabase) -> None:
+    """For tests of query plans: in what `ready_database` is then, nothing was ever stored. An index in which an array
+    once was serves no sort, even when the array is gone."""
+    await kept_database.drop()
+
+
+@pytest.fixture
 async def database_name(mongodb_uri: str) -> AsyncIterator[str]:
     """A database of the test's own, dropped afterwards."""
     name = f"test-{secrets.token_hex(6)}"

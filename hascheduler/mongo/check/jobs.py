@@ -24,6 +24,7 @@ _FIELDS = list(LEAN_FIELDS[Collection.JOBS])
 _STATES = sorted(state.value for state in JobState)
 _UNKNOWN_MAX = 1_000
 _ASKED_MAX = 1_000
+_BY_ID = [("_id", ASCENDING)]
 
 
 class JobScan:
@@ -62,10 +63,7 @@ class JobScan:
 
     async def pending(self, only: SomeOf[str] | None, limit: int | None) -> AsyncIterator[Finding]:
         """Pending jobs: all of them, those with the ids in ``only``, or the first ``limit``."""
-        which: dict[str, Any] = {"state": JobState.PENDING.value}
-        if only is not None:
-            which["_id"] = {"$in": sorted(only)}
-        async for jobs in self._read(which, limit):
+        async for jobs in self._read({"state": JobState.PENDING.value}, limit, only):
             ended = await self._ended({id for job in jobs if isinstance(job, JobRef) for id in job.waits_for})
             for job in jobs:
                 if isinstance(job, Finding):
@@ -79,10 +77,16 @@ class JobScan:
                 for finding in check_wait(job, self._context, self._occupied, self._caps):
                     yield finding
 
-    async def _read(self, which: Mapping[str, Any], limit: int | None) -> AsyncIterator[list[JobRef | Finding]]:
-        # In the order of the index, which is the oldest first of each state.
-        order = [("state", ASCENDING), ("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
-        found = self._jobs.find(which, _FIELDS).sort(order)
+    async def _read(
+        self, which: Mapping[str, Any], limit: int | None, only: SomeOf[str] | None = None
+    ) -> AsyncIterator[list[JobRef | Finding]]:
+        if only is None:
+            # In the order of the index, which is the oldest first of each state.
+            order = [("state", ASCENDING), ("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
+            found = self._jobs.find(which, _FIELDS).sort(order)
+        else:
+            # A few by their ids: left alone, MongoDB may look through all jobs of the state for them, or sort.
+            found = self._jobs.find({**which, "_id": {"$in": sorted(only)}}, _FIELDS).hint(_BY_ID).sort(_BY_ID)
         if limit is not None:
             found = found.limit(limit)
         async with aclosing(self._pace.batches("live jobs", found)) as batches:

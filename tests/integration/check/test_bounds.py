@@ -75,25 +75,30 @@ async def test_a_long_recorded_run_is_one_step(healthy: Healthy) -> None:
     assert finding.what.startswith("1 nominal time ")
 
 
+@pytest.mark.usefixtures("new_database")
 async def test_every_read_is_a_range_of_an_index_and_nothing_is_written(mongodb_uri: str, healthy: Healthy) -> None:
     commands = SentCommands()
     client: Client = Client(mongodb_uri, **CLIENT_OPTIONS, event_listeners=[commands])
     await healthy.database.jobs.insert_many([healthy.job(f"job:{number:05d}", "succeeded") for number in range(2_000)])
+    # What is found is read again by its id.
+    await healthy.database.jobs.insert_one(healthy.job("job:x", "running", 200_000, processor="gone"))
     watched = Healthy(open_database(client, healthy.database.name), healthy.now)
     for bounds in (AT_ONCE, LIGHT):
-        await watched.scan().look(bounds)
+        assert (await watched.scan().look(bounds)).counts == {"orphan_attempt": 1}
     await client.close()
     names = {next(iter(command)) for command in commands.sent}
     assert names <= {"hello", "listCollections", "listIndexes", "find", "getMore", "killCursors", "endSessions"}
     finds = [command for command in commands.sent if "find" in command]
     assert {command["find"] for command in finds} >= {"jobs", "schedules", "verdicts", "journal", "leases"}
+    again = [command["filter"] for command in finds if command["filter"].get("_id") == {"$in": ["job:x"]}]
+    assert len(again) == 2
     for command in finds:
         await demand_index(healthy.database, command)
     assert all(command["readConcern"]["level"] == "majority" for command in finds)
 
 
 async def demand_index(database: Database, command: Mapping[str, Any]) -> None:
-    kept = ("find", "filter", "projection", "sort", "limit", "skip")
+    kept = ("find", "filter", "projection", "sort", "limit", "skip", "hint")
     asked = {name: command[name] for name in kept if name in command}
     plan = (await database.command({"explain": asked, "verbosity": "queryPlanner"}))["queryPlanner"]["winningPlan"]
     stages = list(stages_of(plan))

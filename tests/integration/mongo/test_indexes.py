@@ -39,6 +39,7 @@ HOT: dict[str, tuple[Collection, dict[str, Any], dict[str, int], str]] = {
 
 
 @pytest.mark.parametrize("name", HOT)
+@pytest.mark.usefixtures("new_database")
 async def test_a_hot_query_uses_its_index_and_sorts_nothing(database: Database, name: str) -> None:
     states = [state.value for state in JobState]
     await database.jobs.insert_many(

@@ -78,6 +78,7 @@ async def documents(database: Database) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.usefixtures("new_database")
 async def test_the_work_of_each_count_is_bounded(
     database: Database, counter: JobCounter, reads: Reads, documents: list[dict[str, Any]]
 ) -> None:
@@ -118,6 +119,7 @@ async def test_few_that_failed_are_counted_exactly_among_many(
     assert counts.by_state[JobState.SUCCEEDED] > 0
 
 
+@pytest.mark.usefixtures("new_database")
 async def test_states_alone_are_counted_in_the_index(
     database: Database, counter: JobCounter, reads: Reads, documents: list[dict[str, Any]]
 ) -> None:

@@ -76,6 +76,7 @@ async def lists(database: Database, mongodb_uri: str, finds: Finds) -> AsyncIter
         yield JobLists(client[database.name], SCANNED_MAX)
 
 
+@pytest.mark.usefixtures("new_database")
 async def test_each_combination_of_filters_is_read_along_an_index_with_bounded_work(
     database: Database, lists: JobLists, finds: Finds
 ) -> None:
@@ -96,6 +97,7 @@ async def test_each_combination_of_filters_is_read_along_an_index_with_bounded_w
                 assert did["totalDocsExamined"] <= SCANNED_MAX + 2 * len(JobState), (names, after, command)
 
 
+@pytest.mark.usefixtures("new_database")
 async def test_a_position_is_looked_up_in_the_index_alone(database: Database, lists: JobLists, finds: Finds) -> None:
     await database.jobs.insert_many(_jobs(random.Random(1), 1_000))
     await lists.page(JobSelection(definition="d1", labels={"team": "none"}), None, 10)
@@ -128,6 +130,7 @@ async def test_jobs_of_one_instant_that_are_more_than_a_page_may_meet_are_listed
     assert await _all(lists, which, 3) == expected
 
 
+@pytest.mark.usefixtures("new_database")
 async def test_verdicts_of_all_schedules_are_read_along_an_index_with_bounded_work(
     database: Database, finds: Finds, mongodb_uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +161,7 @@ async def test_verdicts_of_all_schedules_are_read_along_an_index_with_bounded_wo
 
 
 @pytest.mark.parametrize("few", [True, False])
+@pytest.mark.usefixtures("new_database")
 async def test_ids_that_begin_so_are_read_with_bounded_work(
     database: Database, lists: JobLists, finds: Finds, few: bool
 ) -> None:
