@@ -207,8 +207,8 @@ def comparison_lines(found: Sequence[Comparison], release: str, machine: Mapping
     return [
         f"## Beside release {release}",
         "",
-        f"Both in turn in one session on {machine['cores']} cores with Python {machine['python']}, medians of"
-        f" {how_often} rounds, `python -m tests.bench against`. A ratio is now to then.",
+        f"Both in turn in one session on {machine['cores']} cores with Python {machine['python']}; rounds of"
+        f" each: {how_often}, and their medians; `python -m tests.bench against`. A ratio is now to then.",
         "",
         f"| figure | {release} | this code | ratio | goal |",
         "|---|---:|---:|---:|---:|",
