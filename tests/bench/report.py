@@ -149,10 +149,8 @@ def write_report(folder: Path, results: Path, peers: Path, soak: Path, ledger: P
         if figure is not None:
             figure.savefig(folder / name, dpi=report_pictures.DPI)
             written.append(folder / name)
-    compared, machine = _compared(results.parent)
-    table.write_text(
-        markdown(measured, others, compared, machine) + "".join(f"\n![]({path.name})\n" for path in written[1:])
-    )
+    in_turn = _in_turn(results.parent)
+    table.write_text(markdown(measured, others, in_turn) + "".join(f"\n![]({path.name})\n" for path in written[1:]))
     return written
 
 
@@ -176,19 +174,15 @@ def save_ledger(ledger: Mapping[str, Any], path: Path) -> None:
         raise InvalidInput(("--plot",), f"{path}: {error}", "a file such as cost.png") from None
 
 
-def markdown(
-    results: Results,
-    peers: Mapping[str, Any] | None,
-    compared: Sequence[Comparison] = (),
-    machine: Mapping[str, Any] | None = None,
-) -> str:
-    """``compared`` on that ``machine``, where it was."""
+def markdown(results: Results, peers: Mapping[str, Any] | None, in_turn: tuple[Results, Results] | None = None) -> str:
+    """``in_turn`` are an earlier release's and this code's of one session."""
+    compared = comparisons(*in_turn) if in_turn else []
     lines = [_HEAD.format(**results.machine), *_table(results)]
     lines += _floors(results, compared)
     if peers:
         lines += ["", *_peers(peers)]
-    if compared and machine:
-        lines += ["", *comparison_lines(compared, RELEASE, machine)]
+    if in_turn and compared:
+        lines += ["", *comparison_lines(compared, RELEASE, in_turn[1].machine)]
     lines += ["", LEDGER_TEXT.rstrip()]
     return "\n".join(lines) + "\n"
 
@@ -261,13 +255,10 @@ def _amount(value: float | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
-def _compared(folder: Path) -> tuple[list[Comparison], Mapping[str, Any] | None]:
-    """With an earlier release, and on which machine, where one was measured beside this code."""
-    paths = [results_of(label, folder) for label in (RELEASE, "this")]
-    if not all(path.exists() for path in paths):
-        return [], None
-    before, now = map(read_results, paths)
-    return comparisons(before, now), now.machine
+def _in_turn(folder: Path) -> tuple[Results, Results] | None:
+    """An earlier release's and this code's, where they were measured in one session."""
+    before, now = (results_of(label, folder) for label in (RELEASE, "this"))
+    return (read_results(before), read_results(now)) if before.exists() and now.exists() else None
 
 
 def _read(path: Path) -> Any:

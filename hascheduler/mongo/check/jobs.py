@@ -1,6 +1,6 @@
 """Reads the live jobs for the check, by state; and the jobs of unknown states."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from collections.abc import Collection as SomeOf
 from contextlib import aclosing
 from typing import Any
@@ -19,12 +19,12 @@ from hascheduler.mongo.check.context import ScanContext
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
+from hascheduler.mongo.state_updates import BY_ID
 
 _FIELDS = list(LEAN_FIELDS[Collection.JOBS])
 _STATES = sorted(state.value for state in JobState)
 _UNKNOWN_MAX = 1_000
 _ASKED_MAX = 1_000
-_BY_ID = [("_id", ASCENDING)]
 
 
 class JobScan:
@@ -52,7 +52,7 @@ class JobScan:
     async def occupying(self) -> AsyncIterator[Finding]:
         """Jobs that hold a slot. Always reads all of them, as it counts the slots."""
         states = sorted(state.value for state in OCCUPYING)
-        async for jobs in self._read({"state": {"$in": states}}, None):
+        async for jobs in self._read(self._in_order({"$in": states})):
             for job in jobs:
                 if isinstance(job, Finding):
                     yield job
@@ -63,7 +63,15 @@ class JobScan:
 
     async def pending(self, only: SomeOf[str] | None, limit: int | None) -> AsyncIterator[Finding]:
         """Pending jobs: all of them, those with the ids in ``only``, or the first ``limit``."""
-        async for jobs in self._read({"state": JobState.PENDING.value}, limit, only):
+        state = JobState.PENDING.value
+        if only is None:
+            found = self._in_order(state)
+        else:
+            # Left alone, MongoDB may look through all pending jobs for them, or sort.
+            found = self._jobs.find({"state": state, "_id": {"$in": sorted(only)}}, _FIELDS).hint(BY_ID)
+        if limit is not None:
+            found = found.limit(limit)
+        async for jobs in self._read(found):
             ended = await self._ended({id for job in jobs if isinstance(job, JobRef) for id in job.waits_for})
             for job in jobs:
                 if isinstance(job, Finding):
@@ -77,18 +85,12 @@ class JobScan:
                 for finding in check_wait(job, self._context, self._occupied, self._caps):
                     yield finding
 
-    async def _read(
-        self, which: Mapping[str, Any], limit: int | None, only: SomeOf[str] | None = None
-    ) -> AsyncIterator[list[JobRef | Finding]]:
-        if only is None:
-            # In the order of the index, which is the oldest first of each state.
-            order = [("state", ASCENDING), ("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
-            found = self._jobs.find(which, _FIELDS).sort(order)
-        else:
-            # A few by their ids: left alone, MongoDB may look through all jobs of the state for them, or sort.
-            found = self._jobs.find({**which, "_id": {"$in": sorted(only)}}, _FIELDS).hint(_BY_ID).sort(_BY_ID)
-        if limit is not None:
-            found = found.limit(limit)
+    def _in_order(self, state: Any) -> Any:
+        """A cursor in the order of the index, which is the oldest first of each state."""
+        order = [("state", ASCENDING), ("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
+        return self._jobs.find({"state": state}, _FIELDS).sort(order)
+
+    async def _read(self, found: Any) -> AsyncIterator[list[JobRef | Finding]]:
         async with aclosing(self._pace.batches("live jobs", found)) as batches:
             async for documents in batches:
                 yield [decode_or_finding(Collection.JOBS, document) for document in documents]
