@@ -24,6 +24,8 @@ from hascheduler.ports.resources import StoredDocument
 
 MOVED = (Collection.JOBS, Collection.SCHEDULES, Collection.VERDICTS)
 """What moves with a slot."""
+MOVE_MARK = "moved"
+"""The field of a document that a move inserted in another shard: the insert is no event of the job."""
 WHATEVER_IS_LIVE = (None, Overlap.ALLOW.value)
 """The overlap policies, as they are stored, of schedules that need none of their live jobs to decide."""
 UNUSED_FOR_MS = 60_000
@@ -227,7 +229,7 @@ def is_late_copy(job: StoredDocument, arriving: StoredDocument) -> bool:
 
 def duplicate_of_another(job: StoredDocument, at_ms: WallMs, kept_ms: int) -> dict[str, Any]:
     """A job as it is stored where another one has its key."""
-    left = {name: value for name, value in job.items() if name not in ("idempotency_key", "unique_key")}
+    left = {name: value for name, value in job.items() if name not in ("idempotency_key", "unique_key", MOVE_MARK)}
     ended = {"state": JobState.CANCELLED.value, "finished_at_ms": at_ms, "error": "another job has its key"}
     return {**left, **ended, "rev": job.get("rev", 0) + 1, "expire_at": to_datetime(at_ms + kept_ms)}
 

@@ -20,7 +20,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Client, Database, open_database
 from hascheduler.mongo.slots import MongoSlotStore
 from hascheduler.mongo.stream.source import MongoChangeSource
-from hascheduler.ports.sharding import MovedDocuments, Passage, SlotStore
+from hascheduler.ports.sharding import MOVE_MARK, MovedDocuments, Passage, SlotStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.routing import MemorySlotStore
@@ -113,7 +113,7 @@ async def pymongo_shards_apart(two_mongodbs: Sequence[Database]) -> Shards:
 async def shards_of(databases: Sequence[Database]) -> Shards:
 
     async def documents(index: int, collection: Collection) -> list[Any]:
-        return await databases[index][collection.value].find().to_list(None)
+        return await databases[index][collection.value].find({}, {MOVE_MARK: False}).to_list(None)
 
     async def insert(index: int, collection: Collection, document: dict[str, Any]) -> None:
         await databases[index][collection.value].insert_one(dict(document))

@@ -27,8 +27,8 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from hascheduler.model.collection import Collection
 from hascheduler.model.share import slot_of_key
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.slots.transactions import Route, Which, is_duplicate, is_still, transaction, unchanged
-from hascheduler.ports.sharding import MOVED, duplicate_of_another, is_late_copy
+from hascheduler.mongo.slots.transactions import Route, Which, is_duplicate, is_still, marked, transaction, unchanged
+from hascheduler.ports.sharding import MOVE_MARK, MOVED, duplicate_of_another, is_late_copy
 
 _TRIES = 3
 """A parcel is read against what is there, and inserted; a submit may come in between."""
@@ -145,7 +145,7 @@ class Apart:
         found = await there.find({"_id": {"$in": ids}}, ["state", "attempt"], session=session).to_list(None)
         known = {one["_id"]: one for one in found}
         if collection is not Collection.JOBS:
-            return [document for document in documents if document["_id"] not in known]
+            return marked([document for document in documents if document["_id"] not in known])
         late = [id for id, one in zip(ids, documents, strict=True) if id in known and is_late_copy(known[id], one)]
         if late:
             await there.delete_many({"_id": {"$in": late}}, session=session)
@@ -162,7 +162,7 @@ class Apart:
         return [
             duplicate_of_another(job, self._route.at_ms, self._route.job_retention_ms)
             if not taken.isdisjoint({_idempotency_key(job), job.get("unique_key")})
-            else job
+            else {**job, MOVE_MARK: True}
             for job in new
         ]
 

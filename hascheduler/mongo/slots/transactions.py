@@ -5,7 +5,7 @@ move or another step of this one, it is refused. A transaction is one entry of e
 reads it as a whole: so it is a small part.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from hascheduler.model.share import Share
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database, awaited
 from hascheduler.mongo.faults import DUPLICATE_KEY
-from hascheduler.ports.sharding import Passage, duplicate_of_another, is_late_copy
+from hascheduler.ports.sharding import MOVE_MARK, Passage, duplicate_of_another, is_late_copy
 
 Which = Mapping[str, Any]
 """A query."""
@@ -99,7 +99,7 @@ class Together:
             if instead_of is not None and not (await there.delete_one(instead_of, session=session)).deleted_count:
                 await session.abort_transaction()
                 return 0
-            inserted = documents if put is None else [dict(put)] if put else []
+            inserted = marked(documents) if put is None else [dict(put)] if put else []
             if inserted:
                 await there.insert_many(inserted, ordered=False, session=session)
             await session.commit_transaction()
@@ -125,6 +125,11 @@ async def is_still(database: Database, share: Share, session: Any) -> bool:
 def unchanged(share: Share) -> Which:
     """That share, as the mover saw it."""
     return {"_id": share.key, "rev": share.rev, "limit": share.limit}
+
+
+def marked(documents: Iterable[Which]) -> list[dict[str, Any]]:
+    """Return the documents as they are inserted where they go, so that streams there make no events of it."""
+    return [{**document, MOVE_MARK: True} for document in documents]
 
 
 def is_duplicate(error: DuplicateKeyError | BulkWriteError) -> bool:

@@ -13,6 +13,7 @@ from hascheduler.mirror.changes import Change, Operation, Quarantined
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
+from hascheduler.model.event import EventType
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.schedule import Basis
@@ -58,6 +59,17 @@ async def test_payloads_never_travel(database: Database, stream: MongoChangeStre
     await MongoJobStore(database, RETENTION_MS).submit(job("a"))
     for change in [*await received(stream, 3), *await snapshot(stream)]:
         assert set(change.fields) <= set(LEAN_FIELDS[change.collection])
+
+
+async def test_jobs_that_are_submitted_in_one_transaction_are_submitted_as_any_others(
+    database: Database, stream: MongoChangeStream
+) -> None:
+    store = MongoJobStore(database, RETENTION_MS)
+    await store.submit_all([job("a"), job("b", waits_for=("a",))])
+    await store.submit(job("c"))
+    events = Mirror().fold(await received(stream, 3)).events
+    assert [(event.job, event.type) for event in events] == [(id, EventType.SUBMITTED) for id in "abc"]
+    assert len({event.id for event in events}) == len(events)
 
 
 async def test_an_update_of_other_fields_delivers_only_its_rev(database: Database, stream: MongoChangeStream) -> None:
