@@ -36,6 +36,8 @@ WITH_LONG = (*_MIX * 2, "long")
 """Some that last longer than a processor is waited for: one that is cut off still has them when others get them."""
 TARGETS = ("a", "b", "c", "d")
 _AT_ONCE_MAX = 60
+_BATCH_EVERY = 20
+"""One submit of so many is an atomic batch."""
 T = TypeVar("T")
 _PAUSE_S = 0.3
 
@@ -112,7 +114,10 @@ class Load:
                     await asyncio.sleep(0.1)
                     continue
                 await asyncio.sleep(self.chance.expovariate(self.plan.submits_per_s))
-                tasks.create_task(self.submit(self.chance.choice(self.plan.definitions)))
+                if self._number % _BATCH_EVERY == 0:
+                    tasks.create_task(self.submit_together(self.chance.choice(self.plan.definitions)))
+                else:
+                    tasks.create_task(self.submit(self.chance.choice(self.plan.definitions)))
                 if self.plan.cancel_every and self._number % self.plan.cancel_every == 0 and self.submits:
                     tasks.create_task(self.cancel(self.chance.choice(self.submits).id))
 
@@ -131,11 +136,27 @@ class Load:
             self.submits.append(submit)
         return submit
 
+    async def submit_together(self, definition: str) -> None:
+        """Submit an atomic batch; its jobs have the batch's key with their numbers."""
+        self._number += 1
+        key = f"chaos-{self._number}"
+        # Several shards take no batch of several tenants.
+        tenant = {"tenant": self.chance.choice(self.tenants)} if self.tenants else {}
+        jobs = [{"definition": definition, "target": target, **tenant} for target in TARGETS]
+        submits = [Submitted("", self.cluster.now_s()) for _ in jobs]
+        self.keys |= {f"{key}#{number}": submit for number, submit in enumerate(submits)}
+        async with self._room:
+            batch = await self._asked(lambda scheduler: scheduler.submit_batch(jobs, idempotency_key=key, atomic=True))
+        if batch is not None:
+            for submit, made in zip(submits, batch["results"], strict=True):
+                submit.id, submit.acknowledged = made["job"] or "", True
+            self.submits += submits
+
     async def cancel(self, id: str) -> None:
         """Once, whatever comes of it; what is answered is kept to."""
         async with self._room:
             with suppress(Refused, Unavailable, LookupError):
-                if await self._any_scheduler().cancel(id) == CancelAnswer.CANCELLED:
+                if await self.any_scheduler().cancel(id) == CancelAnswer.CANCELLED:
                     self.cancels.append((id, self.cluster.now_s()))
 
     async def _asked(self, question: Callable[[AsyncScheduler], Awaitable[T]]) -> T | None:
@@ -143,7 +164,7 @@ class Load:
         it is in trouble is what is looked at, so the scheduler's own patience is none."""
         while True:
             try:
-                return await question(self._any_scheduler())
+                return await question(self.any_scheduler())
             except (Refused, Unavailable) as failure:
                 if failure.status is not None and failure.status != 429 and failure.status < 500:
                     raise
@@ -163,7 +184,7 @@ class Load:
         """Acknowledged submits, and nominal times that have come."""
         return len(self.submits) + sum(nominal_times(schedule, until_ms) for schedule in self.schedules.values())
 
-    def _any_scheduler(self) -> AsyncScheduler:
+    def any_scheduler(self) -> AsyncScheduler:
         cluster = self.cluster
         up = [
             life

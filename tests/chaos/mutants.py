@@ -6,18 +6,19 @@ simulator has more of them (`tests.cluster_simulation.mutants`).
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pymongo.errors import DuplicateKeyError
 
 from hascheduler.dispatch.decisions import encode_decisions
 from hascheduler.model.documents.journal import encode_journal_head
+from hascheduler.model.event import number_of
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import to_terminal
-from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, StartedJob
+from hascheduler.ports import AttemptOutcome, Batch, FinishAnswer, JournalEntry, StartedJob
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
 
 _KEPT_MS = 604_800_000
@@ -90,6 +91,27 @@ class _FinishWithoutAttempt:
         return FinishAnswer.DONE
 
 
+class _TransactionsTakenForMoves:
+    """What is inserted at the same moment as something before it is taken for a document that moves between shards."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    async def open(self, resume: Any | None) -> Any:
+        stream = await self._source.open(resume)
+        next_batch = stream.next_batch
+
+        async def next_moved(wait_ms: int) -> Batch:
+            batch: Batch = await next_batch(wait_ms)
+            return replace(batch, changes=[replace(each, moved=number_of(each.position) > 0) for each in batch.changes])
+
+        stream.next_batch = next_moved
+        return stream
+
+
 def _believed_alone(clock: Any) -> Any:
     """A replica goes by its own clock, whatever the database's says."""
     clock.compared = lambda *_: None
@@ -102,6 +124,7 @@ PLANTED: Mapping[str, Planted] = {
     "start-without-compare-and-set": Planted("MongoWorkStore", _StartWithoutCompare, "strange-messages"),
     "attempt-check-dropped-on-finish": Planted("MongoWorkStore", _FinishWithoutAttempt, "processor-stops-at-finish"),
     "resume-from-now-after-lost-history": Planted("MongoChangeSource", ResumesFromNow, "history-lost"),
+    "transactions-taken-for-moves": Planted("MongoChangeSource", _TransactionsTakenForMoves, "leader-sigkill"),
     "clock-believed-alone": Planted("TrustedClock", _believed_alone, "clock-day-ahead"),
     "processor-without-fence": Planted("Processor", never_fences_itself, "processor-without-mongodb"),
 }

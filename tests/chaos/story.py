@@ -18,6 +18,7 @@ from hascheduler.simulate.report import percentile
 from hascheduler.triggers import next_nominal
 from tests.chaos.audited import what_needs_a_person
 from tests.chaos.effects import read_effects
+from tests.chaos.follower import Follower
 from tests.chaos.journal import decisions, dispatches, terms, took_over_s, worst_gap_s
 from tests.chaos.row import STRAY, Databases, Row
 from tests.chaos.shards import OF_A_SHARD, evidence_of, evidence_of_all, evidence_of_what_stays, routing_of
@@ -25,7 +26,7 @@ from tests.chaos.stage import Servers, Stage, open_stage
 from tests.chaos.waiting import NotWithin
 from tests.checkers import ALL
 from tests.checkers.caps_kept import caps_kept
-from tests.checkers.evidence import Evidence, Submitted
+from tests.checkers.evidence import Evidence, SeenEvent, Submitted
 
 PEACE_S = 60.0
 """As long as the slowest repair may take to begin: a lease, a heartbeat, some rounds of back-off."""
@@ -109,6 +110,7 @@ class _Story:
         self._result = result
         self._trouble_s = (0.0, 0.0)
         self._until_ms = 0
+        self._follower = Follower(stage.load)
         self._of_all: Evidence | None = None
         """Of all shards as of one, where slots move."""
 
@@ -117,6 +119,7 @@ class _Story:
         following = asyncio.create_task(stage.follow()) if stage.row.databases is Databases.TINY else None
         await stage.load.prepare()
         loading = asyncio.create_task(stage.load.run())
+        reading = asyncio.create_task(self._follower.run())
         try:
             await stage.leader()
             await asyncio.sleep(_WARM_UP_S)
@@ -140,6 +143,7 @@ class _Story:
             evidence = await self._evidence()
         finally:
             loading.cancel()
+            reading.cancel()
             if following is not None:
                 following.cancel()
         self._judge(evidence)
@@ -223,6 +227,8 @@ class _Story:
             commits=commits,
             submits=[*load.submits, *unanswered],
             cancels=load.cancels,
+            # Of several shards each has a history of its own.
+            events=self._seen_events() if len(stored) == 1 else [],
             schedules=load.schedules,
             pauses=cluster.pauses,
             deaths=cluster.deaths,
@@ -245,6 +251,9 @@ class _Story:
             evidence_of(shard, replace(whole, documents=documents), stage.oplog.commits_of[name], routing)
             for shard, (name, documents) in enumerate(zip(cluster.databases, stored, strict=True))
         ]
+
+    def _seen_events(self) -> list[list[SeenEvent]]:
+        return [[event for event in run if STRAY not in event.job] for run in self._follower.runs]
 
     def _judge(self, shards: Sequence[Evidence]) -> None:
         for shard, evidence in enumerate(shards):

@@ -12,6 +12,7 @@ from tests.checkers.cancels_kept import cancels_kept
 from tests.checkers.caps_kept import caps_kept
 from tests.checkers.days_kept import days_kept
 from tests.checkers.decided_once import decided_once
+from tests.checkers.events_are_history import events_are_history
 from tests.checkers.evidence import Evidence
 from tests.checkers.followed_rightly import followed_rightly
 from tests.checkers.graphs_apart import graphs_apart
@@ -44,6 +45,7 @@ ALL: Mapping[str, Checker] = {
         one_leader,
         followed_rightly,
         legal_moves,
+        events_are_history,
         losses_apart,
         caps_kept,
         mirrors_agree,

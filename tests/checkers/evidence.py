@@ -5,7 +5,7 @@ All times are true ones, in seconds since `Evidence.epoch_ms`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import TERMINAL
@@ -37,6 +37,13 @@ class Commit:
         document = self.after or self.before
         assert document is not None
         return document["_id"]
+
+
+class SeenEvent(NamedTuple):
+    """What a follower of events got: a job's id, and what happened to it."""
+
+    job: str
+    type: str
 
 
 @dataclass
@@ -75,6 +82,8 @@ class Evidence:
     needless: list[tuple[float, str]] = field(default_factory=list)
     """Leaders that were awake, if short of CPU, and connected, and were followed all the same before their leases ran
     out."""
+    events: list[list[SeenEvent]] = field(default_factory=list)
+    """Runs of events of jobs, each from a follower that was told of no gap."""
     schedules: dict[str, Any] = field(default_factory=dict)
     """Those that were acknowledged: name → `NewSchedule`."""
     pauses: dict[str, list[list[float]]] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL
 from hascheduler.testing.memory.database import Document, put_of
 from tests.checkers import ALL
-from tests.checkers.evidence import Commit, Evidence, Sighting
+from tests.checkers.evidence import Commit, Evidence, SeenEvent, Sighting
 from tests.cluster_simulation.broker import SimBroker
 from tests.cluster_simulation.cluster import DEADLINE_MS, LEASE_MS, RETRY_MS, STANDSTILL_MS, Bugs, Cluster
 from tests.cluster_simulation.database import Server, SimDatabase
@@ -147,6 +147,12 @@ class _Story:
             evidence.pauses[life.id] = life.pauses
             if life.died_s is not None:
                 evidence.deaths[life.id] = life.died_s
+        logs = [life.actor.events for life in self._cluster.up("r")]
+        evidence.events = [
+            [SeenEvent(each.job, each.type.value) for each in map(log.at, range(log.first, log.end)) if each.job]
+            for log in logs
+            if log.is_open
+        ]
         evidence.documents = documents_of(self._server.database)
         violations = self._result.violations
         for name, checker in ALL.items():
