@@ -17,7 +17,8 @@ Five fields, or six with the seconds **last**; croniter reads what this grammar 
     instead         @yearly @annually @monthly @weekly @daily @midnight @hourly
 
 Upper and lower case are one. A range may wrap: 22-2, fri-mon. ``n`` is at most the number of values of its field, and
-counts from the field's first value (``*/n``) or from ``a``, again in each range.
+counts from the field's first value (``*/n``) or from ``a``, again in each range. ``a/n`` goes on to the field's last
+value, which is 7 of the days of the week: ``5/1`` is Friday to Sunday, as to crontab(5) and cronsim.
 
 A day field that is not ``*`` is restricted. When both are, a day need match only one of them (``0 0 13 * 5``: each
 13th, and each Friday). ``*/2`` is restricted, other than in Vixie cron. A field that spells out all of its values is
@@ -102,7 +103,7 @@ class Field:
             return Item(self.low, self.low + self.size - 1, step)
         low = self.number(match["low"]) or 0
         if match["high"] is None:
-            return Item(low, self.low + self.size - 1 if match["step"] else low, step)
+            return Item(low, self.high if match["step"] else low, step)
         return Item(low, self.number(match["high"]) or 0, step)
 
     @property
@@ -127,12 +128,11 @@ def normal_form(expression: str) -> str:
         raise InvalidInput((), f"{len(expression)} characters", f"at most {EXPRESSION_CHARACTERS_MAX}")
     if not expression.isprintable() or not expression.isascii():
         raise InvalidInput((), f"{expression[:64]!r} holds a character that is not in cron expressions", _EXPECTED)
-    text = expression.strip().lower()
-    if text.startswith("@"):
-        return _alias(text)
-    fields = text.split()
-    if fields and fields[0].startswith(("cron_tz=", "tz=")):
-        zone = expression.split(maxsplit=1)[0].partition("=")[2]
+    fields = expression.split()
+    if fields and fields[0].startswith("@"):
+        return _alias(expression.strip())
+    if fields and fields[0].lower().startswith(("cron_tz=", "tz=")):
+        zone = fields[0].partition("=")[2]
         raise InvalidInput((), f"{fields[0][:64]!r} stands before the fields", f"timezone: {zone[:64]}, beside it")
     if len(fields) not in (5, 6):
         problem = f"{expression[:64]!r} has {len(fields)} field{'' if len(fields) == 1 else 's'}"
@@ -178,9 +178,10 @@ def _alias(text: str) -> str:
     if every_ms is not None:
         every = format_duration(every_ms)
         raise InvalidInput((), f"{text[:64]!r} is an interval", f'a trigger of the type interval, every "{every}"')
-    if text not in _ALIASES:
+    form = _ALIASES.get(text.lower())
+    if form is None:
         raise InvalidInput((), f"{text[:64]!r} is unknown", f"{', '.join(_ALIASES)}, or @every 90s")
-    return _ALIASES[text]
+    return form
 
 
 def _normal(fields: Sequence[str]) -> str:
@@ -191,41 +192,44 @@ def _normal(fields: Sequence[str]) -> str:
     return " ".join(formed)
 
 
-def _item_form(field: Field, item: str, *, alone: bool) -> str:
+def _item_form(field: Field, typed: str, *, alone: bool) -> str:
+    """Return the item in lower case; errors repeat it as it was ``typed``."""
+    item = typed.lower()
     special = None if field.special is None else field.special.fullmatch(item)
     if special is not None:
-        return _special_form(field, item, special)
+        return _special_form(field, typed, special)
     if item == "?" and alone and field.special is not None:
         return "*"
     match = _ITEM.fullmatch(item)
     if match is None:
-        raise InvalidInput((), f"{item[:64]!r} can't be the {field.name}", f"{field.values}, * or a range{field.also}")
+        raise InvalidInput((), f"{typed[:64]!r} can't be the {field.name}", f"{field.values}, * or a range{field.also}")
     if item == "*" and not alone:
         raise InvalidInput((), f"* stands beside others as the {field.name}", "* alone, or the others alone")
-    ends = [text for text in (match["low"], match["high"]) if text is not None]
-    numbers = [field.number(text) for text in ends]
-    for text, number in zip(ends, numbers, strict=True):
+    ends = [end for end in ("low", "high") if match[end] is not None]
+    numbers = [field.number(match[end]) for end in ends]
+    for end, number in zip(ends, numbers, strict=True):
         if number is None:
+            text = typed[slice(*match.span(end))]
             raise InvalidInput((), f"{text[:64]!r} can't be the {field.name}", field.values + field.also)
     step = match["step"]
     if step is not None and not 1 <= int(step) <= field.size:
-        raise InvalidInput((), f"{item[:64]!r} has a step of {int(step)}", f"1 to {field.size} as the {field.name}")
+        raise InvalidInput((), f"{typed[:64]!r} has a step of {int(step)}", f"1 to {field.size} as the {field.name}")
     if len(numbers) == 2:
-        _check_range(field, item, int(numbers[0] or 0), int(numbers[1] or 0), step)
+        _check_range(field, typed, int(numbers[0] or 0), int(numbers[1] or 0), step)
     return item
 
 
-def _special_form(field: Field, item: str, special: re.Match[str]) -> str:
-    """``5L`` and ``friL`` as ``l5``, the others as they are."""
+def _special_form(field: Field, typed: str, special: re.Match[str]) -> str:
+    """Return ``5L`` and ``friL`` as ``l5``, the others in lower case."""
     if field.words:
         last = special["last"]
-        return item if last is None else f"l{field.number(last)}"
+        return typed.lower() if last is None else f"l{field.number(last)}"
     day, before = special["day"], special["before"]
     if day is not None and field.number(day) is None:
-        raise InvalidInput((), f"{item!r} can't be the {field.name}", "1W to 31W, or LW")
+        raise InvalidInput((), f"{typed!r} can't be the {field.name}", "1W to 31W, or LW")
     if before is not None and not 1 <= int(before) <= 30:
-        raise InvalidInput((), f"{item!r} can't be the {field.name}", "L, or L-1 to L-30")
-    return item
+        raise InvalidInput((), f"{typed!r} can't be the {field.name}", "L, or L-1 to L-30")
+    return typed.lower()
 
 
 def _check_range(field: Field, item: str, low: int, high: int, step: str | None) -> None:
@@ -262,6 +266,7 @@ def walls_of(expression: str) -> Walls:
     # What croniter does not know is left out for it; where nothing else is, any day stands there and is dropped.
     plain = [day for day in days if not _DAY_OF_MONTH.fullmatch(day)]
     fields[2] = ",".join(plain) or "1"
+    fields[4] = ",".join(map(_through_sunday, fields[4].split(",")))
     try:
         expanded, nth = croniter.expand(" ".join(fields))
         if not plain:
@@ -272,6 +277,15 @@ def walls_of(expression: str) -> Walls:
         return Walls(expanded, cast("dict[int, set[int | str]]", nth), special)
     except (ValueError, KeyError, IndexError) as error:  # croniter's errors are ValueErrors
         raise InvalidInput((), _said(expression, str(error)), _EXPECTED) from None
+
+
+def _through_sunday(weekday: str) -> str:
+    """Return ``5/1`` as ``5-7/1``: croniter ends at Saturday."""
+    first, _, step = weekday.partition("/")
+    number = FIELDS[4].number(first)
+    if not step or number is None:
+        return weekday
+    return "0" if number == 7 else f"{number}-7/{step}"
 
 
 def _day_of_month(match: re.Match[str]) -> DayOfMonth:

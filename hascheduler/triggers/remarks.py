@@ -5,32 +5,46 @@ A remark changes nothing: the expression is sound, and fires as the remark says.
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from zoneinfo import ZoneInfo
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.trigger import Cron, Trigger
-from hascheduler.triggers.expressions import FIELDS, Field, normal_form, seconds_last
+from hascheduler.triggers.expressions import FIELDS, Field, Item, normal_form, seconds_last
+from hascheduler.triggers.zones import OffsetChange, transitions, zone_of
 
 _CACHED_MAX = 4_096
 _NARROWEST_FIRST = (5, 0, 1)
 """Second, minute, hour."""
+_COUNTED = {
+    "second": ("second", "minute"),
+    "minute": ("minute", "hour"),
+    "hour": ("hour", "day"),
+    "day of month": ("day", "month"),
+    "month": ("month", "year"),
+    "day of week": ("day", "week"),
+}
+"""The unit of a field, and the one that it starts again with."""
+_A_YEAR_S = (2_082_758_400, 2_114_380_799)
+"""2036: a year by which each zone has come to the rule that it keeps."""
 
 
 def remarks(trigger: Trigger) -> Sequence[str]:
     """Of each of its cron expressions. Empty where nothing is odd, and where one can't be read."""
-    found = (_remarks(part.expression) for part in trigger.parts if isinstance(part, Cron))
+    found = (_remarks(part.expression, part.timezone) for part in trigger.parts if isinstance(part, Cron))
     return tuple(dict.fromkeys(remark for remarks in found for remark in remarks))
 
 
 @lru_cache(_CACHED_MAX)
-def _remarks(expression: str) -> tuple[str, ...]:
+def _remarks(expression: str, timezone: str) -> tuple[str, ...]:
     try:
         form = normal_form(expression)
+        zone = zone_of(timezone)
     except InvalidInput:
         return ()
-    fields = form.split()
-    written = expression.lower().split()
+    written = expression.split()
+    fields = written if len(written) > 1 else form.split()
     parts = [part for field, text in zip(FIELDS, fields, strict=False) for part in _of_field(field, text)]
-    return (*_seconds_first(expression, written), *_quartz(written), *parts)
+    return (*_seconds_first(expression, written), *_quartz(written), *parts, *_silent(fields[1], zone))
 
 
 def _seconds_first(expression: str, fields: list[str]) -> Iterator[str]:
@@ -61,7 +75,7 @@ def _quartz(fields: Sequence[str]) -> Iterator[str]:
 
 def _of_field(field: Field, text: str) -> Iterator[str]:
     for part in text.split(","):
-        item = field.item(part)
+        item = field.item(part.lower())
         if item is None:
             continue
         if item.low > item.high and part[0].isdigit():  # who writes fri-mon means that
@@ -72,6 +86,47 @@ def _of_field(field: Field, text: str) -> Iterator[str]:
             )
         elif item.step > 1 and item.low + item.step > item.high:
             yield f"{part!r} as the {field.name} is {item.low} alone: the next step would be beyond {item.high}"
+        elif item.step > 1 and "-" not in part:
+            yield from _starts_again(field, part, item)
+
+
+def _starts_again(field: Field, part: str, item: Item) -> Iterator[str]:
+    """Say if fires come closer than a step where the next wider field begins."""
+    last = item.high - (item.high - item.low) % item.step
+    first = item.low
+    # Sunday is 0 and 7, and a month that has 31 days is as long as any.
+    gap = first + field.size - last
+    if gap < item.step:
+        unit, wider = _COUNTED[field.name]
+        plural = "" if gap == 1 else "s"
+        yield (
+            f"{part!r} as the {field.name} starts again with each {wider}: "
+            f"after {last} comes {first}, {gap} {unit}{plural} later"
+        )
+
+
+def _silent(hours: str, zone: ZoneInfo) -> Iterator[str]:
+    """Say which hours of a range fire once while the clock shows them twice; with ``*`` an hour fires both times."""
+    items = [item for item in map(FIELDS[1].item, hours.split(",")) if item is not None]
+    if hours.startswith("*") or not any(item.low != item.high for item in items):
+        return
+    twice = {change.wall_after_s // 3_600 % 24 for change in _changes(zone) if not change.is_gap}
+    for hour in sorted(twice):
+        if any(_is_in(hour, item) for item in items):
+            yield (
+                f"{hours!r} as the hour fires once in the hour from {hour:02}:00 that comes twice when the clock of "
+                f"{zone.key} is put back; * fires both times"
+            )
+
+
+def _is_in(hour: int, item: Item) -> bool:
+    high = item.high if item.low <= item.high else item.high + 24
+    return any(each % 24 == hour for each in range(item.low, high + 1, item.step))
+
+
+@lru_cache(1_024)
+def _changes(zone: ZoneInfo) -> Sequence[OffsetChange]:
+    return transitions(zone, _A_YEAR_S[0], _A_YEAR_S[1])
 
 
 def _span(low: int, high: int) -> str:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.error_texts import near_names
+from hascheduler.triggers.zone_hints import expected_zone
 
 DAY_S = 86_400
 # Changes closer to each other than this would be overlooked; since 1970 the closest are a week apart (Boa Vista, 2000).
@@ -45,15 +45,13 @@ class OffsetChange:
 @lru_cache(1_024)
 def zone_of(name: str) -> ZoneInfo:
     """`InvalidInput` (without a path) where there is no such zone; upper and lower case are one."""
-    expected = "an IANA time zone such as Europe/Paris"
     known = canonical_zone(name)
     if known is None:
-        near = near_names(name.lower(), _known_zones(), 1)
-        raise InvalidInput((), f"{name[:64]!r} is not a time zone", _known_zones()[near[0]] if near else expected)
+        raise InvalidInput((), f"{name[:64]!r} is not a time zone", expected_zone(name, _known_zones()))
     try:
         return ZoneInfo(known)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput((), f"the data of {name[:64]!r} can't be read", expected) from None
+        raise InvalidInput((), f"the data of {name[:64]!r} can't be read", "a zone of the IANA database") from None
 
 
 def canonical_zone(name: str) -> str | None:

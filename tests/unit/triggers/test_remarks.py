@@ -25,6 +25,14 @@ SAID = [
     ("*/60 * * * *", "'*/60' as the minute is 0 alone"),
     ("0 20/6 * * *", "'20/6' as the hour is 20 alone"),
     ("0 9-12/5 * * *", "'9-12/5' as the hour is 9 alone: the next step would be beyond 12"),
+    ("*/45 * * * *", "'*/45' as the minute starts again with each hour: after 45 comes 0, 15 minutes later"),
+    ("*/7 * * * *", "after 56 comes 0, 4 minutes later"),
+    ("0 */5 * * *", "'*/5' as the hour starts again with each day: after 20 comes 0, 4 hours later"),
+    ("0 0 */2 * *", "'*/2' as the day of month starts again with each month: after 31 comes 1, 1 day later"),
+    ("0 0 1/10 * *", "after 31 comes 1, 1 day later"),
+    ("0 0 * */5 *", "'*/5' as the month starts again with each year: after 11 comes 1, 2 months later"),
+    ("0 0 * * */2", "'*/2' as the day of week starts again with each week: after 6 comes 0, 1 day later"),
+    ("0 0 * * MON/2", "'MON/2' as the day of week starts again with each week: after 7 comes 1, 1 day later"),
     ("0 0 ? * 2", "'2' as the day of week counts from 1 for Monday, other than in Quartz"),
 ]  # fmt: skip
 
@@ -33,15 +41,39 @@ SAID = [
 def test_what_may_not_be_meant_is_said(expression: str, words: str) -> None:
     trigger = Trigger(Cron(expression))
     check_trigger(trigger)
-    [remark] = remarks(trigger)
-    assert words in remark
+    assert any(words in remark for remark in remarks(trigger))
+
+
+@pytest.mark.parametrize(
+    ("expression", "timezone", "hour"),
+    [
+        ("*/15 0-23 * * *", "Europe/Paris", "02:00"),
+        ("0 22-2 * * *", "Europe/Paris", "02:00"),
+        ("0 5,1-2 * * *", "America/New_York", "01:00"),
+        ("*/30 1-3 * * *", "Australia/Lord_Howe", "01:00"),
+        ("0 0-4/2 * * *", "Europe/Paris", "02:00"),
+        ("0 0-23 * * *", "UTC", None),
+        ("0 0-23 * * *", "Asia/Tokyo", None),
+        ("0 9-17 * * *", "Europe/Paris", None),
+        ("0 2 * * *", "Europe/Paris", None),
+        ("0 1-5/2 * * *", "Europe/Paris", None),
+        ("0 * * * *", "Europe/Paris", None),
+        ("0 */2 * * *", "Europe/Paris", None),
+    ],
+)
+def test_a_range_of_hours_that_is_silent_in_the_hour_that_comes_twice_is_said(
+    expression: str, timezone: str, hour: str | None
+) -> None:
+    said = [remark for remark in remarks(Trigger(Cron(expression, timezone))) if "comes twice" in remark]
+    assert len(said) == (hour is not None)
+    assert hour is None or f"in the hour from {hour} that comes twice" in said[0]
 
 
 @pytest.mark.parametrize(
     "expression",
     [
         "* * * * *", "*/15 * * * *", "@daily", "0 0 * * fri-mon", "0 0 * nov-feb *", "0 9-17/2 * * 1-5", "5/20 * * * *",
-        "0 0 LW * ?", "0 0 ? * fri#2",
+        "0 0 LW * ?", "0 0 ? * fri#2", "*/20 */8 * */4 *", "20/15 * * * *", "0 0 * * 5/1", "0 0 * * 5/2",
         # six fields that nobody means with the seconds first
         "* * * * * *", "* * * * * */15", "*/5 * * * * 0", "* * * * * 0,5", "30 2 * * * 15", "0 2 * * * 0",
         "nonsense", "@every 90s",
@@ -57,11 +89,11 @@ def test_an_interval_has_none() -> None:
 
 def test_what_is_suggested_has_none_itself() -> None:
     for expression, _ in SAID:
-        [remark] = remarks(Trigger(Cron(expression)))
-        if "did you mean" in remark:
-            suggested = Trigger(Cron(remark.split("'")[-2]))
-            check_trigger(suggested)
-            assert remarks(suggested) == ()
+        for remark in remarks(Trigger(Cron(expression))):
+            if "did you mean" in remark:
+                suggested = Trigger(Cron(remark.split("'")[-2]))
+                check_trigger(suggested)
+                assert remarks(suggested) == ()
 
 
 @pytest.mark.parametrize(

@@ -76,3 +76,15 @@ def _theirs(expression: str, timezone: str, begin: datetime, end_s: int) -> set[
             break
         instants.add(at_s)
     return instants
+
+
+@pytest.mark.parametrize("first", range(8))
+def test_a_step_from_a_weekday_on_goes_through_sunday_as_in_crontab(first: int) -> None:
+    begin = datetime(2027, 1, 1, tzinfo=UTC)
+    for step in range(1, 8):
+        expression = f"0 9 * * {first}/{step}"
+        month = int(begin.replace(month=2).timestamp())
+        assert _ours(expression, "UTC", begin, month) == _theirs(expression, "UTC", begin, month), expression
+        if first < 7:
+            named = f"0 9 * * {['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'][first]}/{step}"
+            assert _ours(named, "UTC", begin, month) == _ours(expression, "UTC", begin, month)
