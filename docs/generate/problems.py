@@ -55,7 +55,7 @@ _MEANINGS = {
     "unavailable": "the database (of the shard that `detail` names) did not answer in time; after a write it is unknown"
     " whether it was made",
     "unexpected-body": "the route takes no body: send the request without one",
-    "unreadable-document": "a stored document cannot be shown: see the quarantine in `GET /v1/cluster`",
+    "unreadable-document": "a stored document cannot be read: replace it with PUT or `hascheduler apply`, or delete it",
     "unsupported-media-type": "the body is not JSON by its `Content-Type` or has a `Content-Encoding`",
 }
 _BY_FRAMEWORK = {"no-such-route": "404", "method-not-allowed": "405", "refused": "4xx"}

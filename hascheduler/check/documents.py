@@ -50,12 +50,17 @@ _HINTS: Mapping[Collection, str] = {
     Collection.REPLICAS: "restart that replica; the document expires by itself",
     Collection.JOURNAL: "no leader can take over past it: keep the replicas as they are, and ask for help",
     Collection.VERDICTS: "its times count as undecided here: look at it in MongoDB",
-    Collection.PAUSES: "it pauses nothing: delete it in MongoDB, then pause (hascheduler pause) or drain again",
+    Collection.PAUSES: "it pauses nothing: delete it in MongoDB, then pause again (hascheduler pause --all, or"
+    " hascheduler processor drain)",
     Collection.SHARES: "an even share holds in its place until the leader of the home has written it again",
     Collection.ROUTING: "no process of the deployment starts: put it back from a backup of the home's database",
     Collection.NAMES: "no schedule of that name can be made: delete it in the home's database (db.names.deleteOne)",
-    Collection.TOKENS: "it grants no access: revoke it (hascheduler token revoke) and create another",
+    Collection.TOKENS: "it grants no access: delete it in MongoDB, and create another (hascheduler token create)",
 }
+_REPLACED = (
+    Collection.SCHEDULES, Collection.DEFINITIONS, Collection.LANES, Collection.CALENDARS, Collection.TENANTS,
+)  # fmt: skip
+"""A replacement mends these, but not a revision, which it would have to name."""
 _HINT = "the defaults hold in its place: write it again through the API (hascheduler apply)"
 
 
@@ -78,7 +83,10 @@ def unreadable(collection: Collection, id: object, error: InvalidInput) -> Findi
             str(error),
             "it was written by another release: bring the replicas to that one, or go back to a backup",
         )
-    return Finding(FindingKind.UNREADABLE, document, str(error), _HINTS.get(collection, _HINT))
+    hint = _HINTS.get(collection, _HINT)
+    if error.path == ("rev",) and collection in _REPLACED:
+        hint = f"delete it (hascheduler {collection.value.removesuffix('s')} delete), and write it again"
+    return Finding(FindingKind.UNREADABLE, document, str(error), hint)
 
 
 def read_schema(document: Mapping[str, Any]) -> Finding | None:

@@ -51,6 +51,11 @@ def named_api(scheduler: Scheduler, kind: str) -> NamedApi[Any]:
     return part
 
 
+def is_unreadable(refused: Refused) -> bool:
+    """Return whether the stored document is what can't be read: a replacement mends it, and it may be deleted."""
+    return refused.problem.type.endswith(":unreadable-document")
+
+
 def _cli_error(failure: Refused | Unavailable, unanswered: str) -> CallerError | WorldError:
     where = failure.replica
     if isinstance(failure, Unavailable) and failure.cause is not None:

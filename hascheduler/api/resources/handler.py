@@ -22,7 +22,7 @@ from hascheduler.errors import InvalidInput, NotFound, RevisionMismatch
 from hascheduler.ports import ResourceStore, StoredDocument
 from hascheduler.wire.fields import StrictModel
 
-GET: Responses = {200: TAGGED, **NOT_MODIFIED, **problem_responses(404, 422)}
+GET: Responses = {200: TAGGED, **NOT_MODIFIED, **problem_responses(404, 409, 422)}
 PATCH: Responses = {200: TAGGED, **problem_responses(404, 409, 412, 413, 422)}
 
 Resource = TypeVar("Resource")
@@ -80,8 +80,10 @@ class ResourceHandler(Generic[Resource, Shown]):
         else:
             stored = await store.get(name)
             body = self._over(stored, body)
-            if stored is not None and self._is_same(stored, body):
-                return self._answer(stored, response)
+            if stored is not None:
+                revisions.revision(self.kind, stored)
+                if self._is_same(stored, body):
+                    return self._answer(stored, response)
             document, is_new = await store.put(body.resource(name))
         if is_new:
             response.status_code = HTTPStatus.CREATED

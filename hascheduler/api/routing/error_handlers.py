@@ -37,11 +37,20 @@ _RETRY_AFTER_S = "2"
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
+_NEVER_REPLACED = ("job", "operation")
+
+
 class UnreadableDocument(Exception):
     """A stored document that can't be decoded: not one that a replica has written as it is."""
 
     def __init__(self, kind: str, id: str, reason: InvalidInput) -> None:
-        super().__init__(f"the stored {kind} {id!r} can't be read: {reason}")
+        self.can_be_replaced = kind not in _NEVER_REPLACED
+        remedy = ""
+        if reason.path == ("rev",):
+            remedy = "; delete it and create it again"  # without it, concurrent changes can't be detected
+        elif self.can_be_replaced:
+            remedy = "; replace it (PUT, or hascheduler apply) or delete it"
+        super().__init__(f"the stored {kind} {id!r} can't be read: {reason}{remedy}")
 
 
 class InvalidBody(RequestValidationError):
@@ -159,7 +168,9 @@ async def _elsewhere(request: Request, error: Exception) -> Response:
 
 
 async def _unreadable(request: Request, error: Exception) -> Response:
-    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-document", str(error))
+    assert isinstance(error, UnreadableDocument)
+    status = HTTPStatus.CONFLICT if error.can_be_replaced else HTTPStatus.INTERNAL_SERVER_ERROR
+    return problem(status, "unreadable-document", str(error))
 
 
 _HANDLERS: Mapping[type, Callable[[Request, Exception], Awaitable[Response]]] = {

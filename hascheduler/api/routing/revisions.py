@@ -151,7 +151,7 @@ async def delete(kind: str, name: str, store: Revised, precondition: Preconditio
 def revision(kind: str, document: StoredDocument) -> int:
     rev = document.get("rev")
     if isinstance(rev, bool) or not isinstance(rev, int):
-        # Without it, concurrent changes can't be detected.
-        problem = InvalidInput(("rev",), f"{quoted(rev)} is no revision", "an integer; delete it and create it again")
-        raise UnreadableDocument(kind, str(document["_id"]), problem)
+        raise UnreadableDocument(
+            kind, str(document["_id"]), InvalidInput(("rev",), f"{quoted(rev)} is no revision", "an integer")
+        )
     return rev

@@ -73,7 +73,9 @@ async def list_schedules(
 
 
 @router.get(
-    "/{name}", response_model=ScheduleResponse, responses={200: TAGGED, **NOT_MODIFIED, **problem_responses(404, 422)}
+    "/{name}",
+    response_model=ScheduleResponse,
+    responses={200: TAGGED, **NOT_MODIFIED, **problem_responses(404, 409, 422)},
 )
 async def get_schedule(
     name: PathName, services: Services, caller: Viewer, response: Response, known: IfNoneMatch

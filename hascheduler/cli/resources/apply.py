@@ -25,9 +25,9 @@ from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.output.yaml_text import coloured_diff, yaml_diff
-from hascheduler.cli.replica import as_cli_errors, named_api, replica
+from hascheduler.cli.replica import as_cli_errors, is_unreadable, named_api, replica
 from hascheduler.cli.resources.uses import Noun, uses
-from hascheduler.client import Scheduler
+from hascheduler.client import Refused, Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, NotFound, WorldError
 from hascheduler.model.values.instants import WallMs
@@ -38,6 +38,8 @@ from hascheduler.wire.trigger import read_trigger
 class PlannedChange(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
+    REPAIRED = "repaired"
+    """What is stored can't be read, and is replaced unseen."""
     UNCHANGED = "unchanged"
     PRUNED = "pruned"
 
@@ -78,6 +80,7 @@ _OTHERS_SHOWN_MAX = 10
 _SIGNS = {
     PlannedChange.CREATED: "green",
     PlannedChange.CHANGED: "yellow",
+    PlannedChange.REPAIRED: "yellow",
     PlannedChange.PRUNED: "red",
     PlannedChange.UNCHANGED: "dim",
 }
@@ -113,7 +116,7 @@ def apply(
 
     Documents are `kind: Schedule`, `Definition`, `Lane`, `Calendar` or `Tenant`, `name: …`, and the rest as in a
     request. Nothing is sent while any of them is wrong. What is changed is what was shown: if another was faster,
-    that document fails.
+    that document fails. What is stored and can't be read is written again as the file says.
     What is written is marked as its owner's; what is another's is refused (status 2), unless with --take-over.
     --prune deletes for this owner alone, schedules first, and nothing that a schedule, a job that has not ended or a
     token still uses. Asks first; without a terminal it does nothing but say so (status 2), unless with --yes. Status 1:
@@ -197,9 +200,12 @@ def _show(steps: Sequence[PlanStep]) -> None:
 
 
 def _will(change: PlannedChange) -> str:
-    return {PlannedChange.CREATED: "is new", PlannedChange.CHANGED: "changes", PlannedChange.PRUNED: "goes"}.get(
-        change, str(change)
-    )
+    return {
+        PlannedChange.CREATED: "is new",
+        PlannedChange.CHANGED: "changes",
+        PlannedChange.REPAIRED: "can't be read, and is written again",
+        PlannedChange.PRUNED: "goes",
+    }.get(change, str(change))
 
 
 def _print_outcome(
@@ -259,7 +265,8 @@ def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
     assert step.after is not None
     if step.kind != "schedule":
         body = {part: value for part, value in step.after.items() if part != "name"}
-        api.put_document(step.name, body, if_match=step.rev, if_none_match="*" if step.rev is None else None)
+        is_new = step.change is PlannedChange.CREATED
+        api.put_document(step.name, body, if_match=step.rev, if_none_match="*" if is_new else None)
     elif step.change is PlannedChange.CREATED:
         scheduler.schedules.create_document(step.after)
     else:
@@ -268,23 +275,33 @@ def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
 
 def _change_schedule(scheduler: Scheduler, step: PlanStep) -> None:
     """Being paused is no part of a replacement: it is changed by its own requests."""
-    assert step.before is not None
     assert step.after is not None
-    before, after = dict(step.before), dict(step.after)
-    was_paused, is_paused = before.pop("paused", False), after.pop("paused", False)
-    rev, schedules = step.rev, scheduler.schedules
-    if before != after:
-        rev = schedules.put_document(step.name, after, if_match=rev)["rev"]
+    after, schedules, rev = dict(step.after), scheduler.schedules, step.rev
+    is_paused = after.pop("paused", False)
+    if step.before is None:
+        written = schedules.put_document(step.name, after)
+        was_paused, rev = written["paused"], written["rev"]
+        is_paused = is_paused or was_paused
+    else:
+        before = dict(step.before)
+        was_paused = before.pop("paused", False)
+        if before != after:
+            rev = schedules.put_document(step.name, after, if_match=rev)["rev"]
     if was_paused != is_paused:
         change = schedules.pause if is_paused else schedules.resume
         change(step.name, if_match=rev)
 
 
 def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
-    stored = named_api(scheduler, manifest.kind).find(manifest.name)
     after = dict(manifest.body)
     if manifest.paused:
         after = normal_schedule({**after, "paused": True})
+    try:
+        stored = named_api(scheduler, manifest.kind).find(manifest.name)
+    except Refused as refused:
+        if not is_unreadable(refused):
+            raise
+        return PlanStep(manifest.kind, manifest.name, PlannedChange.REPAIRED, None, after)
     if stored is None:
         return PlanStep(manifest.kind, manifest.name, PlannedChange.CREATED, None, after)
     before = NORMAL[manifest.kind](stored)

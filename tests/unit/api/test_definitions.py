@@ -207,8 +207,8 @@ async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
 ) -> None:
     await client.put(LOG, json={})
     world.rewrite(Collection.DEFINITIONS, "log", max_concurrency="many")
-    check_problem(await client.get(LOG), 500)
-    check_problem(await client.patch(LOG, json={"max_concurrency": 3}), 500)
+    check_problem(await client.get(LOG), 409)
+    check_problem(await client.patch(LOG, json={"max_concurrency": 3}), 409)
     assert [one["id"] for one in (await get(client, "/v1/definitions"))["unreadable"]] == ["log"]
     assert (await client.put(LOG, json={})).json()["rev"] == 2
 

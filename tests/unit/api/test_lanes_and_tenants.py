@@ -125,8 +125,8 @@ async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
     await client.put(path, json={})
     kind, name = path.split("/")[2:]
     world.rewrite(Collection(kind), name, **broken)
-    check_problem(await client.get(path), 500)
-    check_problem(await client.patch(path, json={}), 500)
+    check_problem(await client.get(path), 409)
+    check_problem(await client.patch(path, json={}), 409)
     assert [one["id"] for one in (await get(client, f"/v1/{kind}"))["unreadable"]] == [name]
     assert (await client.put(path, json={})).json()["rev"] == 2
 

@@ -211,9 +211,9 @@ async def test_a_document_that_cannot_be_read_does_not_hide_the_others_and_a_rep
     assert [item["name"] for item in page["items"]] == ["tick"]
     assert {one["id"] for one in page["unreadable"]} == set(breaks)
     for name in breaks:
-        check_problem(await client.get(f"/v1/schedules/{name}"), 500)
-        check_problem(await client.patch(f"/v1/schedules/{name}", json={"overlap": "skip"}), 500)
-        check_problem(await client.post(f"/v1/schedules/{name}/pause"), 500)
+        check_problem(await client.get(f"/v1/schedules/{name}"), 409)
+        check_problem(await client.patch(f"/v1/schedules/{name}", json={"overlap": "skip"}), 409)
+        check_problem(await client.post(f"/v1/schedules/{name}/pause"), 409)
         repaired = await client.put(f"/v1/schedules/{name}", json={**TICK, "name": name})
         assert repaired.status_code == 200, repaired.text
         assert repaired.json() == {**await get(client, f"/v1/schedules/{name}"), "rev": 2}
@@ -235,6 +235,6 @@ async def test_a_repair_keeps_the_fields_that_can_be_read(client: httpx.AsyncCli
 async def test_a_schedule_without_a_revision_can_only_be_deleted(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     world.rewrite(Collection.SCHEDULES, "tick", rev="seven")
-    problem = check_problem(await client.put("/v1/schedules/tick", json={**TICK, "overlap": "skip"}), 500)
+    problem = check_problem(await client.put("/v1/schedules/tick", json={**TICK, "overlap": "skip"}), 409)
     assert "delete it and create it again" in problem["detail"]
     assert (await client.delete("/v1/schedules/tick")).status_code == 204

@@ -82,5 +82,5 @@ async def test_another_scope_is_refused(client: httpx.AsyncClient, scope: object
 async def test_a_corrupted_one_is_unreadable_until_it_is_replaced(client: httpx.AsyncClient, world: World) -> None:
     await client.put(LOG, json={})
     world.rewrite(Collection.DEFINITIONS, "log", conflict_scope="everybody")
-    check_problem(await client.get(LOG), 500)
+    check_problem(await client.get(LOG), 409)
     assert (await client.put(LOG, json={})).json()["conflict_scope"] == "tenant"
