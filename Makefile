@@ -74,6 +74,7 @@ test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: eve
 verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a change lands
 	$(MAKE) --jobs=2 --output-sync=target types compiled lint contracts docs  # none of them installs anything
 	$(MAKE) k8s-lint ui-types
+	scripts/check-lowest-versions
 	$(MAKE) test TIER=verify
 	$(MAKE) check-compiled
 	$(MAKE) chaos ROWS=smoke
