@@ -8,6 +8,7 @@ A TLS connection begins in `hascheduler.api.http.tls_connection`.
     slow request head ─────► closed: a head has a time limit, and a minimum rate once it has begun
     client does not read ──► aborted: the unsent bytes must shrink at a minimum rate
     two meanings ──────────► 400 and closed: another parser may see two requests in it (request smuggling)
+    offers a protocol ─────► passed over: the request is read as if it had made no offer
     many requests at once ─► 400 and closed: each that waits for the answers before its own takes memory
 
 The parser is llhttp, in C. It has no limits on what it keeps: the bytes of a head, of trailers and between chunks are
@@ -23,6 +24,7 @@ import ssl
 from http import HTTPStatus
 from typing import Any, cast
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from starlette.responses import Response
 from starlette.types import Message, Scope
 from uvicorn.config import Config
@@ -86,10 +88,13 @@ class BoundedConnection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, {**app_state, _STATE: self}, _loop)
+        self.parser = HttpRequestParser(self)  # uvicorn's has leniencies
         self._in_head = False
         self._head_bytes = 0
         self._unparsed_bytes = 0
         """Since the parser last handed on a whole head or a part of a body."""
+        self._is_malformed = False
+        """Whether the parser has given up: nothing that comes is read any more."""
         self._running: RequestResponseCycle | None = None
         self._table = config.connections
         self._has_entered = False
@@ -147,10 +152,20 @@ class BoundedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        # A TLS transport that closes hands on what it has decrypted.
+        if self._is_malformed or self.transport.is_closing():
+            return
+        self._unset_keepalive_if_required()
         self._unparsed_bytes += len(data)
-        super().data_received(data)
-        if self._unparsed_bytes > HEAD_BYTES_MAX:
+        try:
+            self._parse(data)
+        except HttpParserError:
             self.send_400_response("")
+        else:
+            if self._unparsed_bytes > HEAD_BYTES_MAX and self._in_progress() and self.cycle.more_body:
+                self._end()  # endless bytes between chunks
+            elif self._unparsed_bytes > HEAD_BYTES_MAX:
+                self.send_400_response("")
         if self._in_progress():
             self._begin()
         else:
@@ -162,6 +177,9 @@ class BoundedConnection(HttpToolsProtocol):
             self._watch_draining()
         if self._in_progress():  # the next request was in the buffer
             self._begin()
+            return
+        if self._is_malformed:
+            self.send_400_response("")
             return
         self._table.set_idle(self)
         self._head = None
@@ -182,6 +200,14 @@ class BoundedConnection(HttpToolsProtocol):
         self._watch_draining()
 
     def send_400_response(self, msg: str) -> None:
+        """Answer the requests before it first, which are whole; too many of them are not waited for."""
+        self._is_malformed = True
+        if self._in_progress() and not self.cycle.more_body and len(self.pipeline) < _PIPELINED_MAX:
+            return
+        if self._in_progress() and self.cycle is self._running and not self.cycle.response_started:
+            # Its own body: the application learns that it will not come.
+            self.cycle.disconnected = self.cycle.response_complete = True
+            self.cycle.message_event.set()
         if not self._in_progress() and not self.transport.is_closing():
             self._answer(
                 problem(HTTPStatus.BAD_REQUEST, "malformed-http", "not an HTTP request, or its head is too large")
@@ -213,7 +239,13 @@ class BoundedConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head, self._unparsed_bytes = False, 0
         version = self.parser.get_http_version()
+        if self.parser.get_method() == b"CONNECT":
+            raise ValueError("what follows would be no HTTP")
+        if self.parser.should_upgrade():
+            return  # `_parse` gives it to the parser again
         _require_one_meaning(version, self.headers)
+        if version == "1.0":
+            self.expect_100_continue = False  # it knows no such answer (RFC 9110, 10.1.1)
         super().on_headers_complete()
         if version == "1.0":
             _send_until_closed(self.cycle)
@@ -226,7 +258,8 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._unparsed_bytes = 0
-        super().on_message_complete()
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
 
     def _count(self, head_bytes: int) -> None:
         self._head_bytes += head_bytes
@@ -234,6 +267,26 @@ class BoundedConnection(HttpToolsProtocol):
             raise ValueError("the head is too large")
 
     # Reactions
+
+    def _parse(self, data: bytes) -> None:
+        """Pass over each offer of another protocol, as a server may (RFC 9110, 7.8).
+
+        The parser takes an offer for the end of the request, whatever its length: another one is given the head without
+        the offer, and then the body.
+        """
+        while True:
+            try:
+                self.parser.feed_data(data)
+                return
+            except HttpParserUpgrade as offer:
+                fields = [b"%b: %b\r\n" % field for field in self.headers if field[0] != b"upgrade"]
+                line = b"%b %b HTTP/%b\r\n" % (
+                    self.parser.get_method(),
+                    self.url,
+                    self.parser.get_http_version().encode(),
+                )
+                self.parser = HttpRequestParser(self)
+                data = line + b"".join(fields) + b"\r\n" + data[offer.args[0] :]
 
     def _refuse(self, transport: asyncio.Transport, reason: RefusalReason) -> None:
         if reason is RefusalReason.FULL:

@@ -138,22 +138,6 @@ async def test_other_versions_are_refused(version: bytes) -> None:
     assert answer.startswith(b"HTTP/1.1 400")
 
 
-async def test_an_offer_of_another_protocol_is_passed_over() -> None:
-    """As some clients make it with each first request, also with one that has a body."""
-    app = Application()
-    app.may_answer.set()
-    head = b"POST / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: h2c\r\ncontent-length: 3\r\n\r\n"
-    last = GET.replace(b"host: a", b"host: a\r\nconnection: close") % 2
-    async with on_a_port(app) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        async with asyncio.timeout(10):
-            writer.write(head + b"abc")
-            assert (await reader.readuntil(b"content-length")).startswith(b"HTTP/1.1 200")
-            writer.write(last)
-            assert b"/2 host" in await reader.read()
-        writer.close()
-
-
 async def refusing(_: Scope, __: Receive, send: Send) -> None:
     """Answers before it has read anything."""
     await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
