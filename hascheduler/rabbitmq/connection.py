@@ -7,6 +7,7 @@ the next try wait longer, with jitter, up to `BACKOFF_MAX_S`.
 
 import asyncio
 import logging
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,7 +18,8 @@ from urllib.parse import unquote
 import aio_pika
 import structlog
 from aio_pika.abc import AbstractChannel, AbstractConnection
-from aiormq.exceptions import AuthenticationError, InvalidFrameError, ProbableAuthenticationError
+from aiormq import spec
+from aiormq.exceptions import AuthenticationError, ConnectionClosed, ProbableAuthenticationError
 from tenacity import AsyncRetrying, retry_if_result, wait_random_exponential
 from yarl import URL
 
@@ -30,11 +32,20 @@ log = structlog.get_logger(__name__)
 # A lost connection is daily life here and logged below, in one line; the driver logs errors with tracebacks.
 logging.getLogger("aiormq").setLevel(logging.CRITICAL)
 
+# The driver would call a refusal of the virtual host an invalid frame, and drop the broker's words.
+spec.Connection.Open.valid_responses = ["Connection.OpenOk", "Connection.Close"]
+
 HEARTBEAT_S = 5
 BACKOFF_MAX_S = 3.0
 _LASTED_S = 5.0
 _CLOSE_LIMIT_S = 2.0
 _URL_VARIABLE = ("HASCHEDULER_AMQP_URL",)
+_ACCESS_REFUSED, _NOT_ALLOWED = 403, 530
+_NOT_FOUND = "not found"
+_PASSES = re.compile(
+    r"\b(limit|down|starting|stopping|maintenance|unavailable|time(d |-)?out|too many)\b", re.IGNORECASE
+)
+"""In the words of a refusal that ends by itself, or without a change of the settings."""
 
 
 class Session:
@@ -128,7 +139,7 @@ async def _close(connection: AbstractConnection) -> None:
 
 
 async def require_access(url: str, tls: ssl.SSLContext | None = None, *, must_answer: bool = False) -> None:
-    """`InvalidInput` where the broker answers and refuses the user or the virtual host, which no waiting mends.
+    """`InvalidInput` if the broker answers and refuses the user or the virtual host, and no waiting mends that.
 
     One that does not answer may be about to come, and passes unless it ``must_answer``.
     """
@@ -138,21 +149,28 @@ async def require_access(url: str, tls: ssl.SSLContext | None = None, *, must_an
             pass
     except BrokerUnavailable as error:
         mistake = mistake_of(_checked(url), error)
-        refused = isinstance(error.__cause__, AuthenticationError | ProbableAuthenticationError | InvalidFrameError)
-        if mistake is not None and (refused or must_answer):
+        if mistake is not None and (_stays(error.__cause__) or must_answer):
             raise mistake from None
 
 
 def mistake_of(url: URL, error: BrokerUnavailable) -> InvalidInput | None:
     """What the URL has wrong, by the driver's error: which address, what, and what would be right. No password."""
     where, reason = f"{url.host}:{url.port or (5671 if url.scheme == 'amqps' else 5672)}", error.__cause__
+    vhost = unquote(url.path.removeprefix("/")) or "/"
+    code, words = _reply(reason)
+    said = f": {words}" + (f" ({code})" if code else "") if words else ""
     match reason:
-        case AuthenticationError() | ProbableAuthenticationError():
-            problem, expected = f"{where} refuses user {url.user!r}", "a user that the broker knows, and its password"
-        case InvalidFrameError() if "Connection.Close" in str(reason):
-            vhost = unquote(url.path.removeprefix("/")) or "/"
-            problem = f"{where} has no virtual host {vhost!r} for user {url.user!r}"
-            expected = "one that exists, as the path of the URL (%2F is the first one), and permissions in it"
+        case AuthenticationError() | ConnectionClosed() | ProbableAuthenticationError() if not _stays(reason):
+            problem, expected = f"{where} refuses the connection{said}", "a broker that takes one more"
+        case ConnectionClosed() if words.endswith(_NOT_FOUND):
+            problem = f"{where} has no virtual host {vhost!r} for user {url.user!r}{said}"
+            expected = "one that exists, as the path of the URL (%2F is the first one)"
+        case ConnectionClosed() if code == _NOT_ALLOWED:
+            problem = f"{where} refuses user {url.user!r} the virtual host {vhost!r}{said}"
+            expected = "a user with permissions in it"
+        case AuthenticationError() | ConnectionClosed() | ProbableAuthenticationError():
+            problem = f"{where} refuses user {url.user!r}{said}"
+            expected = "a user that the broker knows, and its password"
         case _ if isinstance(getattr(reason, "__cause__", None), socket.gaierror):
             problem = f"there is no address for the host {url.host!r}"
             expected = "the name of a host that this machine can resolve"
@@ -163,6 +181,27 @@ def mistake_of(url: URL, error: BrokerUnavailable) -> InvalidInput | None:
         case _:
             return None
     return InvalidInput(_URL_VARIABLE, problem, expected)
+
+
+def _reply(reason: object) -> tuple[int, str]:
+    """The code and the words with which the broker closed the connection, in one line; 0 and "" if it gave none."""
+    match reason:
+        case ProbableAuthenticationError(args=(str() as words,)):
+            code = _ACCESS_REFUSED
+        case ConnectionClosed(args=(int() as code, str() as words)):
+            pass
+        case ConnectionClosed(args=(str() as words,)):  # of one that was open
+            code = 0
+        case _:
+            return 0, ""
+    return code, " ".join(words.split())
+
+
+def _stays(reason: object) -> bool:
+    """Whether the broker's refusal is one that no waiting mends. The names in its words are not looked at."""
+    code, words = _reply(reason)
+    passes = not words.endswith(_NOT_FOUND) and _PASSES.search(re.sub(r"'[^']*'", "", words))
+    return isinstance(reason, AuthenticationError) or (code in (_ACCESS_REFUSED, _NOT_ALLOWED) and not passes)
 
 
 def _checked(url: str) -> URL:

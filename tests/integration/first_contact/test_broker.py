@@ -1,13 +1,18 @@
 """The first try with a broker that refuses us ends at once; one that does not answer is waited for, and told of."""
 
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import structlog
 
 from hascheduler.errors import InvalidInput
-from hascheduler.rabbitmq.connection import require_access
-from tests.integration.first_contact.test_mongodb import PROCESSES, check, said
+from hascheduler.rabbitmq.connection import BrokerConnection, Session, require_access
+from tests.chaos.servers import Broker
+from tests.integration.first_contact.test_mongodb import LIMIT_S, PROCESSES, check, said
 
 
 def with_user(url: str, user: str) -> str:
@@ -56,3 +61,53 @@ async def test_dev_starts_nothing_beside_a_broker_that_is_not_there(
 async def test_a_url_that_is_none() -> None:
     with pytest.raises(InvalidInput, match="HASCHEDULER_AMQP_URL: not an AMQP URL"):
         await require_access("http://127.0.0.1/")
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    """Whose limits may be set: one of its own, in a folder that its own user may enter."""
+    broker = Broker(Path(tempfile.mkdtemp(prefix="hascheduler-broker-")))
+    await broker.start()
+    yield broker
+    await broker.remove()
+
+
+async def test_a_limit_of_connections_is_waited_for_until_it_is_lifted(broker: Broker) -> None:
+    connected = asyncio.Event()
+
+    async def use(_: Session) -> None:
+        connected.set()
+        await asyncio.Event().wait()
+
+    limits = [
+        ("set_vhost_limits", "-p", "/", '{"max-connections": 0}'),
+        ("set_user_limits", "guest", '{"max-connections": 0}'),
+    ]
+    for limit, lift in zip(
+        limits, (("clear_vhost_limits", "-p", "/"), ("clear_user_limits", "guest", "all")), strict=True
+    ):
+        connected.clear()
+        await broker._control(*limit)
+        await require_access(broker.url)
+        with structlog.testing.capture_logs() as lines:
+            running = asyncio.create_task(BrokerConnection(broker.url, "test").run(use))
+            async with asyncio.timeout(LIMIT_S):
+                while not lines:  # noqa: ASYNC110  # it says so in the log
+                    await asyncio.sleep(0.01)
+                assert not connected.is_set()
+                await broker._control(*lift)
+                await connected.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        assert f"127.0.0.1:{broker.port} refuses the connection: NOT_ALLOWED - " in lines[0]["error"]
+        assert "limit (0) is reached (530)" in lines[0]["error"]
+
+
+async def test_a_user_without_permissions_is_told_so_by_the_broker(broker: Broker) -> None:
+    await broker._control("clear_permissions", "-p", "/", "guest")
+    with pytest.raises(InvalidInput) as refused:
+        await require_access(broker.url)
+    assert (
+        f"127.0.0.1:{broker.port} refuses user 'guest' the virtual host '/': "
+        "NOT_ALLOWED - access to vhost '/' refused for user 'guest' (530); expected a user with permissions in it"
+    ) in str(refused.value)
