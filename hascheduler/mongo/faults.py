@@ -92,12 +92,13 @@ def _translate(doing: str, error: PyMongoError) -> Exception:
             return StoreUnavailable(f"{doing}: the client is closed")
         return StoreUnavailable(f"{doing}: {type(error).__name__}")
     if error.code in _HISTORY_LOST or error.has_error_label("NonResumableChangeStreamError"):
-        return HistoryLost(f"{doing}: {_described(error)}")
+        return HistoryLost(f"{doing}: {described(error)}")
     if error.code in (_DOCUMENT_REFUSED if isinstance(error, WriteError) else _REFUSED_AS_COMMAND):
-        return InvalidInput(("document",), f"can't be stored: {_described(error)}")
-    return StoreUnavailable(f"{doing}: {_described(error)}")
+        return InvalidInput(("document",), f"can't be stored: {described(error)}")
+    return StoreUnavailable(f"{doing}: {described(error)}")
 
 
-def _described(error: OperationFailure) -> str:
+def described(error: OperationFailure) -> str:
+    """Return the name, the code and the words of the server's error."""
     details = error.details or {}
     return f"{details.get('codeName', type(error).__name__)} ({error.code}): {str(details.get('errmsg', ''))[:200]}"

@@ -14,10 +14,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pymongo import AsyncMongoClient
-from pymongo.errors import ConfigurationError, OperationFailure, PyMongoError
+from pymongo.errors import (
+    ConfigurationError,
+    ConnectionFailure,
+    NetworkTimeout,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+)
 from pymongo.uri_parser import parse_uri
 
 from hascheduler.errors import InvalidInput, StoreUnavailable, Unreachable
+from hascheduler.mongo.faults import described
 
 ASKING = "ask the addresses of MongoDB"
 _URI = ("HASCHEDULER_MONGODB_URI",)
@@ -25,6 +33,9 @@ _SRV = "mongodb+srv:"
 _ANSWER_LIMIT_S = 1.2
 _MEMBERS_ASKED_MAX = 7
 _AUTHENTICATION_FAILED = 18
+# How the driver frames the words of an error.
+_HANDSHAKE, _TIMEOUTS = "SSL handshake failed: ", " (configured timeouts: "
+_WORDS_MAX = 200
 
 
 async def explained(doing: Callable[[], Awaitable[None]], uri: str, tls: Mapping[str, Any]) -> None:
@@ -116,7 +127,7 @@ def _told(causes: Sequence[_Cause]) -> Unreachable:
     places: dict[str, list[str]] = {}
     for cause in causes:
         places.setdefault(cause.problem, []).append(cause.where)
-    problems = "; ".join(problem.replace("{}", ", ".join(where)) for problem, where in places.items())
+    problems = "; ".join(problem.replace("{}", ", ".join(where), 1) for problem, where in places.items())
     return Unreachable(InvalidInput(_URI, problems, causes[0].expected), stays=causes[0].stays)
 
 
@@ -171,11 +182,39 @@ async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str,
     )
     try:
         return _of_hello(await client.admin.command("hello"), where, name)
-    except PyMongoError:
-        spoken = "TLS with a certificate that is trusted here" if tls else "MongoDB's protocol without TLS"
-        return _Cause(f"{{}} does not speak {spoken}", where, "a mongod, and a URI with tls=true where it wants that")
+    except ServerSelectionTimeoutError:
+        [server] = client.topology_description.server_descriptions().values()
+        return _of_failure(server.error, where, with_tls=tls.get("tls", tls.get("ssl", bool(tls))))
+    except PyMongoError as error:
+        return _of_failure(error, where, with_tls=tls.get("tls", tls.get("ssl", bool(tls))))
     finally:
         await _close(client)
+
+
+def _of_failure(error: Exception | None, where: str, *, with_tls: bool) -> _Cause:
+    """Return why the server gave no ``hello``, in its own words if it gave some; no ``error``: the time was over."""
+    handshake, words = str(error).startswith(_HANDSHAKE), str(error).partition(_TIMEOUTS)[0]
+    words = " ".join(words.removeprefix(_HANDSHAKE).removeprefix(f"{where}:").split())[:_WORDS_MAX]
+    match error:
+        case None | NetworkTimeout():
+            problem, expected = "takes the connection, but does not answer", "a mongod that is not stuck"
+        case OperationFailure():
+            problem, expected = f"answers with an error: {described(error)}", "a mongod that answers `hello`"
+        case ConfigurationError():
+            problem, expected = f"can't be used: {words}", "a version of MongoDB that is supported"
+        case ConnectionFailure() if "CERTIFICATE_VERIFY_FAILED" in words:
+            problem = f"shows a certificate that is not trusted here: {words}"
+            expected = "the authority that issued it, as the CA file, and a host that it names"
+        case ConnectionFailure() if "[SSL" in words:
+            problem, expected = f"does not speak TLS as this process does: {words}", "tls=true only if mongod has TLS"
+        case ConnectionFailure() if handshake or with_tls:
+            problem = f"closes the connection in the handshake of TLS or after it{words and f': {words}'}"
+            expected = "a mongod with TLS, and the certificate that it wants to see"
+        case ConnectionFailure():
+            problem, expected = f"closes the connection: {words}", "a mongod, and tls=true in the URI if it has TLS"
+        case _:
+            problem, expected = f"does not speak MongoDB's protocol: {words}", "the address of a mongod"
+    return _Cause(f"{{}} {problem}", where, expected)
 
 
 async def _close(client: AsyncMongoClient[dict[str, Any]]) -> None:

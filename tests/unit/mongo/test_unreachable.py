@@ -1,11 +1,22 @@
 """Addresses are asked what they are while the database is used, and no connection for that is left."""
 
 import asyncio
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
+import bson
 import pytest
 
+from hascheduler.errors import StoreUnavailable, Unreachable
 from hascheduler.mongo import unreachable
+from tests.unit.tls.certificates import Authority
+from tests.unit.tls.conftest import authority, no_sockets_left_over, stranger
+from tests.unit.tls.test_https import of_server
+
+__all__ = ["authority", "no_sockets_left_over", "stranger"]
+Meet = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class _SlowToClose:
@@ -39,3 +50,94 @@ async def test_a_client_is_closed_whole_when_the_use_that_it_accompanied_ends(mo
     async with server, asyncio.timeout(10):
         await unreachable.explained(use, f"mongodb://127.0.0.1:{port}/?replicaSet=rs0", {})
     assert client.is_closed
+
+
+async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    await reader.read()
+
+
+async def closing(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+    pass
+
+
+async def closing_later(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+
+
+async def web(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+    writer.write(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+
+
+def answering(document: Mapping[str, Any]) -> Meet:
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            length, number, _, _ = struct.unpack("<iiii", await reader.readexactly(16))
+            await reader.readexactly(length - 16)
+            answer = struct.pack("<ib", 0, 0) + bson.encode(document)
+            writer.write(struct.pack("<iiii", 16 + len(answer), 1, number, 2013) + answer)
+
+    return meet
+
+
+REFUSAL = {"ok": 0.0, "errmsg": "not {} today", "code": 8000, "codeName": "AtlasError"}
+OLD = {
+    "ok": 1.0,
+    "helloOk": True,
+    "isWritablePrimary": True,
+    "setName": "rs0",
+    "minWireVersion": 0,
+    "maxWireVersion": 2,
+}
+SPOKEN: dict[str, tuple[Meet, str, str, str]] = {
+    "hangs": (silent, "", "", "takes the connection, but does not answer; expected a mongod that is not stuck"),
+    "closes": (closing, "", "", "closes the connection: "),
+    "closes when it is asked": (closing_later, "", "", "closes the connection: connection closed; expected a mongod"),
+    "has TLS": (silent, "own", "", "closes the connection: connection closed; expected a mongod, and tls=true in"),
+    "is no mongod": (web, "", "", "does not speak MongoDB's protocol: Message length ("),
+    "answers with an error": (answering(REFUSAL), "", "", "answers with an error: AtlasError (8000): not {} today; "),
+    "is old": (answering(OLD), "", "", "can't be used: Server at 127.0.0.1:"),
+    "hangs in TLS": (silent, "", "own", "takes the connection, but does not answer; "),
+    "hangs after TLS": (silent, "own", "own", "takes the connection, but does not answer; "),
+    "closes in TLS": (closing_later, "", "own", "closes the connection in the handshake of TLS or after it; expected"),
+    "closes after TLS": (
+        closing_later,
+        "own",
+        "own",
+        "closes the connection in the handshake of TLS or after it: conn",
+    ),
+    "has no TLS": (web, "", "own", "does not speak TLS as this process does: [SSL: "),
+    "is of a stranger": (silent, "other", "own", "shows a certificate that is not trusted here: [SSL: CERTIFICATE_VER"),
+}
+"""What listens, whose certificate it has, whom it is to be trusted by, and what is told of it."""
+
+
+async def test_a_server_that_gives_no_hello_is_told_of_by_what_it_did(
+    authority: Authority, stranger: Authority
+) -> None:
+    async def asked(meet: Meet, certificate: str, trusted: str) -> str:
+        async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                await meet(reader, writer)
+            writer.close()
+
+        issuer = {"own": authority, "other": stranger}.get(certificate)
+        server = await asyncio.start_server(met, "127.0.0.1", 0, ssl=issuer and of_server(issuer))
+        where = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        tls = {"tls": True, "tlsCAFile": authority.cert} if trusted else {}
+
+        async def use() -> None:
+            raise StoreUnavailable("begin")
+
+        async with server:
+            with pytest.raises(Unreachable) as refused:
+                await unreachable.explained(use, f"mongodb://me:sEcret@{where}/", tls)
+        assert not refused.value.stays
+        return str(refused.value).removeprefix(f"HASCHEDULER_MONGODB_URI: {where} ")
+
+    async with asyncio.timeout(30):
+        told = await asyncio.gather(*(asked(*row[:3]) for row in SPOKEN.values()))
+    assert {name: said[: len(SPOKEN[name][3])] for name, said in zip(SPOKEN, told, strict=True)} == {
+        name: row[3] for name, row in SPOKEN.items()
+    }
+    assert "sEcret" not in str(told)
