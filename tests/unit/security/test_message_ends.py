@@ -10,6 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import zip_longest
+from typing import cast
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -181,8 +182,7 @@ class Client(asyncio.Protocol):
         self.came, self.ended = asyncio.Event(), asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's own has another base
         self.port: int = transport.get_extra_info("sockname")[1]
 
     def data_received(self, data: bytes) -> None:
