@@ -152,7 +152,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        # A TLS transport that closes hands on what it has decrypted.
+        # Nothing is read after the last answer (RFC 9112, 9.6), nor after what was not understood.
         if self._is_malformed or self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
