@@ -24,6 +24,14 @@ from hascheduler.wire.fields import (
 )
 
 DEPENDENCIES_MAX = 1_000
+_ALWAYS_HASHED = frozenset(
+    {
+        "definition", "payload", "priority", "fairness_key", "lane", "mode", "resources", "target", "labels",
+        "not_before", "expires_at", "depends_on", "on_dependency_failure",
+    }
+)  # fmt: skip
+"""The fields that 0.2.0 hashes, with their defaults: it compares a repeated request with what is stored. A field that
+is newer counts only where it is not its default, so that a release that brings it knows the requests from before."""
 
 Mode = Literal["queued", "on_demand"]
 Priority = Annotated[int, Field(ge=0, le=PRIORITY_MAX, description="10 is the most urgent")]
@@ -101,7 +109,8 @@ class SubmitJobBody(JobFields):
 
     def request_hash(self) -> str:
         """Bodies that ask for the same job have the same hash; it tells apart two uses of an idempotency key."""
-        asked = self.model_dump(include=set(SubmitJobBody.model_fields) - {"tenant"})
+        newer = set(SubmitJobBody.model_fields) - _ALWAYS_HASHED - {"tenant"}
+        asked = self.model_dump(include=set(_ALWAYS_HASHED)) | self.model_dump(include=newer, exclude_defaults=True)
         return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def job(self, id: str, tenant: str, now: WallMs) -> NewJob:

@@ -117,12 +117,12 @@ async def stop_operation(id: OperationId, services: Services, caller: Submitter)
 
 
 def _new(body: StartOperationBody, caller: Caller, services: ApiServices) -> BulkOperation:
-    filter = body.filter.model_dump(mode="json", exclude_defaults=True)
-    asked = (body.action.value, filter, body.priority, body.catch_up, body.reason)
+    # Without defaults: a field that a later release brings must not make another request of a repeated one.
+    asked = body.model_dump(mode="json", exclude_defaults=True, exclude={"expected", "dry_run"})
     return BulkOperation(
         id=f"operation:{services.new_id()}",
         action=body.action,
-        filter=filter,
+        filter=asked["filter"],
         party=_party(caller),
         role=caller.role,
         tenant=caller.tenant,
@@ -134,7 +134,7 @@ def _new(body: StartOperationBody, caller: Caller, services: ApiServices) -> Bul
         priority=body.priority,
         catch_up=body.catch_up,
         reason=body.reason,
-        request_hash=idempotency.request_hash("operation", *asked),
+        request_hash=idempotency.request_hash("operation", asked),
     )
 
 
