@@ -67,6 +67,8 @@ _LATER_S = 5
 _PRIVILEGED = frozenset({Role.OPERATOR, Role.ADMIN, Role.WORKER})
 _WORK = "/v1/work/"
 _SLOT = "slot_in_flight"
+_SLOTS = "slots"
+"""All that a request has taken."""
 _WORDS = {
     IN_FLIGHT: "requests in flight",
     "waits": "waits for a job",
@@ -113,11 +115,13 @@ def pool_request_of(scope: Scope) -> PoolRequest:
 
 
 def try_take(pool: Pool, scope: Scope, units: int = 1) -> Slot | PoolRefusal:
-    """A slot for the request, or a refusal, which is counted."""
+    """A slot for the request, or a refusal, which is counted. At the latest it is given back when the request ends."""
     outcome = pool.admit(pool_request_of(scope), units)
     if isinstance(outcome, PoolRefusal):
         metrics: HttpMetrics = scope["app"].state.services.metrics
         metrics.crowded_out(pool.name, outcome.reason.value)
+    else:
+        scope.setdefault("state", {}).setdefault(_SLOTS, []).append(outcome)
     return outcome
 
 
@@ -129,10 +133,16 @@ def take(pool: Pool, scope: Scope, units: int = 1) -> Slot:
     return outcome
 
 
-def in_flight(slot: Slot, scope: Scope) -> Slot:
-    """``slot``, which the request holds until its answer, or until it is held open."""
-    scope.setdefault("state", {})[_SLOT] = slot
-    return slot
+@contextmanager
+def in_flight(slot: Slot, scope: Scope) -> Iterator[None]:
+    """The request holds ``slot`` until its answer, or until it is held open. However it ends, all that it has taken is
+    given back: an answer that was to hold a slot may never have begun."""
+    scope["state"][_SLOT] = slot
+    try:
+        yield
+    finally:
+        for taken in scope["state"].pop(_SLOTS, ()):
+            taken.release()
 
 
 @contextmanager

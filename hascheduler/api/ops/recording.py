@@ -1,6 +1,7 @@
 """``/v1/cluster/recording``: the leader's inputs and decisions for a span of time, as lines of JSON."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated
 
 import orjson
@@ -51,24 +52,25 @@ async def record(
     slot = take(services.pools.recordings, request.scope)
     recording = services.view.record(query.for_)
     if recording is None:
-        slot.release()
         raise Conflict("only the leader can be recorded, and by a few at once; /v1/cluster says who leads")
     return _HeldOpen(slot, _lines(recording), media_type=MEDIA_TYPE)
 
 
 class _HeldOpen(StreamingResponse):
-    """Holds ``slot`` for as long as it streams."""
+    """Holds ``slot``, and records, for as long as it streams."""
 
-    def __init__(self, slot: Slot, lines: AsyncIterator[bytes], media_type: str) -> None:
+    def __init__(self, slot: Slot, lines: AsyncGenerator[bytes, None], media_type: str) -> None:
         super().__init__(lines, media_type=media_type)
         self._slot = slot
+        self._lines = lines
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with held_open(self._slot, scope):
-            await super().__call__(scope, receive, send)
+            async with aclosing(self._lines):
+                await super().__call__(scope, receive, send)
 
 
-async def _lines(recording: Recording) -> AsyncIterator[bytes]:
+async def _lines(recording: Recording) -> AsyncGenerator[bytes, None]:
     heading, steps = recording
     yield orjson.dumps(heading_line(heading), option=orjson.OPT_APPEND_NEWLINE)
     async for step in steps:
