@@ -4,6 +4,7 @@ Most requests have 30 s; those that are held open until something happens have l
 held open is up to `hascheduler.api.middleware.pools`, which knows the caller.
 """
 
+from starlette.datastructures import QueryParams
 from starlette.types import Scope
 
 WAIT_S_MAX = 300
@@ -28,7 +29,8 @@ def long_request_s_max(scope: Scope) -> int | None:
     """The time limit of a request that may be held open; None for all others."""
     method, path = request = (scope["method"], scope["path"])
     waits_for_job = request == ("POST", "/v1/jobs") or (method == "GET" and path.startswith("/v1/jobs/"))
-    if waits_for_job and b"wait=" in scope.get("query_string", b""):
+    # Read as the route reads it: a name may be percent-encoded.
+    if waits_for_job and scope.get("query_string") and "wait" in QueryParams(scope["query_string"]):
         return WAIT_S_MAX + _MARGIN_S
     return _LONG_S_MAX.get(request)
 

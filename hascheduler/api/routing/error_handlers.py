@@ -76,15 +76,16 @@ async def answer_to(request: Request, error: Exception) -> Response | None:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, StarletteHTTPException)
+    path = request.scope["path"]
     match error:
         case ProblemError():
             status, kind, detail, errors = error.status_code, error.kind, error.detail, error.errors
             return problem(status, kind, detail, errors=errors, headers=error.headers)
         case StarletteHTTPException(status_code=HTTPStatus.NOT_FOUND):
-            return problem(error.status_code, "no-such-route", f"nothing is at {request.url.path}; see /docs")
+            return problem(error.status_code, "no-such-route", f"nothing is at {path}; see /docs")
         case StarletteHTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
             allowed = ", ".join(_allowed_methods(request))
-            detail = f"{request.method} is not for {request.url.path}; expected {allowed}"
+            detail = f"{request.method} is not for {path}; expected {allowed}"
             return problem(error.status_code, "method-not-allowed", detail, headers={"Allow": allowed})
         case HTTPException() | StarletteHTTPException():
             return problem(error.status_code, "refused", str(error.detail), headers=error.headers)
@@ -146,7 +147,7 @@ async def _world(request: Request, error: Exception) -> Response:
         )
     if isinstance(error, Moving):
         return problem(HTTPStatus.SERVICE_UNAVAILABLE, "moving", str(error), headers={"Retry-After": _RETRY_AFTER_S})
-    log.warning("request_unanswered", method=request.method, path=request.url.path, reason=str(error))
+    log.warning("request_unanswered", method=request.method, path=request.scope["path"], reason=str(error))
     detail = "the database did not answer in time"
     if isinstance(error, ShardUnavailable):
         detail = f"shard {error.shard}: {detail}"

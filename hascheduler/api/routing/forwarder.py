@@ -134,7 +134,7 @@ class Forwarder:
         unavailable, detail = HTTPStatus.SERVICE_UNAVAILABLE, NONE_ANSWERS.format(shard)
         refused = ProblemError(unavailable, "shard-unanswered", detail, headers=RETRY_LATER)
         for address in self._addresses(shard)[:_ASKED_MAX]:
-            url = httpx.URL(f"{self._scheme}://{address}{request.url.path}", params=query)
+            url = httpx.URL(f"{self._scheme}://{address}{request.scope['path']}", params=query)
             found = await self._sent(self._built("GET", url, headers, SILENT_S_MAX), address)
             if not isinstance(found, httpx.Response):
                 continue

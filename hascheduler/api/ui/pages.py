@@ -132,7 +132,7 @@ async def _show_page(request: Request) -> Response:
 
 
 async def _show_asset(request: Request) -> Response:
-    name = request.url.path.removeprefix(f"{PAGE}/{_digest()}/")
+    name = request.scope["path"].removeprefix(f"{PAGE}/{_digest()}/")
     return _answer(request, assets()[name], _FOR_GOOD)
 
 
