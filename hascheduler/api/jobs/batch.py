@@ -43,9 +43,11 @@ from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
+from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.trace import TraceContext
-from hascheduler.ports import KnownJob, Submission, SubmitAnswer
+from hascheduler.ports import JobSelection, KnownJob, Submission, SubmitAnswer
 from hascheduler.telemetry.tracing import JOBS
 
 REF_PREFIX = "ref:"
@@ -88,7 +90,7 @@ async def submit_batch(
 ) -> Response:
     """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it, unless
     they are `atomic`."""
-    batch = note.target = _batch_id(key, caller, services)
+    batch = note.target = await _batch_id(key, body, caller, services)
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
         items = await _submit_all(body, key, caller, services, batch=batch, trace=span.context)
     response = Response(await run_in_slices(_answer(batch, items)), media_type="application/json")
@@ -158,11 +160,36 @@ def _jobs_of(items: Sequence[_BatchItem], order: Sequence[int]) -> list[NewJob]:
     return [job for index in order if (job := items[index].job) is not None]
 
 
-def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> str:
+async def _batch_id(key: str | None, body: BatchBody, caller: Caller, services: ApiServices) -> str:
+    """The id that a repeated request gets again, and none that has jobs of a request whose key has run out.
+
+    It follows from the key, so that requests that race agree. 0.2.0 knows the first of these ids alone, so that one is
+    taken if no earlier batch has it.
+    """
     if key is None:
         return BATCH_PREFIX + services.new_id()
-    # A repeated request gets the same id.
-    return BATCH_PREFIX + hashlib.sha256(f"{caller.tenant}/{key}".encode()).hexdigest()[:32]
+    now = services.clock.wall_ms()
+    asked, day = f"{caller.tenant}/{key}", now // IDEMPOTENCY_MS
+    plain, yesterday, today = (
+        BATCH_PREFIX + hashlib.sha256(text.encode()).hexdigest()[:32]
+        for text in (asked, f"{asked}/{day - 1}", f"{asked}/{day}")
+    )
+    tenant, is_used = _tenant_of_all(body, caller), False
+    for batch in (plain, yesterday, today):
+        newest = (await services.jobs.list(JobSelection(tenant=tenant, batch=batch), None, 1)).documents
+        if newest and newest[0]["submitted_at_ms"] + IDEMPOTENCY_MS > now:
+            return batch
+        is_used = is_used or bool(newest)
+    return today if is_used else plain
+
+
+def _tenant_of_all(body: BatchBody, caller: Caller) -> str | None:
+    """The tenant of the jobs, whose shard alone has to be asked; None where they are of several."""
+    if caller.only is not None:
+        return caller.only
+    named = [job.get("tenant") for job in body.jobs if isinstance(job, dict)]
+    tenants = {tenant if isinstance(tenant, str) else DEFAULT_TENANT for tenant in named}
+    return tenants.pop() if len(tenants) == 1 else None
 
 
 def _parse_all(value: list[BatchJobBody | JsonValue]) -> Generator[None, None, list[_BatchItem]]:
