@@ -55,6 +55,7 @@ _MEANINGS = {
     "unavailable": "the database (of the shard that `detail` names) did not answer in time; after a write it is unknown"
     " whether it was made",
     "unexpected-body": "the route takes no body: send the request without one",
+    "unexpected-header": "the route honours no `Idempotency-Key`: `errors` names those that do; send the request without it",
     "unreadable-document": "a stored document cannot be read: replace it with PUT or `hascheduler apply`, or delete it",
     "unsupported-media-type": "the body is not JSON by its `Content-Type` or has a `Content-Encoding`",
 }

@@ -3,12 +3,14 @@
 The document is a file of the package, which `make reference` writes: to make it takes most of a second and 11 MB.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import orjson
 from fastapi import Depends, FastAPI, Response
+from fastapi.routing import APIRoute
 
 from hascheduler import __version__
 from hascheduler.api.http.problems import ANY_PROBLEM, MEDIA_TYPE
@@ -31,7 +33,7 @@ from hascheduler.api.routing import error_handlers
 from hascheduler.api.routing.body import MERGE_PATCH
 from hascheduler.api.routing.forwarding import KeptBody
 from hascheduler.api.routing.short_path import ShortPath, ShortRoute
-from hascheduler.api.routing.undeclared import OnlyDeclared
+from hascheduler.api.routing.undeclared import OnlyDeclared, honours_key
 from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, timeline, trigger_now, verdicts
 from hascheduler.api.schedules import counts as schedule_counts
 from hascheduler.api.schedules import routes as schedules
@@ -48,8 +50,9 @@ DESCRIPTION = "openapi.json"
 
 _DESCRIPTION = """\
 Durations are texts such as `"90s"`, `"1m30s"`, `"200ms"`, or numbers of seconds; instants are RFC 3339 with an offset.
-Unknown fields, query parameters and bodies are refused. An answer with one schedule, definition, lane or tenant has
-its revision as `ETag`; what changes it takes `If-Match`. Ids of jobs hold `:` and may stand in a path as they are.
+Unknown fields, query parameters and bodies are refused, and so is an `Idempotency-Key` on a write that honours none.
+An answer with one schedule, definition, lane or tenant has its revision as `ETag`; what changes it takes `If-Match`.
+Ids of jobs hold `:` and may stand in a path as they are.
 A header `Warning` (code 299) tells of input that is accepted but hardly meant, such as a lane that is not defined.
 Every refusal is `application/problem+json` (RFC 9457) and names each field, what is wrong and what would be right.
 
@@ -222,7 +225,7 @@ def create_app(services: ApiServices, *, short_path: bool = True, forwards: bool
         version=__version__,
         description=_DESCRIPTION,
         redirect_slashes=False,
-        dependencies=[Depends(OnlyDeclared())],
+        dependencies=[Depends(OnlyDeclared(_honouring_keys()))],
         openapi_url=None,  # `_description` does it
         docs_url=None,  # `docs_page` serves its own, without assets of other hosts
         redoc_url=None,
@@ -249,6 +252,11 @@ def create_app(services: ApiServices, *, short_path: bool = True, forwards: bool
     app.include_router(health.metrics_router, responses=ANY_PROBLEM)
     app.add_api_route("/openapi.json", _description, include_in_schema=False)
     return app
+
+
+def _honouring_keys() -> Sequence[str]:
+    routes = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    return [f"{' '.join(one.methods)} {_PREFIX}{one.path}" for one in routes if honours_key(one)]
 
 
 def description_of(app: FastAPI) -> str:

@@ -16,12 +16,12 @@ from fastapi import Depends, Request
 from fastapi.openapi.models import Example
 
 from hascheduler.api.http.problems import FieldError, ProblemError
+from hascheduler.api.routing.undeclared import IDEMPOTENCY_KEY as HEADER
 from hascheduler.ports import RetryKey
 
 KEY_LENGTH_MAX = 255
 _DIGEST_LENGTH = 32
 """The digest of a key in a job, which may remember some: 128 bits."""
-HEADER = "Idempotency-Key"
 REPLAYED: Mapping[str, str] = {"Idempotency-Replayed": "true"}
 _EXPECTED = f"one text of 1 to {KEY_LENGTH_MAX} printable ASCII characters"
 _EXAMPLE = Example(value="5f2c9a10-6d5e-4c9b-8a0e-2f0a4b1c7d3e")

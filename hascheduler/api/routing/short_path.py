@@ -32,12 +32,13 @@ from hascheduler.api.http.strict_json import MalformedJson, Oversized, Unstorabl
 from hascheduler.api.middleware.audit import PATTERN
 from hascheduler.api.routing.body import JsonRoute, LargeJsonRoute, receive_bounded, required_powers
 from hascheduler.api.routing.error_handlers import answer_to
-from hascheduler.api.routing.undeclared import OnlyDeclared
+from hascheduler.api.routing.undeclared import IDEMPOTENCY_KEY, OnlyDeclared, honours_key
 
 BODY_BYTES_MAX = 8 * 1024
 """As much as the JSON scanner takes in one go, in a fraction of a millisecond."""
 _LENGTH_DIGITS_MAX = 4
 _JSON = b"application/json"
+_KEY = IDEMPOTENCY_KEY.lower().encode()
 _PLAIN_HEADERS = frozenset({b"content-encoding", b"transfer-encoding"})
 """Which a plain request has not."""
 
@@ -108,6 +109,7 @@ class ShortRoute:
         self._field = route.response_field
         self._endpoint: Any = route.endpoint
         self._status = route.status_code
+        self._honours_key = honours_key(route)
         assert route.methods is not None
         [self.method] = route.methods
         self.pattern = prefix + route.path_format
@@ -150,7 +152,7 @@ class ShortRoute:
                 if kind is not None:
                     return False
                 kind = value
-            elif name in _PLAIN_HEADERS:
+            elif name in _PLAIN_HEADERS or (name == _KEY and not self._honours_key):
                 return False
         if self._body is None:
             if length is not None:
@@ -218,7 +220,7 @@ class _Dependencies:
         self._queries: Mapping[str, BaseModel] = {
             query.name: _defaults(query.field_info.annotation) for query in dependant.query_params
         }
-        # They judge queries and bodies that a route does not declare, and a plain request has neither.
+        # They judge queries, bodies and keys that a route does not declare, and a plain request has none of them.
         asked = [each for each in dependant.dependencies if not isinstance(each.call, OnlyDeclared)]
         assert all(_is_coroutine(each.call) for each in asked)
         self._asked = [(each.name, each.call, _Dependencies(each)) for each in asked]

@@ -1,11 +1,13 @@
-"""Refuses what a route does not declare: query parameters, one of them twice, and a body where it takes none.
+"""Refuses what a route does not declare: query parameters, one of them twice, a body where it takes none, and a key for
+repeated requests where it knows none.
 
-Otherwise ``DELETE …?dry_run=true`` would delete, and a misspelt filter would find everything. Only the routes' own
-declarations say what there is, so a new route needs nothing for it. Unknown fields of bodies are refused by the models.
+Otherwise ``DELETE …?dry_run=true`` would delete, a misspelt filter would find everything, and a request that was sent
+again under its ``Idempotency-Key`` would be carried out twice. Only the routes' own declarations say what there is, so
+a new route needs nothing for it. Unknown fields of bodies are refused by the models.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import get_origin
 
@@ -17,14 +19,21 @@ from pydantic import BaseModel
 from hascheduler.api.http.problems import FieldError, ProblemError
 from hascheduler.model.values.error_texts import expected_name, quoted
 
+IDEMPOTENCY_KEY = "Idempotency-Key"
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+"""The methods that change nothing, and so may be repeated without a key."""
 _ERRORS_MAX = 10
 _NOTHING = b"{}"
 
 
 class OnlyDeclared:
-    """The dependency of all routes of one app; it owns what each of them declares, read at its first query."""
+    """The dependency of all routes of one app; it owns what each of them declares, read at its first query.
 
-    def __init__(self) -> None:
+    ``honouring`` names the routes that take an ``Idempotency-Key``, for who sends one elsewhere.
+    """
+
+    def __init__(self, honouring: Sequence[str] = ()) -> None:
+        self._honouring = honouring
         self._by_route: dict[int, tuple[APIRoute, Mapping[str, bool]]] = {}
         """By the route's id, as a route has no hash; the route itself is kept, so that its id stays its own."""
 
@@ -34,10 +43,12 @@ class OnlyDeclared:
             raise ProblemError(
                 HTTPStatus.BAD_REQUEST,
                 "unexpected-body",
-                f"{request.method} {request.url.path} takes no body; expected a request without one",
+                f"{request.method} {request.scope['path']} takes no body; expected a request without one",
                 # The rest of it is not read.
                 headers={"Connection": "close"},
             )
+        if IDEMPOTENCY_KEY in request.headers and request.method not in READING and not honours_key(route):
+            raise _not_honoured(request, self._honouring)
         if not request.scope["query_string"]:
             return
         counts = Counter(name for name, _ in request.query_params.multi_items())
@@ -49,6 +60,17 @@ class OnlyDeclared:
         if id(route) not in self._by_route:
             self._by_route[id(route)] = route, dict(_declared(route.dependant))
         return self._by_route[id(route)][1]
+
+
+def honours_key(route: APIRoute) -> bool:
+    declared = (route.openapi_extra or {}).get("parameters", ())
+    return any(parameter["name"] == IDEMPOTENCY_KEY for parameter in declared)
+
+
+def _not_honoured(request: Request, honouring: Sequence[str]) -> ProblemError:
+    expected = f"no such header: {', '.join(honouring)} honour it"
+    error = FieldError((IDEMPOTENCY_KEY,), f"{request.method} {request.scope['path']} does not honour it", expected)
+    return ProblemError(HTTPStatus.BAD_REQUEST, "unexpected-header", str(error), errors=[error])
 
 
 def _declared(dependant: Dependant) -> Iterator[tuple[str, bool]]:
