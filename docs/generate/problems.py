@@ -12,8 +12,9 @@ _API = Path(__file__).parents[2] / "hascheduler" / "api"
 _KIND = re.compile(r"[a-z]+(-[a-z]+)*")
 _INTRO = """\
 Every refusal is `application/problem+json` ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)): a
-refused request has written nothing. `type` is a URN that programs compare, `detail` is for people, `errors` names each
-field that is wrong and what would be right. 429 and 503 carry `Retry-After` in seconds.
+refused request has written nothing; 503 `outcome-unknown` says that it may have. `type` is a URN that programs
+compare, `detail` is for people, `errors` names each field that is wrong and what would be right. 429 and 503 carry
+`Retry-After` in seconds.
 """
 _EXAMPLE = """\
 {
@@ -39,23 +40,24 @@ _MEANINGS = {
     "no-such-route": "nothing is at that path",
     "not-found": "nothing by that name or id exists for this token's tenant",
     "not-registered": "the processor is not registered, or another token's name registered it: register again",
+    "outcome-unknown": "a write that may have been carried out or not: ask by the `id` of the problem, at `Location`,"
+    " or repeat it under its `Idempotency-Key`",
     "overloaded": "the shard, or this replica, has too much to do: come again after `Retry-After`",
     "refused": "refused by the framework: `detail` says why",
     "revision-mismatch": "`If-Match` names another revision than the stored one: read it again",
     "shard-unanswered": "no replica that follows that shard answers: come again after `Retry-After`. `detail` says"
-    " where a write that was passed on may have been made",
+    " where a worker's request that was passed on may have been carried out: repeating it is harmless",
     "share-used-up": "this token or address holds its share of what the replica does at once: wait for your own",
     "simulation-too-large": "`detail` names the limit of the simulation: send less, or run `hascheduler simulate`",
     "slow-request": "the body arrived too slowly",
-    "timed-out": "the answer took too long; whether a change was made is unknown",
+    "timed-out": "the answer took too long",
     "too-busy": "the replica has no room at all: come again, or ask another replica",
     "too-many-requests": "the tenant is over a limit of its own: come again after `Retry-After`",
     "too-many-schedules": "the tenant has all the schedules that it may have: delete some, or have the limit raised",
     "unauthorized": "no token, or one that is unknown, revoked or expired",
-    "unavailable": "the database (of the shard that `detail` names) did not answer in time; after a write it is unknown"
-    " whether it was made",
+    "unavailable": "the database (of the shard that `detail` names) did not answer in time",
     "unexpected-body": "the route takes no body: send the request without one",
-    "unexpected-header": "the route honours no `Idempotency-Key`: `errors` names those that do; send the request without it",
+    "unexpected-header": "the route honours no `Idempotency-Key`: send none; `errors` names those that do",
     "unreadable-document": "a stored document cannot be read: replace it with PUT or `hascheduler apply`, or delete it",
     "unsupported-media-type": "the body is not JSON by its `Content-Type` or has a `Content-Encoding`",
 }

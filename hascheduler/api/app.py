@@ -256,7 +256,7 @@ def create_app(services: ApiServices, *, short_path: bool = True, forwards: bool
 
 def _honouring_keys() -> Sequence[str]:
     routes = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-    return [f"{' '.join(one.methods)} {_PREFIX}{one.path}" for one in routes if honours_key(one)]
+    return [f"{' '.join(one.methods or ())} {_PREFIX}{one.path}" for one in routes if honours_key(one)]
 
 
 def description_of(app: FastAPI) -> str:

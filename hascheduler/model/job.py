@@ -144,7 +144,12 @@ def backfill_job_id(schedule: str, nominal_ms: int, created_at_ms: int | None = 
     """A nominal time is backfilled once at most. ``created_at_ms`` (of the schedule) is given if the id without it
     belongs to a job of an earlier schedule of that name."""
     made = "" if created_at_ms is None else f"-{created_at_ms}"
-    return f"backfill:{schedule}:{nominal_ms}{made}"
+    return f"{backfill_job_ids(schedule)}{nominal_ms}{made}"
+
+
+def backfill_job_ids(schedule: str) -> str:
+    """How the ids of all of them begin."""
+    return f"backfill:{schedule}:"
 
 
 def trigger_job_id(schedule: str, token: str) -> str:

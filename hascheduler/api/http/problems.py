@@ -55,6 +55,9 @@ class ProblemDetails(BaseModel):
     status: int = Field(description="The status code of the answer")
     detail: str = Field(description="For people")
     errors: list[FieldErrorDetails] = Field(default=[], description="Each field that is wrong, where fields are")
+    id: str | None = Field(
+        default=None, description="Of `outcome-unknown`: by which to ask whether the request was carried out"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +97,9 @@ def problem(
     *,
     errors: Sequence[FieldError] = (),
     headers: Mapping[str, str] | None = None,
+    id: str | None = None,
 ) -> Response:
-    body = problem_body(status, kind, detail, errors)
+    body = problem_body(status, kind, detail, errors) | ({} if id is None else {"id": id})
     return Response(json.dumps(body), status, dict(headers) if headers else None, MEDIA_TYPE)
 
 

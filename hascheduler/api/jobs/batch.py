@@ -42,7 +42,7 @@ from hascheduler.api.routing.error_handlers import field_error
 from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.errors import Conflict, InvalidInput
+from hascheduler.errors import Conflict, InvalidInput, Moving, StoreUnavailable
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.job import JobState, NewJob
 from hascheduler.model.tenant import DEFAULT_TENANT
@@ -91,6 +91,7 @@ async def submit_batch(
     """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it, unless
     they are `atomic`."""
     batch = note.target = await _batch_id(key, body, caller, services)
+    note.location = f"/v1/jobs?batch={batch}"
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
         items = await _submit_all(body, key, caller, services, batch=batch, trace=span.context)
     response = Response(await run_in_slices(_answer(batch, items)), media_type="application/json")
@@ -307,7 +308,12 @@ async def _submit_level(
     ready = await run_in_slices(_resolve_all(indexes, items, refs, lookup))
     for begin in range(0, len(ready), _AT_ONCE_MAX):
         chunk = ready[begin : begin + _AT_ONCE_MAX]
-        submissions = await services.jobs.submit_many([item.job for item in chunk if item.job is not None])
+        try:
+            submissions = await services.jobs.submit_many([item.job for item in chunk if item.job is not None])
+        except Moving as error:
+            if any(item.submission for item in items):
+                raise StoreUnavailable(f"submit the rest of the batch: {error}") from error
+            raise
         for item, submission in zip(chunk, submissions, strict=True):
             item.submission = submission
             if submission.answer is SubmitAnswer.OTHER:

@@ -16,7 +16,7 @@ from fastapi import Depends, Request
 from fastapi.openapi.models import Example
 
 from hascheduler.api.http.problems import FieldError, ProblemError
-from hascheduler.api.routing.undeclared import IDEMPOTENCY_KEY as HEADER
+from hascheduler.api.routing.undeclared import IDEMPOTENCY_KEY
 from hascheduler.ports import RetryKey
 
 KEY_LENGTH_MAX = 255
@@ -29,7 +29,7 @@ _EXAMPLE = Example(value="5f2c9a10-6d5e-4c9b-8a0e-2f0a4b1c7d3e")
 PARAMETER = {
     "parameters": [
         {
-            "name": HEADER,
+            "name": IDEMPOTENCY_KEY,
             "in": "header",
             "required": False,
             "description": "Of requests with one key and one body, one makes the job; the others get that job",
@@ -57,7 +57,7 @@ def retry_key(key: str, *asked: object) -> RetryKey:
 
 
 async def _key(request: Request) -> str | None:
-    given = request.headers.getlist(HEADER)
+    given = request.headers.getlist(IDEMPOTENCY_KEY)
     if not given:
         return None
     if len(given) > 1:
@@ -83,8 +83,8 @@ def _refused(problem: str) -> ProblemError:
     return ProblemError(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "invalid-request",
-        f"{HEADER}: {problem}; expected {_EXPECTED}",
-        errors=[FieldError((HEADER,), problem, _EXPECTED)],
+        f"{IDEMPOTENCY_KEY}: {problem}; expected {_EXPECTED}",
+        errors=[FieldError((IDEMPOTENCY_KEY,), problem, _EXPECTED)],
     )
 
 

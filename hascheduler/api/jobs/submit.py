@@ -23,13 +23,14 @@ from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.keys import definitions_of, with_keys
 from hascheduler.api.jobs.responses import JobResponse, job_response
 from hascheduler.api.jobs.waiting import Unwanted, end_of
+from hascheduler.api.middleware.audit import AuditNote, Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.middleware.timeouts import WAIT_S_MAX
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.long_poll import ClientGone
 from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.errors import Conflict, Overloaded, WorldError
+from hascheduler.errors import Conflict, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.model.trace import TRACEPARENT, TRACESTATE, TraceContext, trace_context
 from hascheduler.ports import KnownJob, StoredDocument, SubmitAnswer
@@ -84,10 +85,11 @@ async def submit_job(
     response: Response,
     waiting: Waiting,
     key: IdempotencyKey,
+    note: Noted,
 ) -> JobResponse:
     """Submit a job. With `wait` the answer comes when it has ended: the result is in it."""
     with submit_span(request, services, body.definition, **{JOB_DEFINITION: body.definition}) as span:
-        job = await _job(body, key, caller, services)
+        job = await _job(body, key, caller, services, note)
         if span.context is not None:
             job = replace(job, trace=span.context)
         await services.admission.admit(job.tenant, 1)
@@ -121,12 +123,13 @@ async def submit_job(
     return job_response(document, services, caller)
 
 
-async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: ApiServices) -> NewJob:
+async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: ApiServices, note: AuditNote) -> NewJob:
     now = services.clock.wall_ms()
     body.require_time_to_start(now)
     require_lane(body.lane, caller, services.view)
     tenant = caller.tenant_of(body.tenant)
     job = body.job(services.new_job_id(tenant), tenant, now)
+    note.location = f"/v1/jobs/{job.id}"
     job = with_keys(job, await definitions_of((body.definition,), services))
     if key is not None:
         job = replace(job, idempotency_key=key, request_hash=body.request_hash())
@@ -148,8 +151,8 @@ async def _after_waiting(
     job_id = str(document["_id"])
     try:
         return await end_of(job_id, wait_ms, request, services, made=made, cancels=cancels) or document
-    except Overloaded as error:
-        # The job is submitted, so this is no refusal: the answer just does not wait for its end.
+    except WorldError as error:
+        # The job is submitted, so this is no failure: the answer just does not wait for its end.
         log.info("not_waited_for", job=job_id, reason=str(error))
     except Unwanted:
         await _cancel(job_id, services)

@@ -31,10 +31,12 @@ from hascheduler.ports import AuditRecord
 class AuditNote:
     """What a route adds to the audit record of its request. A route that changes nothing, although its method would,
     sets ``unaudited``; one whose target stands neither in its path nor in ``Location`` sets ``target``; one
-    that pauses something sets ``because``."""
+    that pauses something sets ``because``. One that makes something says before it writes at which ``location`` that
+    will be: it may end without an answer."""
 
     unaudited: bool = False
     target: str | None = None
+    location: str | None = None
     because: str | None = None
 
 
@@ -97,7 +99,7 @@ def is_recorded(scope: Scope) -> bool:
     is_of_api = path == SESSION_PATH or (path.startswith(_RECORDED) and not path.startswith(_UNRECORDED))
     if scope["method"] not in _METHODS or not is_of_api:
         return False
-    note = _note_of(scope)
+    note = note_of(scope)
     return note is None or not note.unaudited
 
 
@@ -119,7 +121,7 @@ def record(scope: Scope, status: int | None, location: str | None, request_id: s
         if caller is not None:
             services.metrics.left_out_of_audit("refusal")
         return
-    client, note = scope.get("client"), _note_of(scope)
+    client, note = scope.get("client"), note_of(scope)
     entry = AuditRecord(
         id=writer.next_id(),
         at_ms=services.clock.wall_ms(),
@@ -158,14 +160,21 @@ def record(scope: Scope, status: int | None, location: str | None, request_id: s
 
 def _target(scope: Scope, location: str | None) -> str | None:
     """What the request was about: as its route says, else as its path says, else what it created."""
-    note = _note_of(scope)
+    note = note_of(scope)
     if note is not None and note.target is not None:
         return _printable(note.target)
     named = scope.get("path_params") or {}
     target = named.get("id", named.get("name"))
+    if target is None and note is not None:
+        location = location or note.location
     if target is None and location is not None:
-        target = unquote(location.rsplit("/", 1)[-1])
+        target = id_in(location)
     return None if target is None else _printable(str(target))
+
+
+def id_in(location: str) -> str:
+    """What a `Location` names: the end of its path, or of its query."""
+    return unquote(re.split("[/=]", location)[-1])
 
 
 def _caller_of(scope: Scope) -> Caller | None:
@@ -173,7 +182,7 @@ def _caller_of(scope: Scope) -> Caller | None:
     return caller if isinstance(caller, Caller) else None
 
 
-def _note_of(scope: Scope) -> AuditNote | None:
+def note_of(scope: Scope) -> AuditNote | None:
     note = scope.get("state", {}).get("audit_note")
     return note if isinstance(note, AuditNote) else None
 

@@ -39,7 +39,7 @@ from hascheduler.model.values.error_texts import quoted
 
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::([0-9]{1,5}))?", re.ASCII)
 _ORIGIN = re.compile(r"(https?)://(.{1,300})", re.ASCII)
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _SAME_ORIGIN = "same-origin"
 _OWN_SITES = frozenset({_SAME_ORIGIN, "none"})
 """``none``: the user opened it, by typing the address or from a bookmark."""
@@ -64,7 +64,7 @@ def refusal_of(
     # No browser leaves Host out.
     if hosts and not config.required and not (len(hosts) == 1 and _is_ours(hosts[0], config)):
         return _misdirected(", ".join(hosts))
-    reads = scope["method"] in _READING
+    reads = scope["method"] in READING
     if reads and not by_session and (config.required or scope["path"] in public_pages):
         return None
     for origin in origins:

@@ -35,6 +35,7 @@ from hascheduler.api.middleware.audit import (
 )
 from hascheduler.api.middleware.auth import AuthConfig, identified, is_page_path, shows_session
 from hascheduler.api.middleware.cross_site import refusal_of
+from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.api.middleware.pools import UNCOUNTED, admitted, answer_to, in_flight, overload_of
 from hascheduler.api.middleware.timeouts import time_limit_s
 
@@ -113,7 +114,9 @@ class RequestMiddleware:
                 await self._recorded(scope, receive, answer)
         except TimeoutError:
             log.warning("request_took_too_long", method=scope["method"], path=scope["path"])
-            instead = problem(HTTPStatus.SERVICE_UNAVAILABLE, "timed-out", f"no answer within {limit_s} s")
+            detail = f"no answer within {limit_s} s"
+            late = problem(HTTPStatus.SERVICE_UNAVAILABLE, "timed-out", detail)
+            instead = outcome_unknown(scope, detail) or late
         except Exception:  # the last resort: a defect is logged here and must not reach the caller
             log.exception("request_failed", method=scope["method"], path=scope["path"])
             instead = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "a defect of the server; see its log")

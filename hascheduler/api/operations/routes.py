@@ -70,6 +70,7 @@ async def start_operation(
     body.require_consistent()
     note.unaudited, note.because = body.dry_run, body.reason
     operation = _new(body, caller, services)
+    note.location = f"/v1/operations/{operation.id}"
     counted = await count(operation, services)
     if body.dry_run:
         return JSONResponse(MatchedResponse(matched=counted.matched, exact=counted.exact).model_dump())

@@ -25,6 +25,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Admin, Authenticated, Caller
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import Page, Paging, page
@@ -133,9 +134,10 @@ router = APIRouter(prefix="/tokens", tags=["access"], route_class=JsonRoute)
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=problem_responses(403, 413, 422))
 async def create_token(
-    body: CreateTokenBody, services: Services, caller: Admin, response: Response
+    body: CreateTokenBody, services: Services, caller: Admin, response: Response, note: Noted
 ) -> NewTokenResponse:
-    """Make a token. The answer alone has the secret; a request that is repeated makes another one.
+    """Make a token. The answer alone has the secret; a request that is repeated makes another one: after a 503
+    (`outcome-unknown`) revoke the `id` that it names, then repeat it.
 
     It is good for no longer than the token that makes it, and lives on when that one is revoked. A session of the
     dashboard makes none.
@@ -157,8 +159,8 @@ async def create_token(
         created_by=caller.name,
         expires_at_ms=_expires_at_ms(body, caller, now),
     )
+    note.location = response.headers["Location"] = f"/v1/tokens/{token.id}"
     await services.tokens.create(token)
-    response.headers["Location"] = f"/v1/tokens/{token.id}"
     response.headers["Cache-Control"] = "no-store"
     return NewTokenResponse(**dict(show_token(token, now)), token=secret)
 

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match
 
 from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemError, invalid, problem
+from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.api.routing.forwarding import Forwards, unanswered
 from hascheduler.errors import (
     CallerError,
@@ -151,9 +152,9 @@ async def _world(request: Request, error: Exception) -> Response:
     detail = "the database did not answer in time"
     if isinstance(error, ShardUnavailable):
         detail = f"shard {error.shard}: {detail}"
-    if request.method != "GET":
-        detail += "; whether the change was made is unknown, so look before you repeat it"
-    return problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, headers={"Retry-After": _RETRY_AFTER_S})
+    headers = {"Retry-After": _RETRY_AFTER_S}
+    away = problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, headers=headers)
+    return outcome_unknown(request.scope, detail) or away
 
 
 async def _elsewhere(request: Request, error: Exception) -> Response:

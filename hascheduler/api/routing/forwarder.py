@@ -35,6 +35,7 @@ from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import AuditNote, known_request_id
+from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.api.middleware.pools import FORWARDED_MAX, held_open, take
 from hascheduler.api.middleware.timeouts import long_request_s_max, time_limit_s
 from hascheduler.api.routing.forwarding import FORWARDED, NONE_ANSWERS, NOT_FOLLOWED, RETRY_LATER, body_of, unanswered
@@ -107,9 +108,10 @@ class Forwarder:
                 try:
                     found = await until_left(self._asked(address, request, body), request.receive, is_over)
                 except BrokenOff:
-                    return unanswered(shard, may_be_done=True)
-                if found is None:  # its client has left, or this replica ends
-                    return unanswered(shard, may_be_done=True)
+                    found = None
+                if found is None:  # or its client has left, or this replica ends
+                    because = f"a replica that follows shard {shard} broke off"
+                    return outcome_unknown(request.scope, because) or unanswered(shard, may_be_done=True)
                 if not isinstance(found, _DidNothing):
                     request.state.audit_note = AuditNote(unaudited=True)  # that replica records it
                     held.push_async_callback(found.aclose)

@@ -100,7 +100,7 @@ def unanswered(shard: str, *, followed_elsewhere: bool = False, may_be_done: boo
         headers[NOT_FOLLOWED] = shard
         detail = f"this replica does not follow shard {shard}, and was asked by one that does not either"
     elif may_be_done:
-        detail = f"a replica that follows shard {shard} broke off; whether it was carried out is unknown, so look first"
+        detail = f"a replica that follows shard {shard} broke off; whether it was carried out is unknown"
     else:
         detail = NONE_ANSWERS.format(shard)
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, "shard-unanswered", detail, headers=headers)

@@ -17,11 +17,10 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from hascheduler.api.http.problems import FieldError, ProblemError
+from hascheduler.api.middleware.cross_site import READING
 from hascheduler.model.values.error_texts import expected_name, quoted
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
-READING = frozenset({"GET", "HEAD", "OPTIONS"})
-"""The methods that change nothing, and so may be repeated without a key."""
 _ERRORS_MAX = 10
 _NOTHING = b"{}"
 

@@ -30,7 +30,7 @@ from hascheduler.dispatch.schedules.backfill import (
 )
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.fired_job import begins_after, jobs_from_schedule
-from hascheduler.model.job import NewJob, ScheduleId
+from hascheduler.model.job import NewJob, ScheduleId, backfill_job_ids
 from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.ports import StoredDocument, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_SCHEDULE, JOBS, Attribute
@@ -92,7 +92,7 @@ async def backfill_schedule(
     most 1,000 jobs a request. One that is still to be decided is left alone, lest it get a second job when it
     fires.
     """
-    note.unaudited = body.dry_run
+    note.unaudited, note.location = body.dry_run, f"/v1/jobs?id={backfill_job_ids(name)}"
     now = services.clock.wall_ms()
     _require_past(body, now)
     stored = await stored_schedule(name, caller, services)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 
 from hascheduler.api.http.problems import NOT_MODIFIED, problem_responses
+from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator, Viewer
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.body import JsonRoute
@@ -39,20 +40,21 @@ router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRout
 
 @router.post("", status_code=HTTPStatus.CREATED, responses={201: TAGGED, **problem_responses(409, 413, 422)})
 async def create_schedule(
-    body: CreateScheduleBody, services: Services, caller: Operator, response: Response
+    body: CreateScheduleBody, services: Services, caller: Operator, response: Response, note: Noted
 ) -> ScheduleResponse:
     """Create a schedule; 409 when the name is taken, which may be by another tenant: names are the cluster's; and where
     its tenant has as many schedules as it may.
 
     Its nominal times begin after this instant.
     """
+    note.location = f"/v1/schedules/{quote(body.name)}"
     whole = with_tenant(body, caller)
     made = await with_new_calendars(lambda edit: new_document(whole, edit), edit_now(caller, services), services)
     await services.schedule_limits.require_room(made["job"]["tenant"], caller, services.view, services.schedules)
     document = await services.schedules.create(made)
     if document is None:
         raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
-    response.headers["Location"] = f"/v1/schedules/{quote(body.name)}"
+    response.headers["Location"] = note.location
     _warn_of_lanes(response, [job for _, job in whole.made], services)
     return schedule_response(document, response, services.view, caller)
 

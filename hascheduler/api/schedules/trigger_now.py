@@ -14,6 +14,7 @@ from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.keys import definitions_of, with_limit_keys
 from hascheduler.api.jobs.responses import JobResponse, show_job
 from hascheduler.api.jobs.submit import submit_span
+from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PAGE_SIZE_MAX, PathName
@@ -79,13 +80,16 @@ async def trigger_schedule(
     response: Response,
     body: TriggerNowBody | None = None,
     key: IdempotencyKey,
+    note: Noted,
 ) -> JobResponse:
     """Make a job of the schedule now, paused or not. It is no fire: nominal times, counts and verdicts stay as they
     are, and a repeated request makes another job unless it has the same idempotency key.
 
     A schedule of several `jobs` makes all of them, and the answer is the last.
     """
-    submission = await trigger(name, caller, services, body or TriggerNowBody(), key=key, request=request)
+    id = trigger_job_id(name, services.new_id())
+    note.location = f"/v1/jobs/{id}"
+    submission = await trigger(name, caller, services, body or TriggerNowBody(), id=id, key=key, request=request)
     document = submission.document
     if submission.answer is SubmitAnswer.KNOWN:
         response.status_code = HTTPStatus.OK
@@ -100,18 +104,21 @@ async def trigger(
     services: ApiServices,
     body: TriggerNowBody,
     *,
+    id: str | None = None,
     key: str | None,
     request: Request | None,
 ) -> Submission:
-    """The job that was made, or was under that key before; of several, the last. `Conflict` where the key was used for
-    something else, or the overlap policy forbids a job now."""
+    """The job that was made, by ``id`` if one is given, or was under that key before; of several, the last. `Conflict`
+    where the key was used for something else, or the overlap policy forbids a job now."""
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     overlap = schedule.policy.overlap if body.overlap is None else Overlap(body.overlap)
     if schedule.graph is not None and "payload" in body.model_fields_set:
         raise InvalidInput(("payload",), "the schedule makes several jobs, each with its own", "no payload")
     definitions = await definitions_of(schedule.definitions, services)
-    jobs = [with_limit_keys(job, definitions) for job in _jobs(name, stored, body, overlap, services)]
+    id = id or trigger_job_id(name, services.new_id())
+    made = _jobs(name, stored, body, overlap, id=id, now=services.clock.wall_ms())
+    jobs = [with_limit_keys(job, definitions) for job in made]
     if key is not None:
         asked = {field: getattr(body, field) for field in body.model_fields_set}
         hash = idempotency.request_hash("trigger", name, asked)
@@ -234,7 +241,7 @@ def _instant(value: object) -> int:
 
 
 def _jobs(
-    name: str, stored: StoredDocument, body: TriggerNowBody, overlap: Overlap, services: ApiServices
+    name: str, stored: StoredDocument, body: TriggerNowBody, overlap: Overlap, *, id: str, now: WallMs
 ) -> list[NewJob]:
     source: dict[str, Any] = dict(stored)
     if "payload" in body.model_fields_set:
@@ -244,8 +251,6 @@ def _jobs(
             require_known_placeholders(body.payload, labels if isinstance(labels, dict) else {}, ("payload",))
         target = decode_template(stored.get("job"), name).target_of(name)
         require_storable_payload(Payload(body.payload, target, rendered), name, labels, ("payload",))
-    now = services.clock.wall_ms()
-    id = trigger_job_id(name, services.new_id())
     jobs = jobs_from_schedule(name, source, id, now, serial=overlap is not Overlap.ALLOW)
     if not jobs:
         raise too_large_to_render(name)

@@ -31,6 +31,7 @@ from fastapi import APIRouter, Path, Request
 from hascheduler.api.admission.worker_moves import Group, MoveStep
 from hascheduler.api.admission.worker_registrations import not_registered, require_own_processor
 from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Worker
 from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.routing.body import JsonRoute
@@ -80,7 +81,7 @@ router = APIRouter(prefix="/work", tags=["work"], route_class=_WorkRoute)
 
 
 @router.post("/processors", status_code=HTTPStatus.CREATED, responses=problem_responses(413, 422, 429))
-async def register_processor(body: RegisterBody, services: Services, caller: Worker) -> RegisteredResponse:
+async def register_processor(body: RegisterBody, services: Services, caller: Worker, note: Noted) -> RegisteredResponse:
     """Register; the id in the answer is to be named from then on, and is new each time. 429 where processors, slots or
     definitions enough are registered with tokens of that name."""
     terms, definitions = services.work_terms, frozenset(body.definitions)
@@ -106,6 +107,7 @@ async def register_processor(body: RegisterBody, services: Services, caller: Wor
         registered_by=registered_by,
     )
     services.registrations.require_room(processor, terms)
+    note.location = f"/v1/work/processors/{id}"
     try:
         await services.work.register(processor)
     except BaseException:

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from pydantic import Field, create_model
 
-from hascheduler.api.jobs.idempotency import HEADER
+from hascheduler.api.routing.undeclared import IDEMPOTENCY_KEY as HEADER
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.values.instants import WallMs
@@ -136,7 +136,7 @@ def test_a_field_that_a_release_brings_makes_no_other_request_of_one_without_it(
     monkeypatch.setattr(wire_job, "SubmitJobBody", newer)
     assert newer.model_validate(body).request_hash() == before
     assert newer.model_validate({**body, "colour": None, "retries": {"most": 3}}).request_hash() == before
-    others = [{"colour": "red"}, {"colour": "blue"}, {"retries": {"most": 4}}]
+    others: list[dict[str, Any]] = [{"colour": "red"}, {"colour": "blue"}, {"retries": {"most": 4}}]
     hashes = {newer.model_validate({**body, **other}).request_hash() for other in others}
     assert len(hashes | {before}) == 1 + len(others)
 
