@@ -97,9 +97,7 @@ class Exchange:
         unavailable = Unavailable(reason, request.key, replica=where, status=status, problem=problem, cause=cause)
         if status in _ELSEWHERE:
             self._pass_on(replica)
-            if not request.is_repeatable:
-                raise unavailable  # it may have been carried out
-            raise Retryable(unavailable, after_s if len(self._urls) == 1 else None)
+            raise _in_doubt(request, unavailable, after_s if len(self._urls) == 1 else None)
         if response.is_client_error and problem.detail:
             raise Refused(status, problem, None, request.key, where)
         raise unavailable
@@ -113,7 +111,7 @@ class Exchange:
         if "CERTIFICATE_VERIFY_FAILED" in reason and len(self._urls) == 1:
             return failure
         never_arrived = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-        return Retryable(failure) if request.is_repeatable or never_arrived else failure
+        return Retryable(failure) if never_arrived else _in_doubt(request, failure)
 
     def _where(self, replica: int) -> str:
         return redacted(self._urls[replica])
@@ -121,6 +119,14 @@ class Exchange:
     def _pass_on(self, replica: int) -> None:
         if self._turn == replica:
             self._turn = (replica + 1) % len(self._urls)
+
+
+def _in_doubt(request: Request[Any], failure: Unavailable, after_s: float | None = None) -> Exception:
+    """What to raise where the request may have been carried out."""
+    if request.look is None:
+        return Retryable(failure, after_s)
+    look = request.look(failure)
+    return failure if look is None else Retryable(failure, after_s, look)
 
 
 def _current_trace() -> dict[str, str]:

@@ -1,5 +1,7 @@
 """What can go wrong for who submits: refused, unanswered, or answered with a job that did not succeed."""
 
+from typing import Any
+
 from hascheduler.client.results import Job, Problem
 from hascheduler.errors import CallerError, HaschedulerError, WorldError
 
@@ -28,7 +30,8 @@ class Refused(CallerError):
 
 
 class Unavailable(WorldError):
-    """No replica has answered, or none as a replica does; whether the request was carried out is unknown.
+    """No replica has answered, or none as a replica does; whether the request was carried out is unknown: where
+    ``problem`` has an ``id``, ask by that.
 
     A submit that is repeated under ``idempotency_key`` makes no job twice; None where there is no submit. Of the last
     try: the address of the ``replica``, the ``status`` and ``problem`` of its answer, and as ``cause`` why that can't
@@ -81,11 +84,14 @@ class StillRunning(_Unsuccessful):
 
 
 class Retryable(Exception):
-    """The exchange may be repeated, ``after_s`` at the earliest; ``failure`` is what to raise where it is not."""
+    """The exchange may be repeated, ``after_s`` at the earliest; ``failure`` is what to raise where it is not.
 
-    def __init__(self, failure: Refused | Unavailable, after_s: float | None = None) -> None:
+    ``look``, a `Request`, is to be asked before: whether it was carried out is unknown."""
+
+    def __init__(self, failure: Refused | Unavailable, after_s: float | None = None, look: Any = None) -> None:
         self.failure = failure
         self.after_s = after_s
+        self.look = look
         super().__init__(str(failure))
 
 

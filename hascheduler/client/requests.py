@@ -1,16 +1,19 @@
 """What a request is, and those of jobs: what each sends, and how its answer is read. No I/O: the schedulers send them.
 
 Nearly all may be sent again: reads change nothing, submits, triggers and retries carry an idempotency key, and a change
-that has been made already is met as made. What may not says so: it is repeated only where it never reached a replica.
+that has been made already is met as made. What may not says how to find out whether it was carried out, and that is
+looked at before it is sent again.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 
 from hascheduler.client.bodies import encoded, query_of
+from hascheduler.client.failures import Unavailable
 from hascheduler.client.results import (
     BatchResult,
     Changed,
@@ -24,6 +27,8 @@ from hascheduler.client.results import (
     read_revived,
 )
 from hascheduler.errors import InvalidInput
+from hascheduler.model.values.durations import parse_duration
+from hascheduler.model.values.instants import parse_instant
 
 T = TypeVar("T")
 
@@ -45,7 +50,10 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Request(Generic[T]):
     """``read`` may raise where the answer is none. ``absent`` gives the answer where the replica has nothing of that
-    name (404); without it that is refused. ``is_repeatable``: to send it twice does no more than to send it once.
+    name (404); without it that is refused.
+
+    ``look`` is for a request that may not be sent twice. Where its outcome is unknown, it gives the request that finds
+    out, whose answer is that of this one, or None: it was not carried out. It gives None where nothing can find out.
 
     ``more_s`` is how much longer than others it may take. ``held_s`` is how long the replica is asked to hold it back:
     that is no time in which it fails. ``key`` is what the whole operation may be repeated under.
@@ -60,7 +68,7 @@ class Request(Generic[T]):
     more_s: float = 0.0
     held_s: float = 0.0
     key: str | None = None
-    is_repeatable: bool = True
+    look: "Callable[[Unavailable], Request[T | None] | None] | None" = None
     absent: Callable[[], T] | None = None
 
 
@@ -172,6 +180,79 @@ def items_of(answer: Answer) -> Any:
 
 def job_of(answer: Answer) -> Job:
     return read_job(answer.body)
+
+
+def look_for(path: str, asked: Json, *, nulls_remove: bool = False) -> Callable[[Unavailable], Request[Any]]:
+    """The ``look`` of a request that leaves at ``path`` what shows all that is ``asked``. A null stands for the
+    default, whatever that is, or for nothing if ``nulls_remove``."""
+
+    def read(answer: Answer) -> Any:
+        return answer.body if _shows(answer.body, asked, not nulls_remove) else None
+
+    return lambda _: Request("GET", path, read, absent=_nothing)
+
+
+def look_whether_gone(path: str) -> Callable[[Unavailable], Request[Any]]:
+    """The ``look`` of a request that deletes what is at ``path``."""
+    return lambda _: Request("GET", path, lambda _: None, absent=_done)
+
+
+def delete_again(path: str) -> Callable[[Unavailable], Request[Any]]:
+    """As `look_whether_gone`, of what can't be looked at: what is not there any more was deleted before."""
+    return lambda _: Request("DELETE", path, deleted, absent=_done)
+
+
+def take_back(collection: str) -> Callable[[Unavailable], Request[Any] | None]:
+    """The ``look`` of a request that makes what only its answer tells of: it is deleted, to be made again."""
+
+    def request(failure: Unavailable) -> Request[Any] | None:
+        id = None if failure.problem is None else failure.problem.id
+        return None if id is None else Request("DELETE", named(collection, id), lambda _: None, absent=_nothing)
+
+    return request
+
+
+def _nothing() -> None:
+    return None
+
+
+def _done() -> bool:
+    return True
+
+
+def _shows(shown: Any, asked: Any, any_null: bool) -> bool:
+    """Whether an answer shows what was asked for; replicas write spans and instants in a form of their own."""
+    match asked:
+        case None:
+            return any_null or shown is None
+        case Mapping():
+            return isinstance(shown, Mapping) and all(
+                _is_same_json(shown.get(name), value) if name == "payload" else _shows(shown.get(name), value, any_null)
+                for name, value in asked.items()
+            )
+        case list() | tuple():
+            is_as_long = isinstance(shown, list) and len(shown) == len(asked)
+            return is_as_long and all(_shows(one, other, any_null) for one, other in zip(shown, asked, strict=True))
+        case _:
+            return _is_same_json(shown, asked) or any(
+                read(shown) == read(asked) is not None for read in (_span_ms, _instant_ms)
+            )
+
+
+def _is_same_json(shown: Any, asked: Any) -> bool:
+    return encoded(shown) == encoded(asked)
+
+
+def _span_ms(value: Any) -> int | None:
+    with suppress(InvalidInput):
+        return parse_duration(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    return None
+
+
+def _instant_ms(value: Any) -> int | None:
+    with suppress(InvalidInput):
+        return parse_instant(value) if isinstance(value, str) else None
+    return None
 
 
 def deleted(_: Answer) -> bool:

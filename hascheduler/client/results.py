@@ -21,11 +21,14 @@ class FieldProblem:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a request: ``type`` is a URN to compare, ``detail`` for people, ``errors`` the fields."""
+    """What is wrong with a request: ``type`` is a URN to compare, ``detail`` for people, ``errors`` the fields.
+
+    ``id``, where its outcome is unknown: of what it was about, to ask by."""
 
     type: str
     detail: str
     errors: tuple[FieldProblem, ...] = ()
+    id: str | None = None
 
     def __str__(self) -> str:
         return self.detail or self.type
@@ -231,6 +234,7 @@ def read_problem(fields: Json) -> Problem:
             for one in (errors if isinstance(errors, list) else ())
             if isinstance(one, dict)
         ),
+        str(fields["id"]) if fields.get("id") else None,
     )
 
 

@@ -1,0 +1,203 @@
+"""A write that was answered 503, or not at all, although it was carried out: the SDK looks before it repeats it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+from structlog.testing import capture_logs
+
+from hascheduler.client import AsyncScheduler, Refused, Unavailable
+from hascheduler.client.requests import Answer, look_for
+from tests.unit.api.doubles import World, app_of
+from tests.unit.client.faces import Face, answered_by
+
+EVERY: Any = {"type": "interval", "every": "60s"}
+LOG: Any = {"definition": "log", "payload": {"every": "60s"}}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+class Losing(httpx.AsyncBaseTransport):
+    """A replica that carries out the first write and does not answer it: ``how`` says what the client hears instead."""
+
+    def __init__(self, world: World, how: Exception | int | str) -> None:
+        self._replica = httpx.ASGITransport(app_of(world))
+        self._world = world
+        self._how: Exception | int | str | None = how
+        self.asked: list[str] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(f"{request.method} {request.url.path}")
+        if self._how is None or request.method == "GET":
+            return await self._replica.handle_async_request(request)
+        how, self._how = self._how, None
+        if isinstance(how, str):
+            self._world.connection.fail_next(of=how, carried_out=True)
+            return await self._replica.handle_async_request(request)
+        await self._replica.handle_async_request(request)
+        if isinstance(how, int):
+            return httpx.Response(how, text="a proxy")
+        raise how
+
+
+LOST = [httpx.ReadTimeout("slow"), 502]
+Write = Callable[[AsyncScheduler], Awaitable[Any]]
+NAME = "/v1/definitions/log"
+WRITES: dict[str, tuple[str, Write, Callable[[Any], bool]]] = {
+    "create a schedule": (
+        "schedules.create",
+        lambda scheduler: scheduler.schedules.create("nightly", EVERY, LOG, labels={"a": "b"}),
+        lambda made: made["name"] == "nightly",
+    ),
+    "create a definition, if there is none": (
+        "definitions.create",
+        lambda scheduler: scheduler.definitions.put("log", max_concurrency=3, timeout="90s", if_none_match="*"),
+        lambda made: made["max_concurrency"] == 3,
+    ),
+    "replace a definition as it was read": (
+        "definitions.replace",
+        lambda scheduler: scheduler.definitions.put("there", max_concurrency=3, if_match=1),
+        lambda made: made["max_concurrency"] == 3,
+    ),
+    "change a part of a definition as it was read": (
+        "definitions.replace",
+        lambda scheduler: scheduler.definitions.patch("there", {"max_concurrency": 4}, if_match=1),
+        lambda made: made["max_concurrency"] == 4,
+    ),
+    "pause a schedule as it was read": (
+        "schedules.edit",
+        lambda scheduler: scheduler.schedules.pause("there", if_match=1),
+        lambda made: made["paused"] is True,
+    ),
+    "delete a schedule": ("schedules.delete", lambda scheduler: scheduler.schedules.delete("there"), bool),
+    "delete a lane as it was read": (
+        "lanes.delete", lambda scheduler: scheduler.lanes.delete("there", if_match=1), bool,
+    ),
+    "submit a job": ("jobs.submit", lambda scheduler: scheduler.submit("log"), lambda job: job.replayed),
+    "trigger a schedule": (
+        "jobs.submit", lambda scheduler: scheduler.schedules.trigger("there"), lambda job: job.replayed,
+    ),
+    "begin an operation": (
+        "operations.create",
+        lambda scheduler: scheduler.operations.start("cancel_jobs", definition="log"),
+        lambda operation: operation["state"] == "running",
+    ),
+}  # fmt: skip
+
+
+async def set_up(world: World) -> None:
+    with capture_logs():
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app_of(world))) as http:
+            scheduler = AsyncScheduler("http://api", http=http)
+            await scheduler.schedules.create("there", EVERY, LOG)
+            await scheduler.definitions.put("there")
+            await scheduler.lanes.put("there")
+
+
+def count(world: World) -> int:
+    return sum(len(documents) for documents in world.everything().values())
+
+
+@pytest.mark.parametrize("what", WRITES)
+@pytest.mark.parametrize("how", [*LOST, None], ids=repr)
+async def test_what_was_carried_out_is_not_refused_as_it_is_there(
+    world: World, what: str, how: Exception | int | None
+) -> None:
+    exchange, write, is_right = WRITES[what]
+    await set_up(world)
+    with capture_logs():
+        async with httpx.AsyncClient(transport=Losing(world, exchange if how is None else how)) as http:
+            made = await write(AsyncScheduler("http://api", "http://a", http=http))
+    assert is_right(made), made
+
+
+@pytest.mark.parametrize("what", WRITES)
+async def test_what_was_not_carried_out_is_sent_again(world: World, what: str) -> None:
+    exchange, write, is_right = WRITES[what]
+    await set_up(world)
+    world.connection.fail_next(of=exchange)
+    with capture_logs():
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app_of(world))) as http:
+            made = await write(AsyncScheduler("http://api", "http://a", http=http))
+    assert is_right(made) or getattr(made, "replayed", None) is False, made
+
+
+@pytest.mark.parametrize("how", [*LOST, "schedules.create"], ids=repr)
+async def test_a_name_that_another_has_taken_is_refused_all_the_same(world: World, how: Exception | int | str) -> None:
+    await set_up(world)
+    with capture_logs():
+        async with httpx.AsyncClient(transport=Losing(world, how)) as http:
+            scheduler = AsyncScheduler("http://api", "http://a", http=http)
+            with pytest.raises(Refused, match="409"):
+                await scheduler.schedules.create("there", {**EVERY, "every": "61s"}, LOG)
+
+
+async def test_a_token_whose_secret_got_lost_is_revoked_before_another_is_made(world: World) -> None:
+    with capture_logs():
+        async with httpx.AsyncClient(transport=Losing(world, "tokens.create")) as http:
+            scheduler = AsyncScheduler("http://api", "http://a", http=http)
+            made = await scheduler.tokens.create("nightly", "viewer")
+            assert [token["id"] async for token in scheduler.tokens.list()] == [made["id"]]
+
+
+async def test_a_token_of_which_nothing_is_known_is_not_made_again(world: World) -> None:
+    losing = Losing(world, httpx.ReadTimeout("slow"))
+    with capture_logs():
+        async with httpx.AsyncClient(transport=losing) as http:
+            with pytest.raises(Unavailable):
+                await AsyncScheduler("http://api", "http://a", http=http).tokens.create("nightly", "viewer")
+    assert losing.asked == ["POST /v1/tokens"]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_while_nobody_can_tell_nothing_is_sent_again(kind: str) -> None:
+    """And what is raised in the end is that the outcome is unknown, with the id to ask by."""
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.method)
+        told = {"type": "urn:hascheduler:problem:outcome-unknown", "detail": "outcome unknown", "id": "nightly"}
+        return httpx.Response(503, json=told if request.method == "POST" else {}, headers={"Retry-After": "0"})
+
+    face: Face = answered_by(kind, answer, "http://a", "http://b", patience=1)
+    with pytest.raises(Unavailable, match="outcome unknown") as unavailable:
+        await face.ask.schedules.create("nightly", EVERY, LOG)
+    assert unavailable.value.problem is not None
+    assert unavailable.value.problem.id == "nightly"
+    assert asked.count("POST") == 1
+    assert asked.count("GET") > 0
+
+
+@pytest.mark.parametrize("asked", [
+    {"trigger": {"type": "interval", "every": 90.5}, "job": LOG},
+    {"trigger": {"type": "interval", "every": "1m30s", "anchor": "2030-01-01T02:00:00+02:00"}, "job": LOG},
+    {"trigger": {"type": "cron", "expression": "30 2 * * *", "timezone": "Europe/Paris"}, "job": LOG, "paused": True},
+    {"trigger": {"type": "times", "at": ["2031-01-01T00:00:00Z", "2032-01-01T00:00:00+01:00"]}, "job": LOG},
+    {"trigger": {"type": "once", "at": "2031-01-01T00:00:00Z"}, "job": {**LOG, "priority": 7, "target": None}},
+    {"trigger": EVERY, "job": LOG, "misfire": {"catch_up": "all", "grace": 5}, "overlap": "skip"},
+    {"trigger": EVERY, "jobs": [{"ref": "a", **LOG}, {"ref": "b", **LOG, "depends_on": ["a"]}], "labels": {"a": "b"}},
+])  # fmt: skip
+async def test_a_schedule_is_recognised_in_whatever_form_it_was_asked_for(world: World, asked: dict[str, Any]) -> None:
+    with capture_logs():
+        async with httpx.AsyncClient(transport=Losing(world, httpx.ReadTimeout("slow"))) as http:
+            scheduler = AsyncScheduler("http://api", "http://a", http=http)
+            shown = await scheduler.schedules.create_document({"name": "nightly", **asked})
+    assert shown["name"] == "nightly"
+
+
+def test_what_shows_something_else_is_not_what_was_asked_for() -> None:
+    def shows(shown: dict[str, Any], asked: dict[str, Any], *, nulls_remove: bool = False) -> bool:
+        look = look_for("/v1/x", asked, nulls_remove=nulls_remove)(Unavailable("?"))
+        return look.read(Answer({}, shown)) is not None
+
+    assert shows({"a": "1m", "b": 1}, {"a": 60})
+    for asked in ({"a": 61}, {"a": "1 m"}, {"a": True}, {"a": ["1m"]}, {"a": {"b": 1}}, {"c": 1}, {"payload": "60s"}):
+        assert not shows({"a": "1m", "b": 1, "payload": "1m"}, asked), asked
+    assert not shows({"a": [1, 2]}, {"a": [1]})
+    assert not shows({"a": True}, {"a": 1})
+    assert shows({"a": 5}, {"a": None})
+    assert not shows({"a": 5}, {"a": None}, nulls_remove=True)
