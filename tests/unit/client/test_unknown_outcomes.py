@@ -13,6 +13,7 @@ from tests.unit.api.doubles import World, app_of
 from tests.unit.client.faces import Face, answered_by
 
 EVERY: Any = {"type": "interval", "every": "60s"}
+ANOTHER: Any = {"type": "interval", "every": "61s"}
 LOG: Any = {"definition": "log", "payload": {"every": "60s"}}
 
 
@@ -133,7 +134,7 @@ async def test_a_name_that_another_has_taken_is_refused_all_the_same(world: Worl
         async with httpx.AsyncClient(transport=Losing(world, how)) as http:
             scheduler = AsyncScheduler("http://api", "http://a", http=http)
             with pytest.raises(Refused, match="409"):
-                await scheduler.schedules.create("there", {**EVERY, "every": "61s"}, LOG)
+                await scheduler.schedules.create("there", ANOTHER, LOG)
 
 
 async def test_a_token_whose_secret_got_lost_is_revoked_before_another_is_made(world: World) -> None:
