@@ -189,6 +189,7 @@ class Problem(TypedDict):
     status: int
     detail: str
     errors: NotRequired[Sequence[FieldProblem]]
+    id: NotRequired[str | None]
 
 
 class BatchResult(TypedDict):

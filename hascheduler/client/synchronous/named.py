@@ -11,6 +11,8 @@ from hascheduler.client.requests import (
     as_it_is,
     body_of,
     deleted,
+    look_for,
+    look_whether_gone,
     matching,
     named,
     not_there,
@@ -59,18 +61,25 @@ class NamedApi(Generic[T]):
         if_none_match: Literal["*"] | None = None,
     ) -> T:
         """Write it as a whole, as a file or a program holds it: the replica says what is wrong with it."""
-        headers, content = matching(if_match, if_none_match), encoded(dict(document))
-        request: Request[T] = Request("PUT", named(self._collection, name), body_of, headers=headers, content=content)
+        path, headers, content = (
+            named(self._collection, name),
+            matching(if_match, if_none_match),
+            encoded(dict(document)),
+        )
+        look = look_for(path, document) if headers else None  # it would meet its own revision, and be refused
+        request: Request[T] = Request("PUT", path, body_of, headers=headers, content=content, look=look)
         return self._ask(request)
 
     def patch(self, name: str, changes: Mapping[str, Any], *, if_match: str | int | None = None) -> T:
         """Parts of it, as a JSON merge patch on what `get` shows: objects merge, None removes."""
         headers = {**MERGE_PATCH, **matching(if_match)}
         path, content = named(self._collection, name), encoded(dict(changes))
-        request: Request[T] = Request("PATCH", path, body_of, headers=headers, content=content)
+        look = None if if_match is None else look_for(path, changes, nulls_remove=True)
+        request: Request[T] = Request("PATCH", path, body_of, headers=headers, content=content, look=look)
         return self._ask(request)
 
     def delete(self, name: str, *, if_match: str | int | None = None) -> bool:
         """False where there was none."""
         path = named(self._collection, name)
-        return self._ask(Request("DELETE", path, deleted, headers=matching(if_match), absent=not_there))
+        headers, look = matching(if_match), look_whether_gone(path)
+        return self._ask(Request("DELETE", path, deleted, headers=headers, look=look, absent=not_there))

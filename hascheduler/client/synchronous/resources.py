@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Literal, Unpack
 
 from hascheduler.client.bodies import encoded, plain
-from hascheduler.client.requests import Request, body_of, deleted, named, not_there
+from hascheduler.client.requests import Request, body_of, delete_again, deleted, named, not_there, take_back
 from hascheduler.client.synchronous.asking import Ask, each
 from hascheduler.client.synchronous.named import NamedApi
 from hascheduler.client.wire import (
@@ -98,10 +98,11 @@ class TokensApi:
     def create(
         self, name: str, role: Role, tenant: str = "*", *, expires_in: str | float | None = None
     ) -> NewTokenResponse:
-        """The only answer that shows the token itself. Sent once: after `Unavailable` look with `list` for one to
+        """The only answer that shows the token itself. Where it is unknown whether a try made one, and its id is told,
+        that is revoked before the next; without an id it is sent once: after `Unavailable` look with `list` for one to
         revoke."""
         body = plain(name=name, role=role, tenant=tenant, expires_in=expires_in)
-        return self._ask(Request("POST", "/v1/tokens", body_of, content=encoded(body), is_repeatable=False))
+        return self._ask(Request("POST", "/v1/tokens", body_of, content=encoded(body), look=take_back("tokens")))
 
     def list(self) -> Iterator[TokenResponse]:
         for token in each(self._ask, "/v1/tokens", []):
@@ -109,4 +110,5 @@ class TokensApi:
 
     def revoke(self, token_id: str) -> bool:
         """False where there was none."""
-        return self._ask(Request("DELETE", named("tokens", token_id), deleted, absent=not_there))
+        path = named("tokens", token_id)
+        return self._ask(Request("DELETE", path, deleted, look=delete_again(path), absent=not_there))

@@ -3,7 +3,7 @@
 
 import ssl
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
@@ -21,7 +21,7 @@ from hascheduler.client.bodies import (
     query_of,
 )
 from hascheduler.client.exchange import Exchange
-from hascheduler.client.failures import Retryable
+from hascheduler.client.failures import Refused, Retryable, Unavailable
 from hascheduler.client.flows import Flow, Pause
 from hascheduler.client.requests import Request
 from hascheduler.client.results import Changed, Job, ListPage, Revived, Submitted, read_job
@@ -227,7 +227,31 @@ class Scheduler:
                 heard = self._ask(step)
 
     def _ask(self, request: Request[T]) -> T:
-        return Retrying(**retry_policy(self._patience_s, request.held_s))(self._ask_once, request)
+        doubts: MutableSequence[Retryable] = []
+        policy = retry_policy(self._patience_s, request.held_s)
+        return Retrying(**policy)(self._ask_or_look, request, doubts)
+
+    def _ask_or_look(self, request: Request[T], doubts: MutableSequence[Retryable]) -> T:
+        """``doubts`` has the last try whose outcome is unknown; what became of it is asked first."""
+        if doubts:
+            found: T | None = self._look(doubts[-1])
+            if found is not None:
+                return found
+            doubts.clear()
+        try:
+            return self._ask_once(request)
+        except Retryable as met:
+            if met.look is not None:
+                doubts.append(met)
+            raise
+
+    def _look(self, doubt: Retryable) -> Any:
+        try:
+            return self._ask_once(doubt.look)
+        except Retryable as met:
+            raise Retryable(doubt.failure, met.after_s) from met
+        except (Refused, Unavailable) as error:
+            raise doubt.failure from error
 
     def _follow(self, request: Request[Any]) -> Iterator[str]:
         assert self._http is not None

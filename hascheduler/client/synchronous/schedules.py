@@ -7,7 +7,17 @@ from typing import Any, Unpack
 
 from hascheduler.client.bodies import ScheduleFilter, encoded, plain, query_of
 from hascheduler.client.flows import key_of
-from hascheduler.client.requests import Request, as_it_is, body_of, demand_key, matching, named, page, submitted
+from hascheduler.client.requests import (
+    Request,
+    as_it_is,
+    body_of,
+    demand_key,
+    look_for,
+    matching,
+    named,
+    page,
+    submitted,
+)
 from hascheduler.client.results import Job, ListPage
 from hascheduler.client.synchronous.asking import each
 from hascheduler.client.synchronous.named import NamedApi
@@ -54,8 +64,8 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         labels: Mapping[str, str] | None = None,
         paused: bool | None = None,
     ) -> ScheduleResponse:
-        """A new schedule, of one ``job`` or of several ``jobs``. Sent once: after `Unavailable` look with `find`
-        whether it is there."""
+        """A new schedule, of one ``job`` or of several ``jobs``. Where it is unknown whether a try made it, the next
+        looks first: what is there and is as asked is the answer."""
         document = plain(
             name=name,
             trigger=trigger,
@@ -72,7 +82,10 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
     def create_document(self, document: Mapping[str, Any]) -> ScheduleResponse:
         """As `create`, of a schedule as a file or a program holds it, with its ``name``."""
         content = encoded(dict(document))
-        return self._ask(Request("POST", "/v1/schedules", body_of, content=content, is_repeatable=False))
+        name = document.get("name")
+        is_name = isinstance(name, str) and name.strip(".")  # else it is refused
+        look = look_for(named(self._collection, str(name)), document) if is_name else None
+        return self._ask(Request("POST", "/v1/schedules", body_of, content=content, look=look))
 
     def list(self, labels: Labels | None = None, **filter: Unpack[ScheduleFilter]) -> Iterator[ScheduleResponse]:
         """All, by name; with ``labels`` those that have all of these, and with a filter those that match."""
@@ -121,12 +134,14 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
     def pause(self, name: str, because: str | None = None, *, if_match: str | int | None = None) -> ScheduleResponse:
         """No job from now on; may be repeated."""
         path, content = named("schedules", name, "pause"), encoded(plain(because=because))
-        return self._ask(Request("POST", path, body_of, headers=matching(if_match), content=content))
+        look = None if if_match is None else look_for(named("schedules", name), {"paused": True})
+        return self._ask(Request("POST", path, body_of, headers=matching(if_match), content=content, look=look))
 
     def resume(self, name: str, *, catch_up: bool | None = None, if_match: str | int | None = None) -> ScheduleResponse:
         """With ``catch_up`` the times of the pause fire as its misfire rule says; may be repeated."""
         path, content = named("schedules", name, "resume"), encoded(plain(catch_up=catch_up))
-        return self._ask(Request("POST", path, body_of, headers=matching(if_match), content=content))
+        look = None if if_match is None else look_for(named("schedules", name), {"paused": False})
+        return self._ask(Request("POST", path, body_of, headers=matching(if_match), content=content, look=look))
 
     def trigger(self, name: str, body: TriggerNowBody | None = None, *, idempotency_key: str | None = None) -> Job:
         """One job of it now, outside its times; under one key it is one, however often it is asked for. ``body`` may

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Unpack
 
 from hascheduler.client.bodies import encoded, plain
-from hascheduler.client.requests import Request, body_of, deleted, named, not_there
+from hascheduler.client.requests import Request, body_of, delete_again, deleted, named, not_there, take_back
 from hascheduler.client.synchronous.asking import Ask
 from hascheduler.client.wire import (
     AttemptName,
@@ -27,13 +27,14 @@ class WorkApi:
         self._ask = ask
 
     def register(self, **processor: Unpack[RegisterBody]) -> RegisteredResponse:
-        """A new processor, and how often it has to show life. Sent once: one that is not used expires."""
-        content = encoded(dict(processor))
-        return self._ask(Request("POST", "/v1/work/processors", body_of, content=content, is_repeatable=False))
+        """A new processor, and how often it has to show life. One of which no answer tells is not used, and expires."""
+        content, look = encoded(dict(processor)), take_back("work/processors")
+        return self._ask(Request("POST", "/v1/work/processors", body_of, content=content, look=look))
 
     def deregister(self, processor: str) -> bool:
         """What it holds goes to others. False where it was not registered."""
-        return self._ask(Request("DELETE", named("work/processors", processor), deleted, absent=not_there))
+        path = named("work/processors", processor)
+        return self._ask(Request("DELETE", path, deleted, look=delete_again(path), absent=not_there))
 
     def fetch(
         self, processor: str, *, wait: float = 0.0, limit: int | None = None, running: Sequence[AttemptName] = ()

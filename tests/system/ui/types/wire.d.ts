@@ -940,6 +940,7 @@ export interface Problem {
   "status": number;
   "detail": string;
   "errors": FieldProblem[];
+  "id"?: (string | null);
 }
 
 export interface ProcessorResponse {
