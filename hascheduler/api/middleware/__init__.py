@@ -5,5 +5,5 @@
     metrics ─► timeouts ─► audit ─► cross_site ─► auth ─► pools ─► route
 
 `request` goes through these steps, in one frame, and says why they come in this order; the other modules are what each
-step judges by.
+step judges by, and `outcomes` is the answer to a write that may have been carried out or not.
 """
