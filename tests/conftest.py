@@ -5,6 +5,7 @@ import asyncio
 import gc
 import os
 import secrets
+import zoneinfo
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -27,6 +28,7 @@ __all__ = ["pytest_configure"]
 
 load_profile()
 collect_seldom()
+zoneinfo.reset_tzpath(to=())  # second opinions by `zoneinfo` are by the data of the product
 
 _KINDS = {
     "unit": ("unit",),

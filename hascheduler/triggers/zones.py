@@ -2,7 +2,7 @@
 
 A wall time is the count of seconds that a clock on the wall would show since 1970, so that calendar arithmetic is
 integer arithmetic. A *gap* is where the clock jumps ahead (wall times that do not exist), a *fold* where it is put back
-(wall times that come twice). Zones come from the operating system, or from the package ``tzdata`` where it has none.
+(wall times that come twice). Zones come from the package ``tzdata`` alone (`hascheduler.model.values.zone_data`).
 """
 
 from bisect import bisect_right
@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import ZoneInfo
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.values.zone_data import read_zone, zone_names
 from hascheduler.triggers.zone_hints import expected_zone
 
 DAY_S = 86_400
@@ -49,8 +50,8 @@ def zone_of(name: str) -> ZoneInfo:
     if known is None:
         raise InvalidInput((), f"{name[:64]!r} is not a time zone", expected_zone(name, _known_zones()))
     try:
-        return ZoneInfo(known)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return read_zone(known)
+    except (ValueError, OSError):
         raise InvalidInput((), f"the data of {name[:64]!r} can't be read", "a zone of the IANA database") from None
 
 
@@ -62,8 +63,7 @@ def canonical_zone(name: str) -> str | None:
 @lru_cache(1)
 def _known_zones() -> Mapping[str, str]:
     """By their names in lower case."""
-    # Two that name no place: whatever this machine is set to, which may differ by replica, and "not set".
-    return {name.lower(): name for name in sorted(available_timezones() - {"localtime", "Factory"})}
+    return {name.lower(): name for name in sorted(zone_names())}
 
 
 def offset_s(zone: ZoneInfo, at_s: int) -> int:

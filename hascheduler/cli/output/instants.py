@@ -56,7 +56,9 @@ def with_utc(command: Callable[..., None]) -> Callable[..., None]:
 
 def reader_zone() -> "ZoneInfo":
     """The zone in which instants are shown; UTC where neither TZ nor the machine names one."""
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+    from zoneinfo import ZoneInfo
+
+    from hascheduler.model.values.zone_data import read_zone
 
     name = "UTC" if _given["utc"] else os.environ.get("TZ")
     try:
@@ -66,10 +68,10 @@ def reader_zone() -> "ZoneInfo":
             if not name:  # a copy, which does not say of which zone
                 with path.open("rb") as file:
                     return ZoneInfo.from_file(file, key="local")
-        zone = ZoneInfo(name.removeprefix(":") or "UTC")
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return ZoneInfo("UTC")
-    return ZoneInfo("UTC") if zone.key in _UTC_NAMES else zone
+        name = name.removeprefix(":")
+        return read_zone("UTC" if name in _UTC_NAMES else name)
+    except (KeyError, ValueError, OSError):
+        return read_zone("UTC")
 
 
 def instant_text(instant: str | None) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 import typer
 from rich.cells import cell_len
@@ -27,6 +27,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.instants import WallMs, parse_instant
+from hascheduler.model.values.zone_data import read_zone, zone_names
 from hascheduler.triggers import count_firing, on_calendars
 from hascheduler.wire.calendar import CalendarBody
 from hascheduler.wire.trigger import read_trigger
@@ -174,9 +175,9 @@ def zone_or_default(name: str | None) -> ZoneInfo:
     """By its name, else the one in which all instants are shown."""
     if name is None:
         return reader_zone()
-    if name not in available_timezones():
+    if name not in zone_names():
         raise InvalidInput(("--timezone",), f"{name[:64]!r} is unknown", "an IANA name such as Europe/Paris")
-    return ZoneInfo(name)
+    return read_zone(name)
 
 
 def timeline_rows(scheduler: Scheduler, labels: list[str] | None, now_ms: WallMs) -> list[TimelineRow]:

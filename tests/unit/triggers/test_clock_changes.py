@@ -26,7 +26,7 @@ MONTHS = {
     "Pacific/Apia": ("2011-12", "2010-09"),
     "Pacific/Kwajalein": ("1993-08",),
     "Asia/Beirut": ("2027-03", "2027-10"),
-    "America/Havana": ("2027-03", "2027-11"),
+    "America/Havana": ("2028-03", "2028-11"),
     "Antarctica/Troll": ("2027-03", "2027-10"),
     "Asia/Kathmandu": ("1985-12",),
     "America/Caracas": ("2007-12", "2016-05"),
