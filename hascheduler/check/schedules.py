@@ -59,7 +59,7 @@ def check_payload(document: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _first_due(schedule: ScheduleRef, now: int) -> int | None:
     """When the first undecided time was due, if that is past. Times that don't fire are decided with their period."""
-    for times in undecided(schedule, schedule.cursor_ms, now):
+    for times in undecided(schedule, schedule.cursor_ms, now, schedule.offsets):
         fires_max = times.trigger.max_fires
         first_ms = times.first() if fires_max is None or schedule.tally.fired < fires_max else None
         if first_ms is None:

@@ -10,9 +10,16 @@ from enum import StrEnum
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents.schedule import decode_basis, decode_fire_counts, encode_basis, encode_fire_counts
+from hascheduler.model.documents.schedule import (
+    decode_basis,
+    decode_fire_counts,
+    encode_basis,
+    encode_fire_counts,
+    offsets_text,
+    read_offsets,
+)
 from hascheduler.model.job import AttemptEnd, JobState, Move, fire_job_id
-from hascheduler.model.schedule import Basis
+from hascheduler.model.schedule import Basis, ZoneOffsets
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import (
@@ -34,7 +41,7 @@ class Fire:
     schedule's after this, as far as its leader could see. ``keyed_by`` are the keys at which its definition has limits:
     what is inserted has its values there, whichever leader carries it out, and when. ``after`` are the jobs that have
     to end before its own begin. It ``is_graph`` if the schedule made several jobs when it was decided: it holds only
-    while that is so. Decisions that differ in these alone are equal.
+    while that is so. ``offsets`` are stored with the cursor. Decisions that differ in these alone are equal.
     """
 
     schedule: str
@@ -44,6 +51,7 @@ class Fire:
     keyed_by: tuple[str, ...] = field(default=(), compare=False)
     after: tuple[str, ...] = field(default=(), compare=False)
     is_graph: bool = field(default=False, compare=False)
+    offsets: ZoneOffsets = field(default=(), compare=False)
 
     @property
     def job_id(self) -> str:
@@ -100,12 +108,13 @@ class Fail:
 class RecordVerdict:
     """Record the verdict on nominal times that do not fire, and advance the schedule's cursor past the last of them.
 
-    ``basis`` and ``tally`` as for `Fire`.
+    ``basis``, ``tally`` and ``offsets`` as for `Fire`.
     """
 
     run: VerdictRun
     basis: Basis = field(compare=False)
     tally: FireCounts = field(default=NOTHING_DECIDED, compare=False)
+    offsets: ZoneOffsets = field(default=(), compare=False)
 
     @property
     def schedule(self) -> str:
@@ -243,7 +252,8 @@ def encode_creations(decisions: tuple[Decision, ...]) -> dict[str, list[int | No
 
 def encode_beside(decisions: tuple[Decision, ...]) -> dict[str, list[Any]]:
     """All that stands beside the rows of ``decisions``, by the fields of `BESIDE`: their creations; for each fire the
-    keys of limits, the jobs that it comes after, and whether it makes a graph. No field where nothing is in it."""
+    keys of limits, the jobs that it comes after, and whether it makes a graph; for each outcome of nominal times the
+    offsets at its cursor. No field where nothing is in it."""
     beside: dict[str, list[Any]] = {**encode_creations(decisions)}
     fires = [each for each in decisions if isinstance(each, Fire)]
     for name in _OF_FIRES:
@@ -251,26 +261,25 @@ def encode_beside(decisions: tuple[Decision, ...]) -> dict[str, list[Any]]:
         if any(texts):
             beside[name] = texts
     graphs = [fire.is_graph for fire in fires]
-    return beside | ({"graphs": graphs} if any(graphs) else {})
+    offsets = [offsets_text(each.offsets) for each in decisions if isinstance(each, Fire | RecordVerdict)]
+    return beside | ({"graphs": graphs} if any(graphs) else {}) | ({"offsets": offsets} if any(offsets) else {})
 
 
-def decode_decisions(
-    rows: list[list[Any]],
-    creations: object = None,
-    keyed_by: object = None,
-    after: object = None,
-    graphs: object = None,
-) -> tuple[Decision, ...]:
+def decode_decisions(rows: list[list[Any]], creations: object = None, *beside: object) -> tuple[Decision, ...]:
     """The decisions of a stored entry; a type of a newer version is an `InvalidInput`, never skipped.
 
-    The others are those of `encode_beside`; None where there is no such field, as in an entry of 0.2.0.
+    The others are those of `encode_beside`, in the order of `BESIDE`; None where there is no such field, as in an entry
+    of 0.2.0.
     """
     decisions = tuple(_decode(row) for row in rows)
+    keyed_by, after, graphs, offsets = (*beside, None, None, None, None)[:4]
     for name, texts in zip(_OF_FIRES, (keyed_by, after), strict=True):
         if texts is not None:
             decisions = _carrying(decisions, name, _lists_of_texts(texts))
     if graphs is not None:
         decisions = _carrying(decisions, "is_graph", _flags(graphs))
+    if offsets is not None:
+        decisions = _carrying(decisions, "offsets", _zone_offsets(offsets), RecordVerdict)
     if creations is None:
         return decisions
     about = [number for number, each in enumerate(decisions) if isinstance(each, Fire | RecordVerdict | CountFailures)]
@@ -283,19 +292,22 @@ def decode_decisions(
 
 
 _OF_FIRES = ("keyed_by", "after")
-BESIDE = ("creations", *_OF_FIRES, "graphs")
+BESIDE = ("creations", *_OF_FIRES, "graphs", "offsets")
 """The fields beside the rows, in the order in which `decode_decisions` takes them."""
 
 
-def _carrying(decisions: tuple[Decision, ...], name: str, values: Sequence[object] | None) -> tuple[Decision, ...]:
-    """``decisions`` whose fires have those values in the field of that name; None: there are none that make sense."""
-    fires = [(number, each) for number, each in enumerate(decisions) if isinstance(each, Fire)]
-    if values is None or len(values) != len(fires):
-        raise InvalidInput((name,), f"{str(values)[:64]!r}", f"one for each of {len(fires)} fires")
+def _carrying(
+    decisions: tuple[Decision, ...], name: str, values: Sequence[object] | None, *others: type
+) -> tuple[Decision, ...]:
+    """``decisions`` whose fires, and ``others``, have those values in the field of that name; None: there are none that
+    make sense."""
+    carriers = [(number, each) for number, each in enumerate(decisions) if isinstance(each, (Fire, *others))]
+    if values is None or len(values) != len(carriers):
+        raise InvalidInput((name,), f"{str(values)[:64]!r}", f"one for each of {len(carriers)} decisions")
     carrying = list(decisions)
-    for (number, fire), value in zip(fires, values, strict=True):
+    for (number, decision), value in zip(carriers, values, strict=True):
         fields: dict[str, Any] = {name: value}
-        carrying[number] = replace(fire, **fields)
+        carrying[number] = replace(decision, **fields)
     return tuple(carrying)
 
 
@@ -304,6 +316,11 @@ def _lists_of_texts(value: object) -> list[tuple[str, ...]] | None:
     if lists is None or not all(isinstance(text, str) for each in lists for text in each):
         return None
     return [tuple(each) for each in lists]
+
+
+def _zone_offsets(value: object) -> list[ZoneOffsets] | None:
+    is_texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return [read_offsets(each) for each in value] if is_texts and isinstance(value, list) else None
 
 
 def _flags(value: object) -> list[bool] | None:

@@ -20,6 +20,9 @@ from hascheduler.model.values.frozen import compact
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 
+ZoneOffsets = tuple[tuple[str, int], ...]
+"""By zone: the seconds to add to an instant to get the last wall time that is decided by then."""
+
 PAST_MAX = 32
 """Periods of earlier triggers that wait for a leader to decide their times."""
 
@@ -159,7 +162,9 @@ class ScheduleRef:
     """One schedule. ``rev`` grows with every edit.
 
     The leader's fields, whose writing is no edit: ``cursor_ms`` is the last nominal time decided, and only grows;
-    ``tally`` counts those decided, by verdict; ``failures`` is how many of its jobs failed in a row.
+    ``tally`` counts those decided, by verdict; ``failures`` is how many of its jobs failed in a row. ``offsets`` are
+    those at the cursor by the time-zone data of the leader that set it, which another leader's may contradict (see
+    `hascheduler.triggers.local_order`); a zone that is not in it is not known to differ.
 
     ``template`` is that of the job that a fire makes. Where it makes several, they are the ``graph``, and ``template``
     is that of the last.
@@ -178,6 +183,7 @@ class ScheduleRef:
     tally: FireCounts = NOTHING_DECIDED
     failures: int = 0
     graph: JobGraph | None = None
+    offsets: ZoneOffsets = ()
 
     @property
     def jobs_per_fire(self) -> int:

@@ -79,6 +79,17 @@ def count_nominal(cron: Cron, after_ms: int, through_ms: int) -> int:
     return _read(cron.expression, cron.timezone).times.count(after_s, through_s) if after_s < through_s else 0
 
 
+def follows_walls(cron: Cron) -> bool:
+    """Return true if a wall time fires once although the clock shows it again: not in UTC, nor every hour."""
+    return cron.timezone != "UTC" and _read(cron.expression, cron.timezone).follows_walls
+
+
+def is_any_between(cron: Cron, after_s: int, through_s: int) -> bool:
+    """Return true if the expression names a wall time after ``after_s`` through ``through_s``."""
+    found = walls_of(cron.expression).after(after_s)
+    return found is not None and found <= through_s
+
+
 def check(cron: Cron) -> None:
     """`InvalidInput` at ``expression`` or ``timezone`` where that can't be read."""
     for path, read, text in (("timezone", zone_of, cron.timezone), ("expression", walls_of, cron.expression)):
@@ -91,15 +102,17 @@ def check(cron: Cron) -> None:
 @lru_cache(_CACHED_MAX)
 def _read(expression: str, timezone: str) -> "_Searched":
     check(Cron(expression, timezone))
-    kind = _RealTime if is_hourly(expression) else _FixedHours
-    return _Searched(kind(walls_of(expression), zone_of(timezone)))
+    walls, hourly = walls_of(expression), is_hourly(expression)
+    kind = _RealTime if hourly else _FixedHours
+    return _Searched(kind(walls, zone_of(timezone)), follows_walls=not (hourly and walls.in_every_hour))
 
 
 class _Searched:
     """Many schedules have one expression, and most of them wait for the same time: it is searched once."""
 
-    def __init__(self, times: "_FixedHours | _RealTime") -> None:
+    def __init__(self, times: "_FixedHours | _RealTime", *, follows_walls: bool) -> None:
         self.times = times
+        self.follows_walls = follows_walls
         # After every instant from the first until before the second comes `_known_ms`, which is the second in ms: one
         # object for all schedules that wait for it. Compiled code makes a new one of what can be no more than a number.
         self._known = (0, 0)

@@ -109,6 +109,11 @@ class Walls:
         return sum(hour << number * 3_600 for number in self._hours)
 
     @property
+    def in_every_hour(self) -> bool:
+        """Whether each hour of a named day is named."""
+        return len(self._hours) == 24
+
+    @property
     def seconds_named(self) -> int:
         """How many seconds of a minute are named."""
         return self._per_minute

@@ -30,6 +30,7 @@ from hascheduler.dispatch.schedules.previews import (
     local_fires,
     make_preview,
 )
+from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms
 from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger import Trigger
@@ -185,7 +186,7 @@ async def preview_edit(
 
 def _after(schedule: ScheduleRef, now: WallMs) -> WallMs:
     # A leader whose clock is ahead may have decided times after now already.
-    return WallMs(max(now, schedule.cursor_ms, schedule.since_ms))
+    return WallMs(max(now, decided_through_ms(schedule)))
 
 
 def _preview(fires: FiresToCome, count: int) -> dict[str, Any]:

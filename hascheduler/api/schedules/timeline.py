@@ -21,6 +21,7 @@ from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.schedules.selection import known_schedules
 from hascheduler.api.schedules.tenant_scope import tenant_of
 from hascheduler.api.services import ApiServices, Services
+from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT
 from hascheduler.model.documents.schedule import decode_schedule
@@ -326,7 +327,7 @@ def _ahead(schedule: ScheduleRef, now: int, to_ms: int) -> tuple[list[int], int]
     left = None if trigger.max_fires is None else max(trigger.max_fires - schedule.tally.fired, 0)
     if schedule.paused_at_ms is not None:
         return [], 0
-    after_ms = max(now, schedule.cursor_ms, schedule.since_ms)
+    after_ms = max(now, decided_through_ms(schedule))
     count = count_firing(trigger, after_ms + 1, to_ms)
     if left is not None:
         count = min(count, left)

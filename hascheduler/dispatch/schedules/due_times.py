@@ -20,7 +20,7 @@ from hascheduler.dispatch.timers import Timers
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.job import ScheduleId
-from hascheduler.model.schedule import Overlap, ScheduleRef
+from hascheduler.model.schedule import Overlap, ScheduleRef, ZoneOffsets
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
 from hascheduler.triggers import calendars_of, with_calendars
@@ -35,8 +35,9 @@ class DueTimes:
         self._calendars = {} if calendars is None else calendars
         self._users: dict[str, dict[str, None]] = {}
         self._schedules: dict[str, ScheduleRef] = {}
-        self._promised: dict[str, tuple[WallMs, FireCounts, bool]] = {}
-        """The cursor and the counts; and whether what comes next must not overlap jobs that are not known here yet."""
+        self._promised: dict[str, tuple[WallMs, FireCounts, ZoneOffsets, bool]] = {}
+        """The cursor, the counts and offsets beside it; and whether what comes next must not overlap jobs that are not
+        known here yet."""
         self._held: dict[str, int] = {}
         self._lost: set[str] = set()
         self._timers = Timers()
@@ -93,10 +94,10 @@ class DueTimes:
             return
         if outcome.nominal_ms > self._decided(schedule)[0]:
             earlier = self._promised.get(schedule.name)
-            has_to_wait = (earlier is not None and earlier[2]) or (
+            has_to_wait = (earlier is not None and earlier[3]) or (
                 is_unseen and schedule.policy.overlap is not Overlap.ALLOW
             )
-            self._promised[schedule.name] = (outcome.nominal_ms, outcome.tally, has_to_wait)
+            self._promised[schedule.name] = (outcome.nominal_ms, outcome.tally, outcome.offsets, has_to_wait)
             self._arm(schedule)
 
     def forget_promises(self) -> None:
@@ -156,19 +157,21 @@ class DueTimes:
             if due is None:
                 return
             stored = schedule = self._schedules[due[0]]
-            cursor_ms, tally = self._decided(schedule)
+            cursor_ms, tally, offsets = self._decided(schedule)
             at_once = max(1, min(limit, _AT_ONCE_MAX) // schedule.jobs_per_fire)
             left = allowance(schedule)
             try:
                 schedule = with_calendars(stored, self._calendars)
                 live_ids = live(schedule.identity)
-                new = decide_due_times(schedule, cursor_ms, tally, now, live=live_ids, limit=at_once, allowance=left)
+                new = decide_due_times(
+                    schedule, cursor_ms, tally, now, live=live_ids, limit=at_once, allowance=left, offsets=offsets
+                )
             except InvalidInput as error:  # a trigger in its past that was written by hand, or a calendar that is gone
                 self.unreadable[schedule.name] = str(error)
                 limit -= 1
                 continue
             if new:
-                self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally, False)
+                self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally, new[-1].offsets, False)
             if left is not None and left.was_short:
                 self._arm(schedule, not_before_ms=fell_short(schedule))
                 limit -= 1  # looking has a cost too
@@ -190,9 +193,9 @@ class DueTimes:
             for name in calendars_of(schedule):
                 self._users.setdefault(name, {})[schedule.name] = None
 
-    def _decided(self, schedule: ScheduleRef) -> tuple[WallMs, FireCounts]:
+    def _decided(self, schedule: ScheduleRef) -> tuple[WallMs, FireCounts, ZoneOffsets]:
         promised = self._promised.get(schedule.name)
-        return (schedule.cursor_ms, schedule.tally) if promised is None else promised[:2]
+        return (schedule.cursor_ms, schedule.tally, schedule.offsets) if promised is None else promised[:3]
 
     def _arm(self, schedule: ScheduleRef, not_before_ms: int = 0) -> None:
         at_ms: Any  # see `Timers.set`
@@ -210,11 +213,11 @@ class DueTimes:
     def _has_to_wait(self, schedule: ScheduleRef) -> bool:
         """Whether what was decided last has to be seen before more is decided."""
         promised = self._promised.get(schedule.name)
-        return promised is not None and (schedule.waits_for_its_fires or promised[2])
+        return promised is not None and (schedule.waits_for_its_fires or promised[3])
 
     def _next_at(self, schedule: ScheduleRef) -> Any | None:
         """The instant, as an object that schedules of one cron expression share."""
         if self._has_to_wait(schedule):
             return None
-        cursor_ms, tally = self._decided(schedule)
-        return next_decision_ms(with_calendars(schedule, self._calendars), cursor_ms, tally)
+        cursor_ms, tally, offsets = self._decided(schedule)
+        return next_decision_ms(with_calendars(schedule, self._calendars), cursor_ms, tally, offsets)

@@ -11,6 +11,7 @@ from hascheduler.model.schedule import PAST_MAX, ScheduleRef, TriggerPeriod
 from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers import next_nominal
+from hascheduler.triggers.local_order import pieces
 
 
 def with_trigger(schedule: ScheduleRef, trigger: Trigger, now: WallMs) -> ScheduleRef:
@@ -48,14 +49,18 @@ def _closed(schedule: ScheduleRef, now: WallMs) -> ScheduleRef:
         TriggerPeriod(schedule.trigger, schedule.since_ms, paused_at_ms),
         TriggerPeriod(schedule.trigger, WallMs(max(schedule.since_ms, paused_at_ms)), end_ms, paused=True),
     ]
-    past = tuple(period for period in periods if _is_open(period, schedule.cursor_ms))
+    past = tuple(period for period in periods if _is_open(period, schedule))
     if len(past) > PAST_MAX:
         problem = f"{PAST_MAX} edits wait for a leader to decide the times before them"
         raise Conflict(f"{problem}; try again when there is one")
     return replace(schedule, past=past, since_ms=end_ms)
 
 
-def _is_open(period: TriggerPeriod, cursor_ms: int) -> bool:
+def _is_open(period: TriggerPeriod, schedule: ScheduleRef) -> bool:
     """Whether one of its times is undecided."""
-    nominal_ms = next_nominal(period.trigger, max(cursor_ms, period.since_ms))
-    return nominal_ms is not None and nominal_ms <= period.through_ms
+    cursor_ms, offsets = schedule.cursor_ms, schedule.offsets
+    for trigger, after_ms, until_ms in pieces(period.trigger, period.since_ms, cursor_ms, offsets, period.through_ms):
+        nominal_ms = next_nominal(trigger, after_ms)
+        if nominal_ms is not None and nominal_ms <= until_ms:
+            return True
+    return False

@@ -26,6 +26,8 @@ from hascheduler.triggers import (
     remarks,
     upcoming,
 )
+from hascheduler.triggers.local_order import pieces
+from hascheduler.triggers.zones import zone_of
 
 PREVIEW_COUNT_MAX = 1_000
 """Nominal times that a preview shows at most."""
@@ -103,15 +105,18 @@ def next_fire(schedule: ScheduleRef) -> Upcoming | None:
     """The next undecided nominal time that fires; None if none does, or the schedule is paused."""
     if schedule.paused_at_ms is None:
         # Through the last edit; what comes after that has one trigger.
-        for times in undecided(schedule, schedule.cursor_ms, schedule.since_ms) if schedule.past else ():
+        earlier = undecided(schedule, schedule.cursor_ms, schedule.since_ms, schedule.offsets) if schedule.past else ()
+        for times in earlier:
             first_ms = times.first() if times.verdict is None and not times.is_exhausted(schedule.tally) else None
             if first_ms is not None:
                 return Upcoming(first_ms, due_ms(schedule.name, times.trigger, first_ms))
         trigger = schedule.trigger
         if trigger.max_fires is None or schedule.tally.fired < trigger.max_fires:
-            first_ms = next_firing(trigger, max(schedule.cursor_ms, schedule.since_ms))
-            if first_ms is not None:
-                return Upcoming(first_ms, due_ms(schedule.name, trigger, first_ms))
+            cursor_ms, offsets = schedule.cursor_ms, schedule.offsets
+            for piece, after_ms, until_ms in pieces(trigger, schedule.since_ms, cursor_ms, offsets, LATEST_MS):
+                first_ms = next_firing(piece, after_ms)
+                if first_ms is not None and first_ms <= until_ms:
+                    return Upcoming(first_ms, due_ms(schedule.name, piece, first_ms))
     return None
 
 
@@ -143,7 +148,7 @@ def make_preview(schedule: str, trigger: Trigger, after_ms: WallMs, fires: Seque
 
 
 def local_fires(fires: Sequence[Upcoming], trigger: Trigger) -> list[LocalFire]:
-    zone = ZoneInfo(trigger.zone)
+    zone = zone_of(trigger.zone)
     return [_local_fire(fire, zone) for fire in fires]
 
 

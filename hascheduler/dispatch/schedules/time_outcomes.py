@@ -25,10 +25,11 @@ from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.fire_admission import FireAllowance
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
 from hascheduler.model.job import fire_job_id, fired_at, last_job_id
-from hascheduler.model.schedule import Basis, CatchUp, Overlap, ScheduleRef
+from hascheduler.model.schedule import Basis, CatchUp, Overlap, ScheduleRef, ZoneOffsets
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.triggers import due_ms, latest_nominal, next_nominal
+from hascheduler.triggers.local_order import offset_zones, offsets_at
 
 ROOM_WAIT_MS_MAX = 30_000
 """How long the newest time waits for room: no longer than the check of invariants allows for what is done at once."""
@@ -43,16 +44,18 @@ def decide_due_times(
     live: dict[str, None],
     limit: int,
     allowance: FireAllowance | None = None,
+    offsets: ZoneOffsets = (),
 ) -> list[TimeOutcome]:
-    """The outcomes of the times after ``cursor_ms`` that are due by ``now``; at most ``limit`` fires.
+    """The outcomes of the times after ``cursor_ms`` that are due by ``now``; at most ``limit`` fires. ``offsets`` are
+    those beside the cursor.
 
     ``live`` are the ids of the schedule's jobs that have not ended, oldest first; it is read, not changed. Each fire
     uses up ``allowance``; None: the tenant has no limit.
     """
-    backlog = [times for times in undecided(schedule, cursor_ms, now) if not times.is_exhausted(tally)]
+    backlog = [times for times in undecided(schedule, cursor_ms, now, offsets) if not times.is_exhausted(tally)]
     late_through = _line(schedule, [times for times in backlog if times.verdict is None], now)
     late_verdict = Verdict.COALESCED if schedule.policy.catch_up is CatchUp.LATEST else Verdict.MISSED
-    deciding = _Deciding(schedule, cursor_ms, tally, live, allowance)
+    deciding = _Deciding(schedule, cursor_ms, tally, live, allowance, offsets=offsets)
     considered = 0
     for times in backlog:
         trigger = times.trigger
@@ -143,10 +146,14 @@ class _Deciding:
         tally: FireCounts,
         live: dict[str, None],
         allowance: FireAllowance | None,
+        *,
+        offsets: ZoneOffsets,
     ) -> None:
         self.outcomes: list[TimeOutcome] = []
         self.tally = tally
         self._cursor_ms = cursor_ms
+        self._offsets = offsets
+        self._zones = offset_zones(schedule)
         self._schedule = schedule
         self._live = live
         self._allowance = allowance
@@ -168,7 +175,8 @@ class _Deciding:
         if self._allowance is not None and not is_made and not self._allowance.take(self._schedule.jobs_per_fire):
             return False
         self.tally = self.tally.plus(Verdict.FIRED)
-        self.outcomes.append(Fire(self._schedule.name, nominal_ms, self._basis(), self.tally))
+        fire = Fire(self._schedule.name, nominal_ms, self._basis(), self.tally, offsets=self._offsets_at(nominal_ms))
+        self.outcomes.append(fire)
         self._fired.append(job_id)
         return True
 
@@ -203,7 +211,12 @@ class _Deciding:
             first_ms, count = before.run.first_ms, before.run.count + count
             self.outcomes.pop()
         run = VerdictRun(self._schedule.name, verdict, first_ms, last_ms, count, because_of)
-        self.outcomes.append(RecordVerdict(run, self._basis(), self.tally))
+        self.outcomes.append(RecordVerdict(run, self._basis(), self.tally, self._offsets_at(last_ms)))
+
+    def _offsets_at(self, nominal_ms: WallMs) -> ZoneOffsets:
+        before = self.outcomes[-1] if self.outcomes else None
+        cursor_ms, offsets = (self._cursor_ms, self._offsets) if before is None else (before.nominal_ms, before.offsets)
+        return offsets_at(self._zones, nominal_ms, cursor_ms, offsets)
 
     def _basis(self) -> Basis:
         return self._schedule.basis_at(self.outcomes[-1].nominal_ms if self.outcomes else self._cursor_ms)

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hascheduler.model.schedule import ScheduleRef, TriggerPeriod
+from hascheduler.model.schedule import ScheduleRef, TriggerPeriod, ZoneOffsets
 from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.frozen import fast_frozen
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.triggers import count_nominal, day_part, due_ms, latest_nominal, next_nominal, run_until
+from hascheduler.triggers.local_order import keeps_order, pieces
 
 _AT_ONCE_MS = 31 * 86_400_000
 
@@ -66,28 +67,32 @@ class UndecidedSummary:
     because: UndecidedBecause | None
 
 
-def undecided(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Iterable[UndecidedTimes]:
+def undecided(
+    schedule: ScheduleRef, cursor_ms: int, through_ms: int, offsets: ZoneOffsets = ()
+) -> Iterable[UndecidedTimes]:
     """The undecided times after ``cursor_ms`` through ``through_ms``, in order; some of the parts may be empty.
 
-    While the schedule is paused, the times since the pause are not among them: they are decided when it is resumed.
+    ``offsets`` are those beside the cursor; without them, own data are taken for those by which it was set. While the
+    schedule is paused, the times since the pause are not among them: they are decided when it is resumed.
     """
-    if not _is_plain(schedule):
-        return _of_periods(schedule, cursor_ms, through_ms)
+    if not _is_plain(schedule) or not keeps_order(schedule.trigger, cursor_ms, offsets):
+        return _of_periods(schedule, cursor_ms, through_ms, offsets)
     after_ms = max(cursor_ms, schedule.since_ms)
     return (UndecidedTimes(schedule.trigger, WallMs(after_ms), WallMs(through_ms)),) if after_ms < through_ms else ()
 
 
-def next_decision_ms(schedule: ScheduleRef, cursor_ms: int, tally: FireCounts) -> Any | None:
+def next_decision_ms(schedule: ScheduleRef, cursor_ms: int, tally: FireCounts, offsets: ZoneOffsets = ()) -> Any | None:
     """When the first undecided time after ``cursor_ms`` is due; or, where it will not fire anyway, when the period that
-    it lies in is over. None where there is no such time. ``tally`` counts what was decided until then.
+    it lies in is over. None where there is no such time. ``tally`` counts what was decided until then; ``offsets`` as
+    for `undecided`.
 
     `Any`, so that the instant stays the object that schedules of one cron expression share (see `Timers.set`).
     """
-    if _is_plain(schedule):
+    if _is_plain(schedule) and keeps_order(schedule.trigger, cursor_ms, offsets):
         # As below, without a value for its one period: a start asks this of all schedules, and each fire of its own.
         trigger, after_ms = schedule.trigger, max(cursor_ms, schedule.since_ms)
         return None if _is_exhausted(trigger, tally) else _due(schedule, trigger, next_nominal(trigger, after_ms))
-    for times in _of_periods(schedule, cursor_ms, LATEST_MS):
+    for times in _of_periods(schedule, cursor_ms, LATEST_MS, offsets):
         first_ms: Any = None if times.is_exhausted(tally) else times.first()
         if first_ms is not None:
             return _due(schedule, times.trigger, first_ms) if times.verdict is None else times.through_ms + 1
@@ -124,6 +129,14 @@ def summarize_undecided(schedule: ScheduleRef, now: WallMs) -> UndecidedSummary:
     return UndecidedSummary(count, since_ms, because)
 
 
+def decided_through_ms(schedule: ScheduleRef) -> int:
+    """The instant after which its present trigger has undecided times: its cursor, unless an edit or the data by which
+    the cursor was set put it later."""
+    for _, after_ms, _ in pieces(schedule.trigger, schedule.since_ms, schedule.cursor_ms, schedule.offsets, LATEST_MS):
+        return after_ms
+    return LATEST_MS
+
+
 def may_still_fire(schedule: ScheduleRef, nominal_times: Sequence[WallMs], now: WallMs) -> set[WallMs]:
     """The ``nominal_times`` (ascending) through ``now`` that a leader has still to decide, and may let fire."""
     found: set[WallMs] = set()
@@ -136,7 +149,7 @@ def may_still_fire(schedule: ScheduleRef, nominal_times: Sequence[WallMs], now: 
 
 def _undecided_with_reason(schedule: ScheduleRef, now: WallMs) -> Iterator[tuple[UndecidedTimes, UndecidedBecause]]:
     """The open times through ``now`` with what they wait for; those of a pause that is over wait for a leader alone."""
-    for times in undecided(schedule, schedule.cursor_ms, now):
+    for times in undecided(schedule, schedule.cursor_ms, now, schedule.offsets):
         if not times.is_exhausted(schedule.tally):
             yield times, "excluded" if times.verdict is Verdict.EXCLUDED else "due"
     if schedule.paused_at_ms is not None:
@@ -147,19 +160,21 @@ def _undecided_with_reason(schedule: ScheduleRef, now: WallMs) -> Iterator[tuple
             yield times, "paused"
 
 
-def _of_periods(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Iterator[UndecidedTimes]:
+def _of_periods(
+    schedule: ScheduleRef, cursor_ms: int, through_ms: int, offsets: ZoneOffsets
+) -> Iterator[UndecidedTimes]:
     for period in _periods(schedule, through_ms):
-        after_ms = max(cursor_ms, period.since_ms)
-        until_ms = min(through_ms, period.through_ms)
-        if after_ms >= until_ms:
-            continue
-        if period.paused:
-            yield UndecidedTimes(period.trigger, WallMs(after_ms), WallMs(until_ms), Verdict.PAUSED)
-        elif not period.trigger.exclude:
-            yield from _by_days(UndecidedTimes(period.trigger, WallMs(after_ms), WallMs(until_ms)))
-        else:
-            for times in _without_windows(period.trigger, after_ms, until_ms):
-                yield from _by_days(times)
+        last_ms = min(through_ms, period.through_ms)
+        for trigger, after_ms, until_ms in pieces(period.trigger, period.since_ms, cursor_ms, offsets, last_ms):
+            if after_ms >= until_ms:
+                continue
+            if period.paused:
+                yield UndecidedTimes(trigger, WallMs(after_ms), WallMs(until_ms), Verdict.PAUSED)
+            elif not trigger.exclude:
+                yield from _by_days(UndecidedTimes(trigger, WallMs(after_ms), WallMs(until_ms)))
+            else:
+                for times in _without_windows(trigger, after_ms, until_ms):
+                    yield from _by_days(times)
 
 
 def _periods(schedule: ScheduleRef, through_ms: int) -> Iterator[TriggerPeriod]:

@@ -4,11 +4,13 @@
 created_at_ms}`` are written by the API, each write raising ``rev``. A graph of jobs is all in ``job`` (see
 `job_template`), with ``payloads`` by ref beside it; ``payload`` is null then, and ``render`` says whether any is
 rendered. ``{cursor_ms, tally, failures, throttled,
-unstorable, missed}`` by the leader. ``unstorable``, 0 if absent, is only shown: no mirror has it. ``missed`` is written
-where a move of the cursor counts times as missed, with the first, the last and the number of them. It stays until the
-next such move: what it tells is the change that brings it.
+unstorable, missed, cursor_offsets}`` by the leader. ``unstorable``, 0 if absent, is only shown: no mirror has it.
+``missed`` is written where a move of the cursor counts times as missed, with the first, the last and the number of
+them. It stays until the next such move: what it tells is the change that brings it. ``cursor_offsets``, a text such as
+``1785600000000 Europe/Paris=7200``, names its cursor first: 0.2.0 moves the cursor without it, and then it is void.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
@@ -30,6 +32,7 @@ from hascheduler.model.schedule import (
     SchedulePolicy,
     ScheduleRef,
     TriggerPeriod,
+    ZoneOffsets,
 )
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 from hascheduler.model.trigger import Trigger
@@ -47,17 +50,19 @@ from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, MissedTimes
 
 _SHARED_MAX = 4_096
+_DAY_S = 86_400
+_OFFSET = re.compile(r"-?[0-9]{1,5}", re.ASCII)
 
 SCHEDULE_FIELDS = (
     "v", "rev", "trigger", "since_ms", "past", "policy", "paused_at_ms", "job", "created_at_ms",
-    "cursor_ms", "tally", "failures", "throttled", "missed",
+    "cursor_ms", "tally", "failures", "throttled", "missed", "cursor_offsets",
 )  # fmt: skip
 """The fields that a mirror needs."""
 
 TOO_MANY_FAILURES = "{} of its jobs failed in a row"
 """``paused_because`` of a schedule that the leader paused."""
 
-LEADER_FIELDS = frozenset({"cursor_ms", "tally", "failures", "throttled", "missed"})
+LEADER_FIELDS = frozenset({"cursor_ms", "tally", "failures", "throttled", "missed", "cursor_offsets"})
 """Writing these is no edit: ``rev`` stays."""
 
 
@@ -123,6 +128,7 @@ def decode_schedule(id: object, fields: Document) -> ScheduleRef:
         decode_fire_counts(fields.get("tally"), throttled=not_negative(fields, "throttled", default=0)),
         integer(fields, "failures", default=0),
         graph,
+        decode_offsets(fields),
     )
 
 
@@ -138,7 +144,7 @@ def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
         "tally": encode_fire_counts(schedule.tally),
         "failures": schedule.failures,
         "throttled": schedule.tally.throttled,
-    }
+    } | encode_offsets(schedule.cursor_ms, schedule.offsets)
 
 
 def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
@@ -158,6 +164,7 @@ def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
         _with_counts(schedule.tally, fields),
         integer(fields, "failures", default=schedule.failures),
         schedule.graph,
+        decode_offsets(fields) if "cursor_ms" in fields else schedule.offsets,
     )
 
 
@@ -234,6 +241,37 @@ def _with_counts(counts: FireCounts, fields: Document) -> FireCounts:
     if "tally" in fields:
         return decode_fire_counts(fields["tally"], throttled=throttled)
     return counts if throttled == counts.throttled else replace(counts, throttled=throttled)
+
+
+def encode_offsets(cursor_ms: int, offsets: ZoneOffsets) -> dict[str, str]:
+    """The field for the offsets at that cursor; no field if there are none."""
+    return {"cursor_offsets": f"{cursor_ms} {offsets_text(offsets)}"} if offsets else {}
+
+
+def decode_offsets(fields: Document) -> ZoneOffsets:
+    """The offsets at the cursor among ``fields``; none if they are of another cursor, or can't be read."""
+    stored = fields.get("cursor_offsets")
+    if not isinstance(stored, str):
+        return ()
+    cursor, _, text = stored.partition(" ")
+    return read_offsets(text) if cursor == f"{fields.get('cursor_ms')}" else ()
+
+
+def offsets_text(offsets: ZoneOffsets) -> str:
+    """``Europe/Paris=7200 Asia/Tokyo=32400``; empty if there are none."""
+    return " ".join([f"{zone}={offset_s}" for zone, offset_s in offsets])
+
+
+@lru_cache(_SHARED_MAX)
+def read_offsets(text: str) -> ZoneOffsets:
+    """Read what `offsets_text` wrote, as one object for equal texts; anything else reads as none."""
+    found = []
+    for pair in text.split(" "):
+        zone, _, offset = pair.partition("=")
+        if not _OFFSET.fullmatch(offset) or abs(int(offset)) >= _DAY_S:
+            return ()
+        found.append((zone, int(offset)))
+    return tuple(found)
 
 
 def encode_missed(missed: MissedTimes) -> list[int]:

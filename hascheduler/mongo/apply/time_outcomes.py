@@ -30,7 +30,8 @@ from hascheduler.dispatch.schedules.cursor_steps import (
 )
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.schedule import encode_fire_counts, encode_missed
+from hascheduler.model.documents.schedule import encode_fire_counts, encode_missed, encode_offsets
+from hascheduler.model.schedule import ZoneOffsets
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, MissedTimes
 from hascheduler.mongo.apply.fired_jobs import FiredJobs
@@ -49,7 +50,7 @@ _WRITTEN, _DECIDED = CursorStep.WRITTEN, CursorStep.DECIDED
 
 
 class _Move(NamedTuple):
-    """One change of a cursor: where it must be, where it goes, and the counts that are written with it."""
+    """One change of a cursor: where it must be, where it goes, and what is written with it."""
 
     before_ms: int
     nominal_ms: int
@@ -57,6 +58,7 @@ class _Move(NamedTuple):
     throttled: int
     unstorable: int
     missed: MissedTimes | None
+    offsets: ZoneOffsets
 
 
 class TimeOutcomeWriter:
@@ -121,7 +123,7 @@ class TimeOutcomeWriter:
                 unstorable = sum(settled[each] is Settlement.REFUSED for each in written)
                 counts = sum(map(throttled, written)), unstorable, missed(written)
                 tally = reduce(counted, written, sequence.tally)
-                moves[_Move(sequence.cursor_ms, last.nominal_ms, tally, *counts)].append(last.schedule)
+                moves[_Move(sequence.cursor_ms, last.nominal_ms, tally, *counts, last.offsets)].append(last.schedule)
         if not moves:
             return True
         writes = [
@@ -194,6 +196,7 @@ def _rounds(sequences: Sequence[CursorSteps]) -> list[tuple[list[Fire], list[Rec
 def _moved(move: _Move) -> Any:
     """No edit, so ``rev`` stays. Counts are added once, as the same update moves the cursor that its filter demands."""
     fields: dict[str, Any] = {"cursor_ms": move.nominal_ms, "tally": encode_fire_counts(move.tally)}
+    fields |= encode_offsets(move.nominal_ms, move.offsets)
     if move.missed is not None:
         fields["missed"] = encode_missed(move.missed)
     if not move.unstorable:

@@ -18,7 +18,13 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import FIRED_ON, fired_on, new_fired_jobs
 from hascheduler.model.documents.job import maker_of, new_job_document
-from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_fire_counts, encode_missed, unstorable_of
+from hascheduler.model.documents.schedule import (
+    TOO_MANY_FAILURES,
+    encode_fire_counts,
+    encode_missed,
+    encode_offsets,
+    unstorable_of,
+)
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
 from hascheduler.model.job import is_before_last, last_job_id
 from hascheduler.model.values.instants import WallMs, to_datetime
@@ -80,6 +86,7 @@ def _carry_out(
     assert schedule is not None
     # Not an edit, so rev stays.
     fields: dict[str, object] = {"cursor_ms": outcome.nominal_ms, "tally": encode_fire_counts(tally)}
+    fields |= encode_offsets(outcome.nominal_ms, outcome.offsets)
     if throttled(outcome):
         fields["throttled"] = schedule.get("throttled", 0) + throttled(outcome)
     passed_by = missed([outcome])

@@ -108,7 +108,7 @@ TALLIES = st.builds(FireCounts, *[COUNT] * 7)
 PAST = st.lists(st.builds(TriggerPeriod, TRIGGERS, WALL, WALL, st.booleans()), max_size=2).map(tuple)
 SCHEDULES = st.builds(
     ScheduleRef, NAME, INTEGER, TRIGGERS, TEMPLATES, WALL, WALL, WALL, POLICIES, st.none() | WALL, PAST, TALLIES,
-    INTEGER,
+    INTEGER, st.none(), st.sampled_from([(), (("Europe/Paris", 3_600),), (("X", -1), ("Asia/Tokyo", 32_400))]),
 ).filter(lambda schedule: schedule.template.target != schedule.name)  # fmt: skip
 """As they are read: a target that is the schedule's name is None."""
 RUNS = st.builds(
@@ -209,8 +209,8 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
 }
 OF_CHANGES_ALONE = {Collection.JOBS: {"finished_at_ms", "error"}, Collection.SCHEDULES: {"missed"}}
 """Lean fields that no live noun has: the changes that bring them tell of an end, or of missed times."""
-AT_TIMES = {Collection.REPLICAS: {"followed", "shards"}}
-"""Of replicas that follow some shards alone."""
+AT_TIMES = {Collection.REPLICAS: {"followed", "shards"}, Collection.SCHEDULES: {"cursor_offsets"}}
+"""Of replicas that follow some shards alone, and of schedules in zones."""
 NOT_MIRRORED = {Collection.REPLICAS: {"indexes"}}
 """Stored fields that no mirror reads: `hascheduler migrate` does."""
 
@@ -394,7 +394,7 @@ def test_an_interval_of_another_type_is_refused_although_an_equal_one_was_cached
 @given(SCHEDULES, SCHEDULES)
 def test_the_leaders_fields_alone_are_decoded_as_in_the_whole_document(before: ScheduleRef, after: ScheduleRef) -> None:
     fields = encode_schedule_ref(after)
-    written = {name: fields[name] for name in ("cursor_ms", "tally", "failures", "throttled")}
+    written = {name: fields.get(name) for name in ("cursor_ms", "tally", "failures", "throttled", "cursor_offsets")}
     whole = decode_schedule(before.name, {**encode_schedule_ref(before), **written})
     assert with_leader_fields(before, written) == whole
 

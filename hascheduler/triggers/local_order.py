@@ -1,0 +1,104 @@
+"""Gives each local time one verdict, also when leaders differ in their time-zone data.
+
+Another release of the data may put a local time at another instant. So a schedule keeps, beside its cursor, the offsets
+there by the data of the leader that set it (`hascheduler.model.schedule.ZoneOffsets`). If the data of the present
+leader say otherwise, it takes the difference for a change of the clock at the cursor, and does what `cron` does then::
+
+    cursor    by the data that set it    by one's own    as if the clock    the wall times
+    16:00Z    09:00                      08:00           was put back       through 09:00 do not come again
+    17:00Z    09:00                      10:00           jumped ahead       in between, and 10:00, are one time: at once
+
+An expression that runs every hour follows instants, not the wall; so do intervals, lists of times, and UTC.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from hascheduler.model.schedule import ScheduleRef, ZoneOffsets
+from hascheduler.model.trigger import AnyOf, Cron, Once, Part, Trigger
+from hascheduler.model.values.instants import WallMs
+from hascheduler.triggers.cron import follows_walls, is_any_between
+from hascheduler.triggers.zones import first_instant, wall_reached, zone_of
+
+Piece = tuple[Trigger, int, int]
+"""A trigger whose times after the first instant through the second are in force."""
+
+
+def offset_zones(schedule: ScheduleRef) -> Sequence[str]:
+    """Return the zones whose offsets belong beside its cursor: nearly always one or none."""
+    triggers: Iterable[Trigger] = (schedule.trigger, *[period.trigger for period in schedule.past])
+    parts = [part for trigger in triggers for part in trigger.parts]
+    return list(dict.fromkeys(part.timezone for part in parts if isinstance(part, Cron) and follows_walls(part)))
+
+
+def offsets_at(zones: Sequence[str], at_ms: int, cursor_ms: int, before: ZoneOffsets) -> ZoneOffsets:
+    """Return the offsets for a cursor that goes to ``at_ms`` from ``cursor_ms``, where they were ``before``.
+
+    By the zones' own data, but no wall time that is over becomes one to come.
+    """
+    if not zones:
+        return ()
+    known = dict(before)
+    found = []
+    for zone in zones:
+        offset_s = _offset_s(zone, at_ms // 1_000)
+        if zone in known:
+            offset_s = max(offset_s, cursor_ms // 1_000 + known[zone] - at_ms // 1_000)
+        found.append((zone, offset_s))
+    return _shared(tuple(found))
+
+
+def keeps_order(trigger: Trigger, cursor_ms: int, offsets: ZoneOffsets) -> bool:
+    """Return true if own data say of the cursor what ``offsets`` say: then its times after the cursor are in force."""
+    return not offsets or all(
+        offset_s == _offset_s(part.timezone, cursor_ms // 1_000) for part, offset_s in _walled(trigger, offsets)
+    )
+
+
+def pieces(trigger: Trigger, since_ms: int, cursor_ms: int, offsets: ZoneOffsets, through_ms: int) -> Iterator[Piece]:
+    """The times through ``through_ms`` that are in force after ``since_ms`` and undecided, in order."""
+    after_ms = max(since_ms, cursor_ms)
+    if keeps_order(trigger, cursor_ms, offsets):
+        yield trigger, after_ms, through_ms
+        return
+    begins: dict[Part, int] = {}
+    jumped = False
+    for part, offset_s in _walled(trigger, offsets):
+        zone, cursor_s = zone_of(part.timezone), cursor_ms // 1_000
+        over_s, own_s = cursor_s + offset_s, wall_reached(zone, cursor_s)
+        if over_s > own_s:
+            begins[part] = first_instant(zone, over_s) * 1_000
+        elif cursor_ms > since_ms:
+            jumped = jumped or is_any_between(part, over_s, own_s)
+    if jumped:
+        yield replace(trigger, pattern=Once(WallMs(after_ms + 1))), after_ms, min(after_ms + 1, through_ms)
+        after_ms += 1
+    for end_ms in sorted({through_ms, *(at_ms for at_ms in begins.values() if at_ms < through_ms)}):
+        begun = tuple(part for part in trigger.parts if begins.get(part, 0) <= after_ms)
+        if begun and after_ms < end_ms:
+            yield _of_parts(trigger, begun), after_ms, end_ms
+        after_ms = max(after_ms, end_ms)
+
+
+def _of_parts(trigger: Trigger, parts: tuple[Part, ...]) -> Trigger:
+    if len(parts) == len(trigger.parts):
+        return trigger
+    return replace(trigger, pattern=parts[0] if len(parts) == 1 else AnyOf(parts))
+
+
+def _walled(trigger: Trigger, offsets: ZoneOffsets) -> Iterator[tuple[Cron, int]]:
+    known = dict(offsets)
+    for part in trigger.parts:
+        if isinstance(part, Cron) and part.timezone in known and follows_walls(part):
+            yield part, known[part.timezone]
+
+
+@lru_cache(4_096)
+def _offset_s(zone: str, at_s: int) -> int:
+    return wall_reached(zone_of(zone), at_s) - at_s
+
+
+@lru_cache(4_096)
+def _shared(offsets: ZoneOffsets) -> ZoneOffsets:
+    return offsets
