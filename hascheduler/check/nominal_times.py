@@ -3,6 +3,10 @@
 The times come from the triggers that were in force, as far as the schedule still knows them: the present one since the
 last edit, and the times that earlier ones had left undecided then. The three lists (times, fires, runs) are in order of
 time and are read once, side by side, so memory does not grow with them.
+
+In a zone, a leader with other time-zone data may have decided a local time at another instant. So there a verdict of no
+nominal time stands for one without a verdict within a day of it, and one for several times, or a run of another number
+of times than there are, for all of those.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -12,11 +16,13 @@ from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.verdict import Verdict, VerdictRun
-from hascheduler.triggers import next_nominal, without_calendars
+from hascheduler.triggers import count_nominal, next_nominal, without_calendars
+from hascheduler.triggers.local_order import offset_zones, over_through_ms
 
 Pause = Callable[[], Awaitable[None]]
 
 _PAUSE_EVERY = 2_000
+_MOVED_MS_MAX = 86_400_000
 
 
 def decided_times(schedule: ScheduleRef, kept_since_ms: int, through_ms: int, times_max: int) -> list[UndecidedTimes]:
@@ -26,7 +32,7 @@ def decided_times(schedule: ScheduleRef, kept_since_ms: int, through_ms: int, ti
     """
     # A time that a calendar left out has a verdict as well, whatever the calendar says today.
     every_time = without_calendars(schedule)
-    through_ms = min(schedule.cursor_ms, through_ms)
+    through_ms = min(over_through_ms(schedule), through_ms)
     after_ms = max(kept_since_ms, schedule.created_at_ms)
     while True:
         found = list(undecided(every_time, after_ms, through_ms))
@@ -70,15 +76,30 @@ class VerdictCursor:
         self._next_run: VerdictRun | None = None
         self._active: list[VerdictRun] = []
         self._begun = False
+        self._asked_ms = -1
+        self.passed: list[int] = []
+        """Instants of verdicts that lie before the time that was asked for last, and were not asked for themselves."""
+        self.odd: list[int] = []
+        """The ends of runs passed of which `is_odd` is true."""
+        self.is_odd: Callable[[VerdictRun], bool] | None = None
 
     async def at(self, nominal_ms: int) -> int:
         """How many verdicts that time has; callers ask in the order of time."""
         await self._begin()
         while self._fire is not None and self._fire < nominal_ms:
+            if self._fire != self._asked_ms:
+                self.passed.append(self._fire)
             self._fire = await anext(self._fires, None)
         while self._next_run is not None and self._next_run.first_ms <= nominal_ms:
+            if self._next_run.first_ms < nominal_ms:
+                self.passed.append(self._next_run.first_ms)
             self._active.append(self._next_run)
             self._next_run = await anext(self._runs, None)
+        for run in self._active:
+            if run.last_ms < nominal_ms:
+                self.passed += [run.last_ms] if run.last_ms > self._asked_ms else []
+                self.odd += [] if self.is_odd is None or not self.is_odd(run) else [run.first_ms, run.last_ms]
+        self._asked_ms = nominal_ms
         # A time with a job has fired, even if it was recorded as unstorable before.
         self._active = [
             run
@@ -113,6 +134,10 @@ async def check_times(
     ``pause`` is awaited every `_PAUSE_EVERY` times. `InvalidInput` if the times can't be computed.
     """
     missing, doubled = TimeSpanCount(), TimeSpanCount()
+    moves = bool(offset_zones(schedule))
+    if moves:
+        verdicts.is_odd = lambda run: run.first_ms > decided[0].after_ms and run.count != _count(decided, run)
+    without: list[int] = []
     turns = 0
     for times in decided:
         unseen = TimeSpanCount()
@@ -124,6 +149,8 @@ async def check_times(
             found = await verdicts.at(nominal_ms)
             if found == 0:
                 unseen.add(nominal_ms)
+                if moves:
+                    without.append(nominal_ms)
             else:
                 unseen.move_to(missing)
             if found > 1:
@@ -132,7 +159,49 @@ async def check_times(
         if times.trigger.max_fires is None:
             # Else times after the last fire are no longer in force, and have no verdict.
             unseen.move_to(missing)
+    if moves and missing.count:
+        await verdicts.at(schedule.cursor_ms + 1)
+        moved = sorted(at_ms for at_ms in {*verdicts.passed} if not _is_nominal(schedule, decided, at_ms))
+        missing = _without_moved([at_ms for at_ms in without if at_ms <= missing.last_ms], moved, verdicts.odd)
     return list(_findings(schedule, missing, doubled))
+
+
+def _is_nominal(schedule: ScheduleRef, decided: Sequence[UndecidedTimes], at_ms: int) -> bool:
+    """Return true for a nominal time of a trigger that was in force, or may have been before ``decided`` begins."""
+    if at_ms <= decided[0].after_ms:
+        return at_ms <= schedule.since_ms or next_nominal(decided[0].trigger, at_ms - 1) == at_ms
+    return any(
+        times.after_ms < at_ms <= times.through_ms and next_nominal(times.trigger, at_ms - 1) == at_ms
+        for times in decided
+    )
+
+
+def _count(decided: Sequence[UndecidedTimes], run: VerdictRun) -> int:
+    return sum(
+        count_nominal(times.trigger, max(times.after_ms, run.first_ms - 1), min(times.through_ms, run.last_ms))
+        for times in decided
+        if times.after_ms < run.last_ms and run.first_ms <= times.through_ms
+    )
+
+
+def _without_moved(missing: Sequence[int], moved: Sequence[int], odd: Sequence[int]) -> TimeSpanCount:
+    """Return ``missing`` but for those for which one of the ``moved`` verdicts stands, or one of the ``odd``.
+
+    Each stands for one; an odd one, and one right after a cursor, and so not at a whole second, for all within a day.
+    """
+    jumps = [*odd, *(at_ms for at_ms in moved if at_ms % 1_000)]
+    whole = [at_ms for at_ms in moved if at_ms % 1_000 == 0]
+    left, place = TimeSpanCount(), 0
+    for nominal_ms in missing:
+        if any(abs(at_ms - nominal_ms) <= _MOVED_MS_MAX for at_ms in jumps):
+            continue
+        while place < len(whole) and whole[place] < nominal_ms - _MOVED_MS_MAX:
+            place += 1
+        if place < len(whole) and whole[place] <= nominal_ms + _MOVED_MS_MAX:
+            place += 1
+        else:
+            left.add(nominal_ms)
+    return left
 
 
 def _findings(schedule: ScheduleRef, missing: TimeSpanCount, doubled: TimeSpanCount) -> Iterator[Finding]:

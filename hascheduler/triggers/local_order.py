@@ -81,6 +81,17 @@ def pieces(trigger: Trigger, since_ms: int, cursor_ms: int, offsets: ZoneOffsets
         after_ms = max(after_ms, end_ms)
 
 
+def over_through_ms(schedule: ScheduleRef) -> int:
+    """Return the instant, by own data, through which no wall time is to come that the cursor has not passed."""
+    cursor_s = schedule.cursor_ms // 1_000
+    over = [
+        first_instant(zone_of(part.timezone), cursor_s + offset_s) * 1_000
+        for part, offset_s in _walled(schedule.trigger, schedule.offsets)
+        if offset_s < _offset_s(part.timezone, cursor_s)
+    ]
+    return min([schedule.cursor_ms, *over])
+
+
 def _of_parts(trigger: Trigger, parts: tuple[Part, ...]) -> Trigger:
     if len(parts) == len(trigger.parts):
         return trigger

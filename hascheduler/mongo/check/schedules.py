@@ -32,9 +32,11 @@ from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.triggers import MissingCalendar, next_nominal, with_calendars, without_calendars
+from hascheduler.triggers.local_order import offset_zones
 
 _FIELDS = list(LEAN_FIELDS[Collection.SCHEDULES])
 _SAMPLED = 50
+DAY_MS = 86_400_000
 _PAYLOADS_AT_ONCE = 10
 
 
@@ -125,7 +127,11 @@ class ScheduleScan:
         if not firsts:
             return
         self._compared += 1
-        stored = StoredVerdicts(self._database, self._pace, schedule.identity, firsts[0], times[-1].through_ms)
+        from_ms: int = firsts[0]
+        through_ms = times[-1].through_ms
+        if offset_zones(schedule):  # other time-zone data may have put some before or after all that are known here
+            from_ms, through_ms = max(from_ms - DAY_MS, schedule.created_at_ms + 1), schedule.cursor_ms
+        stored = StoredVerdicts(self._database, self._pace, schedule.identity, from_ms, through_ms)
         async with aclosing(stored.fires()) as fires, aclosing(stored.runs()) as runs:
             findings = await check_times(schedule, times, VerdictCursor(fires, runs), self._pace.pause)
         for finding in [*stored.unreadable_records, *findings]:
