@@ -36,6 +36,7 @@ from hascheduler.lifecycle import on_signal
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.routing import Routing
 from hascheduler.model.schema_version import Migration, MigrationStep
+from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
@@ -159,6 +160,7 @@ async def serve(settings: Settings) -> None:
             shard=settings.shard,
             **({"shards": settings.shards} if settings.shards > 1 else {}),
             core="compiled" if compiled_rooms() else "pure",
+            zone_data=ZONE_DATA_VERSION,
             **_access(settings),
         )
         if is_stale():

@@ -33,6 +33,7 @@ class FindingKind(StrEnum):
     LEASE_TERM = "lease_term"
     NOBODY_LEADS = "nobody_leads"
     UNKNOWN_SHARD = "unknown_shard"
+    ZONE_DATA_DIFFER = "zone_data_differ"
     MISPLACED = "misplaced"
     NAME_UNRESERVED = "name_unreserved"
     NAME_UNUSED = "name_unused"

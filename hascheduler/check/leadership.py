@@ -1,13 +1,15 @@
-"""Lease and journal agree on the term, some replica leads, and every shard that a processor serves is led."""
+"""Lease and journal agree on the term, some replica leads, every shard that a processor serves is led, and all replicas
+have the same time-zone data."""
 
 from collections.abc import Collection as SomeOf
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
 from hascheduler.check.jobs import RegisteredProcessor
 from hascheduler.check.journal import DatedHead
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.replica import ReplicaStatus
 
 
 def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: CheckConfig) -> Iterator[Finding]:
@@ -63,4 +65,21 @@ def check_shard(registered: RegisteredProcessor, led: SomeOf[str]) -> Iterator[F
             f"it serves the shard {processor.shard!r}, which has no leader; there are {', '.join(sorted(led))}",
             "start a replica of that shard, or correct HASCHEDULER_SHARD of the processor",
             witness=f"{processor.shard}",
+        )
+
+
+def check_zone_data(replicas: Iterable[ReplicaStatus], now: int, config: CheckConfig) -> Iterator[Finding]:
+    """Find replicas that run for longer than a rolling upgrade takes, with other time-zone data than others do."""
+    names: dict[str, list[str]] = {}
+    for replica in replicas:
+        if replica.zone_data is not None and now - replica.started_at_ms > config.patience_ms:
+            names.setdefault(replica.zone_data, []).append(replica.name)
+    if len(names) > 1:
+        data = "; ".join(f"{version}: {', '.join(sorted(named))}" for version, named in sorted(names.items()))
+        yield Finding(
+            FindingKind.ZONE_DATA_DIFFER,
+            "replicas",
+            f"their time-zone data differ ({data}): who leads decides when a local time comes",
+            "finish the upgrade or the rollback: all replicas get one image; compare with hascheduler cluster",
+            witness=data,
         )

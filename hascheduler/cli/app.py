@@ -69,7 +69,8 @@ def _show_warnings() -> None:
 
 def version(
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show also with which Python it runs, from where, and whether compiled.")
+        bool,
+        typer.Option("--verbose", help="Show also its Python, time-zone data and place, and whether it is compiled."),
     ] = False,
 ) -> None:
     """Show the version, and whether the core runs compiled.
@@ -83,9 +84,11 @@ def version(
     from pathlib import Path
 
     from hascheduler.compiled import compiled_rooms, is_stale
+    from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 
     rooms = ", ".join(compiled_rooms())
     typer.echo(f"Python {platform.python_version()} on {platform.machine()}")
+    typer.echo(f"time-zone data: {ZONE_DATA_VERSION}")
     typer.echo(f"core: compiled ({rooms})" if rooms else "core: pure Python")
     if is_stale():
         typer.echo("warning: its sources were edited after it was compiled, without effect; build it again", err=True)

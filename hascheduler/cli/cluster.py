@@ -99,6 +99,9 @@ def _summary(answer: Answer) -> Text:
         text.append(f"\nbroken: {counts}", style="bold red").append("   hascheduler check tells more", style="dim")
     if answer.get("mirrors_differ"):
         text.append(f"\nits mirror differs from {', '.join(map(_name, answer['mirrors_differ']))}", style="bold red")
+    data = sorted({row.get("zone_data") for row in answer["replicas"] if row.get("alive", True)} - {None})
+    if len(data) > 1:
+        text.append(f"\ntheir time-zone data differ: {', '.join(data)}", style="bold red")
     if not answer["ready"]:
         text.append(f"   not ready: {answer['unready_reason']}", style="red")
     return text

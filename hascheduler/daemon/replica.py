@@ -44,6 +44,7 @@ from hascheduler.model.job import JobRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION
 from hascheduler.model.shard_report import ShardReport
+from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 
 
 class Replica:
@@ -326,4 +327,5 @@ class Replica:
             decision_lag_ms=self._stepper.decision_lag_ms,
             followed=(followed := self.followed_shards()),
             shards=None if followed is None else self._config.dispatch.shard_count,
+            zone_data=ZONE_DATA_VERSION,
         )

@@ -28,6 +28,7 @@ class ReplicaStatus:
     are its digests at points of the stream that all replicas pass, the newest last. ``decision_lag_ms`` is how long its
     decisions take to be carried out (None: it makes none, or is of 0.2.0). ``followed`` are the shards that it follows
     besides the home, in its heartbeat there, and ``shards`` how many it knows; None: it follows all that it knows.
+    ``zone_data`` is the release of its time-zone data (None: it is of 0.2.0).
     """
 
     id: str
@@ -48,3 +49,4 @@ class ReplicaStatus:
     decision_lag_ms: int | None = None
     followed: Mapping[str, ShardReport] | None = field(default=None, hash=False)
     shards: int | None = None
+    zone_data: str | None = None

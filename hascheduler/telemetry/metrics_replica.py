@@ -25,6 +25,7 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.job import JobState
+from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import Confirm, Gauges
 from hascheduler.telemetry.registry import (
@@ -60,6 +61,8 @@ class ReplicaMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = new_registry() if registry is None else registry
+        zone_data = Gauge("zone_data_info", "1, with its release", ["version"], NAMESPACE, registry=self.registry)
+        zone_data.labels(ZONE_DATA_VERSION).set(1)
         self._definitions = BoundedLabel()
         self._verdicts = self._counter("verdicts", "Nominal times that got each verdict", "verdict")
         self._fire_lag = self._histogram("fire_lag_seconds", "From a due time to its job being stored", _LATE_S)

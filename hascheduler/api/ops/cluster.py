@@ -29,6 +29,9 @@ class ReplicaResponse(BaseModel):
     id: str = Field(description="Unique per process start")
     name: str = Field(description="For people; it may stay the same after a restart")
     version: str | None = Field(description="Of its software; null where it does not say, as before 0.2.0")
+    zone_data: str | None = Field(
+        default=None, description="The release of its time-zone data; null where it does not say, as in 0.2.0"
+    )
     started_at: str = Field(description="When its process began")
     http_endpoint: str = Field(description="`host:port` of its API")
     liveness_endpoint: str = Field(description="`host:port` where it proves that its process lives")
@@ -122,6 +125,7 @@ _EXAMPLE: JsonDict = {
             "id": "replica-2.5f2c9a01",
             "name": "replica-2",
             "version": "0.2.0",
+            "zone_data": "2029c",
             "started_at": "2029-12-31T09:00:00.000Z",
             "http_endpoint": "10.0.0.12:8080",
             "liveness_endpoint": "10.0.0.12:40211",
@@ -259,6 +263,7 @@ def _replica(replica: ReplicaStatus, *, alive: bool) -> ReplicaResponse:
         id=replica.id,
         name=replica.name,
         version=replica.version,
+        zone_data=replica.zone_data,
         started_at=instant_text(replica.started_at_ms),
         http_endpoint=replica.http_endpoint,
         liveness_endpoint=replica.liveness_endpoint,

@@ -15,6 +15,7 @@ from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import MonoMs
+from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.ports import ReplicaBoard
 from hascheduler.telemetry.log_lines import Reminders
 
@@ -37,6 +38,7 @@ class ReplicaHeartbeat:
         self._lag_ms: int | None = None
         self._heard_ms: MonoMs | None = None
         self._others_heard_at: dict[str, MonoMs] = {}
+        self._zone_data: dict[str, str] = {}
         self._hurry = asyncio.Event()
         self._reminders = Reminders()
 
@@ -66,6 +68,7 @@ class ReplicaHeartbeat:
     def seen(self, replica: ReplicaStatus) -> None:
         """A replica's record came by in the stream."""
         self._others_heard_at[replica.id] = self._clock.mono_ms()
+        self._compare_zone_data(replica)
         if replica.id != self._config.replica_id or replica.beat <= self._echoed_beat:
             return
         self._echoed_beat = replica.beat
@@ -80,6 +83,15 @@ class ReplicaHeartbeat:
     def gone(self, replica_id: str) -> None:
         """A replica's record was taken away, or has expired, which takes a minute or more."""
         self._others_heard_at.pop(replica_id, None)
+        self._zone_data.pop(replica_id, None)
+
+    def _compare_zone_data(self, replica: ReplicaStatus) -> None:
+        """Warn once of each other replica that may read a local time otherwise."""
+        other = replica.zone_data
+        if other is None or other == ZONE_DATA_VERSION or self._zone_data.get(replica.id) == other:
+            return
+        self._zone_data[replica.id] = other
+        log.warning("zone_data_differ", other=replica.id, own=ZONE_DATA_VERSION, others=other)
 
     def is_silent(self, replica_id: str) -> bool:
         """Whether another replica's beats have stopped: it was killed, or is cut off. Where our own do not come back

@@ -17,7 +17,7 @@ from hascheduler.model.values.instants import WallMs
 REPLICA_FIELDS = (
     "v", "name", "beat", "started_at_ms", "http_endpoint", "liveness_endpoint", "ready", "stream_lag_ms",
     "position", "digest", "quarantined", "version", "reads", "marks", "audited",
-    "decision_lag_ms", "followed", "shards",
+    "decision_lag_ms", "followed", "shards", "zone_data",
 )  # fmt: skip
 
 
@@ -42,6 +42,7 @@ def encode_replica(status: ReplicaStatus) -> dict[str, Any]:
         "marks": " ".join(f"{point}={digest}" for point, digest in status.marks),
         "audited": _encode_last_check(status.last_check),
         "decision_lag_ms": status.decision_lag_ms,
+        "zone_data": status.zone_data,
     }
     if status.followed is not None:
         encoded |= {"followed": encode_shard_reports(status.followed), "shards": status.shards}
@@ -70,6 +71,7 @@ def decode_replica(id: object, fields: Document) -> ReplicaStatus:
         decision_lag_ms=None if decision_lag is None else integer(fields, "decision_lag_ms"),
         shards=None if fields.get("shards") is None else integer(fields, "shards"),
         followed=decode_shard_reports(fields.get("followed")),
+        zone_data=text_or_none(fields, "zone_data"),
     )
 
 

@@ -19,6 +19,7 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
+from hascheduler.model.replica import ReplicaStatus
 from hascheduler.mongo.check.indexes import PresentIndexes
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
@@ -67,8 +68,8 @@ class ScanContext:
     calendars: dict[str, Calendar] = field(default_factory=dict)
     leases: dict[str, LeaseRecord] = field(default_factory=dict)
     pauses: dict[str, StandingPause] = field(default_factory=dict)
-    replicas: set[str] = field(default_factory=set)
-    """The ids of replicas with a recent heartbeat, by the database's clock."""
+    replicas: dict[str, ReplicaStatus] = field(default_factory=dict)
+    """By id: those with a recent heartbeat, by the database's clock."""
 
     @property
     def for_jobs(self) -> CheckContext:
@@ -105,7 +106,7 @@ def _take(collection: Collection, document: Mapping[str, Any], into: ScanContext
             into.definitions[resource.name] = resource
         case Collection.REPLICAS if expire_at_ms is not None:
             if into.now - (expire_at_ms - REPLICA_KEPT_MS) <= _HEARD_LATELY_MS:
-                into.replicas.add(resource.id)
+                into.replicas[resource.id] = resource
         case Collection.PAUSES:
             into.pauses[resource.id] = resource
         case Collection.LEASES:

@@ -18,7 +18,7 @@ from typing import Any
 
 from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import CheckReport, Finding, FindingCollector, FindingKind
-from hascheduler.check.leadership import check_lease, check_shard
+from hascheduler.check.leadership import check_lease, check_shard, check_zone_data
 from hascheduler.check.waiting import ConcurrencyCaps
 from hascheduler.model.pause import EVERYTHING
 from hascheduler.mongo.check.context import ScanContext, long_expired, read_small_collections, server_now_ms
@@ -195,6 +195,8 @@ class _Pass:
         for registered in self._context.processors.values():
             for finding in check_shard(registered, led):
                 yield finding
+        for finding in check_zone_data(self._context.replicas.values(), self.now, self._deployment.config):
+            yield finding
 
     @property
     def _decides(self) -> bool:

@@ -116,13 +116,17 @@ class Healthy:
         document = encode_processor(make_processor(id, slots=8))
         return document | {"expire_at": self.expire_at(600_000 - heard_ago_ms)} | fields
 
+    def replica(self, id: str, *, ago_ms: int = 3_600_000, **fields: Any) -> Document:
+        """One that lives, and began so long ago."""
+        replica = make_replica(id, started_at_ms=WallMs(self.now - ago_ms))
+        return encode_replica(replica) | {"expire_at": self.expire_at(59_000)} | fields
+
     def _documents(self) -> dict[Collection, list[Document]]:
         lease = make_lease("r3", term=3, acquired_at_ms=WallMs(self.now - 90_000), renewed_at_ms=WallMs(self.now))
-        replica = encode_replica(make_replica("r3"))
         fires = [number for number in range(1, TIMES + 1) if not SKIPPED[0] <= number <= SKIPPED[1]]
         return {
             Collection.LEASES: [encode_lease(lease)],
-            Collection.REPLICAS: [replica | {"expire_at": self.expire_at(59_000)}],
+            Collection.REPLICAS: [self.replica("r3")],
             Collection.PROCESSORS: [self.processor()],
             Collection.DEFINITIONS: [encode_definition(Definition("log", rev=1))],
             Collection.TENANTS: [encode_tenant(replace(make_tenant("acme"), rev=1))],

@@ -351,6 +351,15 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         "processors/p9",
         ("'moon'", "HASCHEDULER_SHARD"),
     ),
+    "replicas with other time-zone data": (
+        both(
+            insert("replicas", lambda healthy: healthy.replica("r4", zone_data="2025b")),
+            insert("replicas", lambda healthy: healthy.replica("r5", zone_data="2026f")),
+        ),
+        FindingKind.ZONE_DATA_DIFFER,
+        "replicas",
+        ("2025b: r4", "2026f: r5", "one image"),
+    ),
     "a processor that never goes": (
         write("processors", "p1", lambda _: {"expire_at": None}),
         FindingKind.NOT_EXPIRED,

@@ -3,12 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from structlog.testing import capture_logs
 
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from tests.unit.daemon.doubles import CONFIG, HandClock
 
 
@@ -103,6 +107,19 @@ async def test_a_replica_whose_beats_stop_is_silent_after_three_periods() -> Non
         assert not one.is_silent(CONFIG.replica_id)
         one.seen(status(8, id="r2"))
         assert not one.is_silent("r2")
+
+
+async def test_other_zone_data_are_warned_of_once() -> None:
+    one = ReplicaHeartbeat(CONFIG, Board(), trusted(HandClock()))
+    with capture_logs() as logged:
+        for beat in (1, 2):
+            one.seen(replace(status(beat), zone_data=ZONE_DATA_VERSION))
+            one.seen(replace(status(beat, id="r2"), zone_data=ZONE_DATA_VERSION))
+            one.seen(replace(status(beat, id="r3"), zone_data="2025b"))
+            one.seen(status(beat, id="of 0.2.0"))
+    [line] = logged
+    assert (line["event"], line["log_level"]) == ("zone_data_differ", "warning")
+    assert (line["other"], line["own"], line["others"]) == ("r3", ZONE_DATA_VERSION, "2025b")
 
 
 async def test_where_the_stream_itself_is_silent_nobody_is_said_to_be_dead() -> None:

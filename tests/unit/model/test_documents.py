@@ -165,7 +165,7 @@ REPORTS = st.dictionaries(TEXT, st.builds(ShardReport, st.booleans(), st.boolean
 REPORTED: dict[str, Any] = {"followed": st.none() | REPORTS, "shards": st.none()}
 REPLICAS = st.builds(
     ReplicaStatus, NAME, NAME, INTEGER, WALL, TEXT, TEXT, st.booleans(), st.none() | INTEGER, TEXT, TEXT, INTEGER,
-    st.none() | NAME, INTEGER, decision_lag_ms=st.none() | INTEGER,
+    st.none() | NAME, INTEGER, decision_lag_ms=st.none() | INTEGER, zone_data=st.none() | NAME,
     **REPORTED,
 )  # fmt: skip
 SHARES = st.builds(Share, NAME, POSITIVE, COUNT, st.booleans(), COUNT)

@@ -36,6 +36,7 @@ OF_REPLICAS = """
     gauge     hascheduler_processors state
     gauge     hascheduler_processor_slots state
     gauge     hascheduler_build_info version
+    gauge     hascheduler_zone_data_info version
     gauge     hascheduler_broker_accepting
     gauge     hascheduler_mirrors_differ
     gauge     hascheduler_audit_findings kind

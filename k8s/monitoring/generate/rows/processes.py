@@ -37,6 +37,12 @@ PROCESSES = Row(
             "Well: one version, but for the time of an update.",
             ["who", "version"],
         ),
+        table(
+            "Time-zone data",
+            by_process(chosen("hascheduler_zone_data_info"), "version"),
+            "Well: one release, but for the time of an update.",
+            ["who", "version"],
+        ),
     ],
     abreast=3,
 )

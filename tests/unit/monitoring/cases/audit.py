@@ -4,6 +4,7 @@ from tests.unit.monitoring.cases.case import NAMESPACE, Case, Fires, told
 
 FINDINGS = "hascheduler_audit_findings"
 DIFFER = "hascheduler_mirrors_differ"
+ZONE_DATA = "hascheduler_zone_data_info"
 
 
 def found(kind: str, process: int = 0) -> str:
@@ -42,4 +43,22 @@ CASES = (
     ),
     Case("MirrorsDiffer", "never", "8m", {told(DIFFER, 0): "0x60", told(DIFFER, 1): "0x60"}),
     Case("MirrorsDiffer", "a while ago", "20m", {told(DIFFER, 0): "0x10 1x3 0x99"}),
+    Case(
+        "ZoneDataDiffer",
+        "one of three replicas has older data",
+        "32m",
+        {told(ZONE_DATA, n, version=version): "1x160" for n, version in enumerate(("2026f", "2025b", "2026f"))},
+        (Fires("Replicas have 2 releases of time-zone data in hascheduler"),),
+    ),
+    Case(
+        "ZoneDataDiffer",
+        "while an upgrade rolls out",
+        "32m",
+        {
+            told(ZONE_DATA, 0, version="2025b"): "1x40 stale",
+            told(ZONE_DATA, 1, version="2026f"): "1x160",
+            told(ZONE_DATA, 2, version="2026f"): "_x20 1x140",
+        },
+    ),
+    Case("ZoneDataDiffer", "never", "32m", {told(ZONE_DATA, n, version="2026f"): "1x160" for n in range(3)}),
 )
