@@ -12,6 +12,7 @@ from typing import Any
 from pymongo.errors import DuplicateKeyError
 
 from hascheduler.dispatch.decisions import encode_decisions
+from hascheduler.dispatch.schedules import trigger_periods
 from hascheduler.model.documents.journal import encode_journal_head
 from hascheduler.model.event import number_of
 from hascheduler.model.job import JobState
@@ -19,6 +20,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import to_terminal
 from hascheduler.ports import AttemptOutcome, Batch, FinishAnswer, JournalEntry, StartedJob
+from hascheduler.triggers import local_order
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
 
 _KEPT_MS = 604_800_000
@@ -118,6 +120,13 @@ def _believed_alone(clock: Any) -> Any:
     return clock
 
 
+def _forgets_other_zone_data(replica: Any) -> Any:
+    """Each leader takes its own time-zone data for those by which a cursor was set."""
+    for room in (local_order, trigger_periods):
+        room.keeps_order = lambda *_: True  # type: ignore[attr-defined]
+    return replica
+
+
 PLANTED: Mapping[str, Planted] = {
     "lease-without-compare-and-set": Planted("MongoLeaseStore", LeaseUpdateWithoutCompare, "leader-sigstop"),
     "fence-skipped": Planted("MongoJournal", _JournalWithoutFence, "leader-stops-at-fence"),
@@ -126,5 +135,6 @@ PLANTED: Mapping[str, Planted] = {
     "resume-from-now-after-lost-history": Planted("MongoChangeSource", ResumesFromNow, "history-lost"),
     "transactions-taken-for-moves": Planted("MongoChangeSource", _TransactionsTakenForMoves, "leader-sigkill"),
     "clock-believed-alone": Planted("TrustedClock", _believed_alone, "clock-day-ahead"),
+    "zone-data-of-others-forgotten": Planted("Replica", _forgets_other_zone_data, "zone-data-differ"),
     "processor-without-fence": Planted("Processor", never_fences_itself, "processor-without-mongodb"),
 }

@@ -57,6 +57,8 @@ class Row:
     """Several want as many processors, and users have tenants in each."""
     slots_move: bool = False
     """Slots of tenants move between the shards: jobs and schedules are judged in all of them as in one."""
+    zone_data: bool = False
+    """Each replica has time-zone data of its own (`tests.chaos.zone_data`)."""
     stray: bool = False
     """Documents that nobody asked the API for are put into the database; their ids hold that word."""
 

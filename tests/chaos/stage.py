@@ -14,6 +14,7 @@ from bson import Timestamp
 
 from hascheduler.model.documents.failover import decode_failover
 from hascheduler.model.failover import Cause
+from tests.chaos import zone_data
 from tests.chaos.cluster import Cluster, Life, Place
 from tests.chaos.database_line import DatabaseLine, open_database_line
 from tests.chaos.hosts import HERE, Host, Hosts, open_hosts
@@ -238,7 +239,8 @@ async def _give_places(stage: Stage, open_things: AsyncExitStack) -> None:
             line = stage.to_rabbitmq[name] = await open_line("127.0.0.1", broker.port, at=at)
             open_things.push_async_callback(line.close)
             amqp_url = f"amqp://guest:guest@{at}:{line.port}/"
-        stage.cluster.places[name] = Place(mongodb_uri, amqp_url, host)
+        settings = zone_data.settings_of(name, stage.cluster.folder) if stage.row.zone_data else {}
+        stage.cluster.places[name] = Place(mongodb_uri, amqp_url, host, settings)
 
 
 async def _leave(stage: Stage) -> None:

@@ -16,6 +16,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.job import LIVE
 from hascheduler.simulate.report import percentile
 from hascheduler.triggers import next_nominal
+from tests.chaos import zone_data
 from tests.chaos.audited import what_needs_a_person
 from tests.chaos.effects import read_effects
 from tests.chaos.follower import Follower
@@ -236,6 +237,8 @@ class _Story:
             skew_ms=stage.row.skew_ms,
             until_ms=self._until_ms,
             documents=stored[0],
+            local_fires=await zone_data.local_fires(stage.client[cluster.database]) if stage.row.zone_data else [],
+            local_every_s=zone_data.EVERY_S,
         )
         if len(stored) == 1:
             return [whole]

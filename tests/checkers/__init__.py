@@ -19,6 +19,7 @@ from tests.checkers.graphs_apart import graphs_apart
 from tests.checkers.journal_fenced import journal_fenced
 from tests.checkers.lease_moves import lease_moves
 from tests.checkers.legal_moves import legal_moves
+from tests.checkers.local_times_once import local_times_once
 from tests.checkers.losses_apart import losses_apart
 from tests.checkers.mirrors_agree import mirrors_agree
 from tests.checkers.never_early import never_early
@@ -36,6 +37,7 @@ ALL: Mapping[str, Checker] = {
         nothing_lost,
         nothing_extra,
         days_kept,
+        local_times_once,
         one_effect,
         cancels_kept,
         attempts_apart,

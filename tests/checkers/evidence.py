@@ -69,6 +69,15 @@ class Sighting:
     overtaken: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, order=True)
+class LocalFire:
+    """A fire, and the wall time that it is by the time-zone data of the leader that decided it."""
+
+    nominal_ms: int
+    wall_s: int
+    holder: str
+
+
 @dataclass
 class Evidence:
     """Owner of all that the checkers judge by. ``skew_ms`` bounds how wrong any wall clock ever was."""
@@ -98,6 +107,9 @@ class Evidence:
     """The database at the end."""
     jobs_kept_ms: int | None = None
     """So long after its end a job may be deleted, and a verdict after it was given; None: never."""
+    local_fires: list[LocalFire] = field(default_factory=list)
+    """Of one schedule whose local times are `local_every_s` apart, where leaders differ in their time-zone data."""
+    local_every_s: int = 0
     journal_kept_ms: int | None = None
     """So long after it was written an entry may be deleted, unless it is the newest; None: never."""
 

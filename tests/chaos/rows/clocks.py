@@ -1,7 +1,8 @@
-"""Clocks are wrong: by a day, or by a fifth."""
+"""Clocks are wrong, by a day or by a fifth, or show another local time."""
 
 import asyncio
 
+from tests.chaos import zone_data
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import PROCESSORS, REPLICAS, Stage
 
@@ -76,6 +77,16 @@ async def _processors(stage: Stage) -> None:
     await stage.quiet(15, 30)
 
 
+async def _zone_data_differ(stage: Stage) -> None:
+    """Leadership goes to and fro between replicas to which one local time comes at different instants."""
+    if not stage.kills:
+        leader, _ = await stage.leader()
+        (await stage.cluster.http.post(f"{leader.url}/v1/schedules", json=zone_data.BODY)).raise_for_status()
+    for _ in range(stage.times(smoke=3, full=12)):
+        await asyncio.sleep(stage.chance.uniform(3.0, 9.0))
+        await stage.lose_leader(stage.cluster.kill)
+
+
 _BELIEVED = {**SHORT_LEASE, "HASCHEDULER_CLOCK_SKEW_MAX": "2s"}
 """So that a clock that runs wrong gets as far as that while the row lasts."""
 _SKEW_MS = 2_000 + 500
@@ -120,6 +131,13 @@ ROWS = (
         settings=_BELIEVED,
         gap_s=9.0,
         skew_ms=_SKEW_MS,
+    ),
+    Row(
+        "zone-data-differ",
+        "each replica has other time-zone data, and the leader is killed between one local time and the same again",
+        _zone_data_differ,
+        zone_data=True,
+        stray=True,
     ),
     Row(
         "clock-processors",

@@ -8,8 +8,9 @@ import pytest
 from hascheduler.dispatch.schedules import time_outcomes, trigger_periods
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.model.trigger import AnyOf, Trigger
-from hascheduler.triggers import nominal
+from hascheduler.triggers import local_order, nominal
 from tests.tiers import examples, spread
+from tests.unit.dispatch import test_zone_data_differ
 from tests.unit.dispatch.test_machine import Seeded
 from tests.unit.dispatch.world import World
 from tests.unit.triggers import test_golden_times
@@ -107,6 +108,44 @@ def _the_last_pattern_that_is_forgotten(patch: pytest.MonkeyPatch) -> None:
         return sound(AnyOf(pattern.parts[:-1]) if isinstance(pattern, AnyOf) else pattern, after_ms)
 
     patch.setattr(nominal, "_next", following)
+
+
+def leaders_with_other_zone_data() -> None:
+    for case in test_zone_data_differ.CASES:
+        test_zone_data_differ.test_each_local_time_is_decided_once_whoever_leads(*case)
+
+
+def _own_zone_data_taken_for_those_of_others(patch: pytest.MonkeyPatch) -> None:
+    for room in (local_order, trigger_periods):
+        patch.setattr(room, "keeps_order", lambda *_: True)
+
+
+def _wall_times_that_are_over_become_ones_to_come(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = local_order.offsets_at
+    patch.setattr(time_outcomes, "offsets_at", lambda zones, at_ms, cursor_ms, _: sound(zones, at_ms, cursor_ms, ()))
+
+
+def _what_a_jump_leaves_out_is_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(local_order, "is_any_between", lambda *_: False)
+
+
+def _every_hour_that_follows_walls(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(local_order, "follows_walls", lambda cron: cron.timezone != "UTC")
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        _own_zone_data_taken_for_those_of_others,
+        _wall_times_that_are_over_become_ones_to_come,
+        _what_a_jump_leaves_out_is_lost,
+        _every_hour_that_follows_walls,
+    ],
+)
+def test_a_planted_bug_in_local_times_is_noticed(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        leaders_with_other_zone_data()
 
 
 @pytest.mark.parametrize(
