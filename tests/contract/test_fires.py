@@ -54,6 +54,20 @@ async def test_a_fire_inserts_the_values_at_the_keys_that_it_carries(backend: Ba
     assert await stored(backend, FIRST.job_id) == job
 
 
+async def test_the_offsets_of_zones_are_stored_with_the_cursor_that_they_are_of(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    assert await applied(backend.claims, replace(FIRST, offsets=(("Europe/Paris", 3_600),))) == [DONE]
+    document = await backend.schedules.get("tick")
+    assert document is not None
+    assert document["cursor_offsets"] == f"{FIRST.nominal_ms} Europe/Paris=3600"
+    assert decode_schedule("tick", document).offsets == (("Europe/Paris", 3_600),)
+    # As a leader of 0.2.0 moves it.
+    assert await applied(backend.claims, SECOND) == [DONE]
+    document = await backend.schedules.get("tick")
+    assert document is not None
+    assert decode_schedule("tick", document).offsets == ()
+
+
 async def test_a_fire_moves_the_cursor_to_its_nominal_time_and_that_is_no_edit(backend: Backend) -> None:
     before = await backend.schedules.create(make_schedule())
     assert before is not None
