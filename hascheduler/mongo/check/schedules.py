@@ -25,6 +25,7 @@ from hascheduler.model.job import ScheduleId, fire_job_id
 from hascheduler.model.routing import slot_of
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.fields import is_integer
+from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.model.verdict import VerdictRun
 from hascheduler.mongo.check.context import ScanContext, expiry_ms
 from hascheduler.mongo.check.indexes import PresentIndexes
@@ -60,6 +61,8 @@ class ScheduleScan:
         self._now = context.now
         self._config = context.config
         self._calendars = context.calendars
+        data = {replica.zone_data for replica in context.replicas.values()}
+        self._is_of_own_data = data <= {None, ZONE_DATA_VERSION}
         self._kept_since_ms = kept_since_ms
         self._times_max = times_max
         self._moving = moving
@@ -113,6 +116,8 @@ class ScheduleScan:
             return
         try:
             next_nominal(schedule.trigger, 0)  # a cron expression is parsed when its times are computed
+            # By other time-zone data a local time may be due later.
+            led = led and (self._is_of_own_data or not offset_zones(schedule))
             for finding in check_cursor(self._on_its_days(schedule), self._now, self._config, led=led):
                 yield finding
             if compare and slot_of(schedule.template.tenant) not in self._moving:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hascheduler.check.config import CheckConfig
+from hascheduler.check.finding import FindingKind
 from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.pause import drain_id
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
@@ -84,6 +85,18 @@ async def test_nothing_is_overdue_where_no_replica_could_decide(healthy: Healthy
     await healthy.database.replicas.delete_many({})
     await healthy.database.leases.update_one({"_id": "default"}, {"$set": {"renewed_at_ms": behind_ms}})
     assert (await healthy.scan().look(AT_ONCE)).counts == {"nobody_leads": 1}
+
+
+async def test_a_local_time_is_not_overdue_if_a_replica_has_other_zone_data(healthy: Healthy) -> None:
+    behind_ms = healthy.now - 5 * MINUTE_MS
+    times = {"created_at_ms": behind_ms, "since_ms": behind_ms, "cursor_ms": behind_ms}
+    local = {"type": "cron", "expression": "* 0-23 * * *", "timezone": "Europe/Paris"}
+    await healthy.database.schedules.insert_one(healthy.schedule("instants", **times))
+    await healthy.database.schedules.insert_one(healthy.schedule("local", **times, trigger=local))
+    assert (await healthy.scan().look(AT_ONCE)).counts == {"overdue": 2}
+    await healthy.database.replicas.insert_one(healthy.replica("r4", zone_data="1999a"))
+    [overdue] = (await healthy.scan().look(AT_ONCE)).findings
+    assert (overdue.kind, overdue.document) == (FindingKind.OVERDUE, "schedules/instants")
 
 
 async def test_what_people_have_paused_is_neither_overdue_nor_waits_in_vain(healthy: Healthy) -> None:
