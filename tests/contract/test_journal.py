@@ -39,7 +39,7 @@ async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
 async def test_what_a_fire_carries_is_read_back(backend: Backend) -> None:
     after = ("fire:tick:1", "fire:tick:1.a")
     fires = (make_fire(1, keyed_by=("payload.customer", "target")), Dispatch("a", 1, "p1"))
-    more = make_fire(2, after=after, is_graph=True)
+    more = make_fire(2, after=after, is_graph=True, offsets=(("Europe/Paris", 3_600), ("Asia/Tokyo", 32_400)))
     await backend.journal.insert(make_entry(1, *fires, more))
     read = await backend.journal.get("default", 1)
     assert read is not None
@@ -47,6 +47,7 @@ async def test_what_a_fire_carries_is_read_back(backend: Backend) -> None:
     assert [getattr(each, "keyed_by", None) for each in read.decisions] == [("payload.customer", "target"), None, ()]
     assert [getattr(each, "after", None) for each in read.decisions] == [(), None, after]
     assert [getattr(each, "is_graph", None) for each in read.decisions] == [False, None, True]
+    assert [getattr(each, "offsets", None) for each in read.decisions] == [(), None, more.offsets]
 
 
 async def test_a_term_begins_with_an_entry_without_decisions(backend: Backend) -> None:
