@@ -55,7 +55,8 @@ from hascheduler.mongo.traces import MongoJobTraces
 from hascheduler.mongo.transport import MongoTransport
 from hascheduler.ports import Clock, EventExchange, LeaseStore, Transport
 from hascheduler.ports.invariant_scan import THOROUGH, ScanProgress
-from hascheduler.processor import ProcessorConfig, load_handlers
+from hascheduler.processor import Handlers, ProcessorConfig
+from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.rabbitmq.connection import require_access
 from hascheduler.rabbitmq.events import RabbitEventExchange
 from hascheduler.rabbitmq.publisher import RabbitTransport
@@ -208,10 +209,9 @@ async def serve(settings: Settings) -> None:
         await asyncio.to_thread(tracer.close)
 
 
-async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
-    """One processor with the handlers of ``modules``, until a signal has drained it."""
+async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop, name: str) -> None:
+    """One processor with these handlers, until a signal has drained it. It starts ``handler_loop`` for them."""
     clock = SystemClock()
-    handlers = load_handlers(modules)
     config = ProcessorConfig(
         id=f"{name}.{token_hex(4)}",
         name=name,
@@ -230,7 +230,14 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
     try:
         await health.open()
         parts = ProcessorParts(
-            settings, databases.all, handlers, clock, broker_tls(settings), tracer, ProcessorMetrics(registry)
+            settings,
+            databases.all,
+            handlers,
+            handler_loop,
+            clock,
+            broker_tls(settings),
+            tracer,
+            ProcessorMetrics(registry),
         )
         routing: Routing | None = None
 
@@ -248,12 +255,15 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         config = replace(config, liveness_endpoint=_liveness_endpoint(settings, liveness))
         processor = parts.processor(config, routing, liveness)
         vitals.become(processor.health)
+        handler_loop.start()
         with on_signal(processor.drain):
             async with asyncio.TaskGroup() as tasks:
                 # To the very end: a processor that is leaving is not dead.
                 watched = tasks.create_task(liveness.run(), name="liveness")
+                watching = tasks.create_task(handler_loop.watch(), name="handler loop")
                 await processor.run()
                 watched.cancel()
+                watching.cancel()
         log.info("stopped", processor=config.id)
     finally:
         await databases.close()

@@ -18,6 +18,7 @@ from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import Clock, Deliveries
 from hascheduler.ports.demand import BeatLimits
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
+from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.roaming import RoamingProcessor
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.settings import Settings
@@ -36,6 +37,7 @@ class ProcessorParts:
     databases: Sequence[Database]
     """Of the shards, the home's first."""
     handlers: Handlers
+    handler_loop: HandlerLoop
     clock: Clock
     broker_tls: ssl.SSLContext | None
     tracer: Tracer
@@ -104,6 +106,7 @@ class ProcessorParts:
             self._deliveries(config, database),
             self.clock,
             config,
+            handler_loop=self.handler_loop,
             tracer=self.tracer,
             metrics=self.metrics,
         )

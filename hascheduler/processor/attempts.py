@@ -12,10 +12,13 @@ many messages name it: that is the local half of "one start for each (job, attem
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import HandlerProgress
+
+if TYPE_CHECKING:
+    from hascheduler.processor.handler_loop import Stall
 
 Key = tuple[str, int]
 _LAST_MOMENT_S = 1.0
@@ -33,13 +36,17 @@ class StopReason(IntEnum):
 
     DRAINED = 1
     """Give it back: this process ends."""
-    TIMED_OUT = 2
+    BLOCKED = 2
+    """Give it back: another handler blocks the event loop, perhaps for ever."""
+    TIMED_OUT = 3
     """It took too long: it has failed, and a result that comes now is late."""
-    CANCELLED = 3
+    BLOCKING = 4
+    """It blocks the event loop, perhaps for ever: it has failed."""
+    CANCELLED = 5
     """Its cancellation was requested; finish it as cancelled, unless a result comes first."""
-    REVOKED = 4
+    REVOKED = 6
     """It is no longer ours: say nothing more about it."""
-    FENCED = 5
+    FENCED = 7
     """It may no longer be ours: drop what it did, and give it back if it still is."""
 
 
@@ -59,6 +66,8 @@ class HeldAttempt:
         self.overdue_reported = False
         self.definition = ""
         """Known once it has started."""
+        self.stall: Stall | None = None
+        """The newest stall of the event loop that it was held up by."""
         self.progress: HandlerProgress | None = None
         """What its handler said last."""
         self.progress_reported: HandlerProgress | None = None
@@ -74,6 +83,11 @@ class HeldAttempt:
         self.timed_out = self.timed_out or reason is StopReason.TIMED_OUT
         if self._wait is not None and reason is StopReason.DRAINED:
             self._wait.reschedule(asyncio.get_running_loop().time())
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Its handler runs, and has not been abandoned."""
+        return self._handler is not None
 
     @property
     def is_overdue(self) -> bool:

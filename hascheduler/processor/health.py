@@ -5,6 +5,7 @@ import asyncio
 from hascheduler.ports import Clock, Deliveries
 from hascheduler.processor.acknowledgements import Acknowledgements
 from hascheduler.processor.attempts import HeldAttempts
+from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.heartbeat import Heartbeat
 from hascheduler.processor.self_fence import SelfFence
 from hascheduler.telemetry.health import NOT_TURNING
@@ -29,6 +30,7 @@ class ProcessorHealth:
         receipts: Acknowledgements,
         deliveries: Deliveries,
         leaving: asyncio.Event,
+        handler_loop: HandlerLoop | None = None,
     ) -> None:
         self._clock = clock
         self._attempts = attempts
@@ -37,8 +39,11 @@ class ProcessorHealth:
         self._receipts = receipts
         self._deliveries = deliveries
         self._leaving = leaving
+        self._handler_loop = handler_loop
 
     def not_alive(self) -> str:
+        if self._handler_loop is not None and self._handler_loop.is_stuck:
+            return str(self._handler_loop.stall)
         turned_at = min(self._heartbeat.turned_at_ms, self._fence.looked_at_ms)
         return "" if self._clock.mono_ms() - turned_at < _WEDGED_AFTER_MS else NOT_TURNING
 
@@ -49,6 +54,8 @@ class ProcessorHealth:
             return NOT_REGISTERED
         if not self._fence.trusted:
             return FENCED
+        if self._handler_loop is not None and self._handler_loop.stall is not None:
+            return str(self._handler_loop.stall)
         return "" if self._deliveries.consuming else NOT_CONSUMING
 
     def not_leading(self) -> str:

@@ -10,6 +10,7 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Clock, WorkStore
 from hascheduler.processor.config import ProcessorConfig
+from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.self_fence import SelfFence
 from hascheduler.telemetry.log_lines import Reminders
 
@@ -28,6 +29,7 @@ class Heartbeat:
         definitions: frozenset[str],
         fence: SelfFence,
         parked: Callable[[], int],
+        handler_loop: HandlerLoop | None = None,
     ) -> None:
         self._work = work
         self._clock = clock
@@ -35,6 +37,7 @@ class Heartbeat:
         self._definitions = definitions
         self._fence = fence
         self._parked = parked
+        self._handler_loop = handler_loop
         self._beat = 0
         self._draining = False
         self._registered = False
@@ -96,8 +99,10 @@ class Heartbeat:
     async def _write(self) -> None:
         self._beat += 1
         slots = self._slots
+        # Whose handlers stand still gets no new jobs; the next beat after that says that it takes some again.
+        draining = self._draining or (self._handler_loop is not None and self._handler_loop.stall is not None)
         if self._slots_told == slots and await self._work.beat(
-            self._config.id, self._beat, draining=self._draining, parked=self._parked()
+            self._config.id, self._beat, draining=draining, parked=self._parked()
         ):
             return
         await self._work.register(
@@ -108,7 +113,7 @@ class Heartbeat:
                 definitions=self._definitions,
                 slots=slots,
                 beat=self._beat,
-                draining=self._draining,
+                draining=draining,
                 parked=self._parked(),
                 resources=self._config.resources,
                 liveness_endpoint=self._config.liveness_endpoint,

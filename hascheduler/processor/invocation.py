@@ -1,15 +1,15 @@
 """Calls a handler within its time limit, and decides how its attempt ended.
 
-A coroutine function runs in the event loop, a plain function in a thread of its own, a `ProcessHandler` in a process of
-its own. Daemon threads rather than a pool: at the end of the process a pool waits for its threads, and a function that
-never returns would keep a drained processor alive for ever.
+A coroutine function runs in the handlers' event loop, a plain function in a thread of its own, a `ProcessHandler` in a
+process of its own. Daemon threads rather than a pool: at the end of the process a pool waits for its threads, and a
+function that never returns would keep a drained processor alive for ever.
 """
 
 import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +22,7 @@ from hascheduler.ports import AttemptOutcome, StartedJob
 from hascheduler.processor.attempts import HeldAttempt, StopReason
 from hascheduler.processor.child_process import run_in_process
 from hascheduler.processor.context import JobContext
+from hascheduler.processor.handler_loop import HandlerLoop, NotBegun, settle
 from hascheduler.processor.handlers import Handler, ProcessHandler
 from hascheduler.processor.outcomes import Failure, checked_result, failure_of
 
@@ -45,13 +46,20 @@ class Drop:
 End = AttemptOutcome | Failure | GiveBack | Drop
 
 
-async def invoke(handler: Handler, job: JobContext, attempt: HeldAttempt) -> Any:
-    """What the handler returns or raises; a plain function runs in a thread, and ``attempt`` knows for how long."""
+async def invoke(handler: Handler, job: JobContext, attempt: HeldAttempt, loop: HandlerLoop | None = None) -> Any:
+    """What the handler returns or raises; a plain function runs in a thread, and ``attempt`` knows for how long.
+
+    Coroutines run in ``loop``; None: in the present one, for tests.
+    """
+
+    async def awaited(make: Callable[[], Awaitable[Any]]) -> Any:
+        return await (make() if loop is None else loop.run(make, job, attempt))
+
     if isinstance(handler, ProcessHandler):
         return await run_in_process(handler, job, attempt)
     try:
         if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__):
-            return await handler(job)
+            return await awaited(lambda: handler(job))
         attempt.in_thread = True
         try:
             result = await run_in_thread(handler, job)
@@ -61,7 +69,7 @@ async def invoke(handler: Handler, job: JobContext, attempt: HeldAttempt) -> Any
             if inspect.iscoroutine(result):
                 result.close()
             raise asyncio.CancelledError
-        return await result if inspect.isawaitable(result) else result
+        return await awaited(lambda: result) if inspect.isawaitable(result) else result
     except (SystemExit, KeyboardInterrupt) as error:  # it may end its job, not the event loop with all its jobs
         raise RuntimeError(f"the handler raised {type(error).__name__}") from error
 
@@ -83,6 +91,8 @@ def end_of(handler: asyncio.Task[Any], reason: StopReason | None, timeout: Failu
             return failure_of(refused)
     if reason is not None:
         return unfinished(reason, timeout)
+    if isinstance(error, NotBegun):
+        return GiveBack(str(error))
     return failure_of(error)
 
 
@@ -91,8 +101,12 @@ def unfinished(reason: StopReason, timeout: Failure) -> End:
     match reason:
         case StopReason.DRAINED:
             return GiveBack("the processor is draining")
+        case StopReason.BLOCKED:
+            return GiveBack("it could not go on")
         case StopReason.TIMED_OUT:
             return timeout
+        case StopReason.BLOCKING:
+            return Failure("given up", error_type="blocking")
         case StopReason.CANCELLED:
             return AttemptOutcome(JobState.CANCELLED)
         case StopReason.REVOKED:
@@ -110,17 +124,6 @@ async def run_in_thread(function: Callable[[JobContext], Any], job: JobContext) 
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 
-    def settle(result: Any, error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(result)
-        elif isinstance(error, Exception) and not isinstance(error, StopIteration):
-            done.set_exception(error)
-        else:
-            # No future takes a StopIteration, and a SystemExit would end the event loop.
-            done.set_exception(RuntimeError(f"the handler raised {type(error).__name__}"))
-
     def work() -> None:
         result: Any = None
         error: BaseException | None = None
@@ -129,7 +132,7 @@ async def run_in_thread(function: Callable[[JobContext], Any], job: JobContext) 
         except BaseException as raised:
             error = raised
         with suppress(RuntimeError):  # the loop is closed: the thread was abandoned
-            loop.call_soon_threadsafe(settle, result, error)
+            loop.call_soon_threadsafe(settle, done, result, error)
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(work,), name=f"handler {job.id}/{job.attempt}", daemon=True).start()

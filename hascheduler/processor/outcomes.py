@@ -91,7 +91,7 @@ def traceback_of(error: BaseException) -> str | None:
         return None
 
 
-_ROOMS = ("invocation", "child", "child_process", "process_group", "outcomes")
+_ROOMS = ("invocation", "handler_loop", "child", "child_process", "process_group", "outcomes")
 _CALLERS = frozenset(f"hascheduler.processor.{room}" for room in _ROOMS)
 
 
@@ -197,8 +197,16 @@ def error_text(error: BaseException) -> str:
         said = str(error)
     except Exception:  # an exception whose text can't be made is still one failed job, no more
         said = ""
-    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return _cut(f"{type(error).__name__}: {said}" if said else type(error).__name__)
+
+
+def with_cause(error: str, cause: object) -> str:
+    """Return ``error`` and what may have brought it about, within the same bound; the cause is never cut off."""
+    return f"{_cut(error, ERROR_BYTES_MAX - len(str(cause).encode()) - 2)}; {cause}"
+
+
+def _cut(text: str, bytes_max: int = ERROR_BYTES_MAX) -> str:
     encoded = text.encode("utf-8", "replace")
-    if len(encoded) <= ERROR_BYTES_MAX:
+    if len(encoded) <= bytes_max:
         return encoded.decode()
-    return encoded[: ERROR_BYTES_MAX - 3].decode("utf-8", "ignore") + "…"
+    return encoded[: bytes_max - 3].decode("utf-8", "ignore") + "…"

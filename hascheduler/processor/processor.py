@@ -11,6 +11,7 @@ from hascheduler.processor.acknowledgements import Acknowledgements
 from hascheduler.processor.attempt_loops import OverdueReporter, ProgressReporter, StopPoller
 from hascheduler.processor.attempts import HeldAttempts, StopReason
 from hascheduler.processor.config import ProcessorConfig
+from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.handlers import Handlers
 from hascheduler.processor.health import ProcessorHealth
 from hascheduler.processor.heartbeat import Heartbeat
@@ -29,7 +30,11 @@ _LEAVE_LIMIT_S = 5.0
 
 class Processor:
     """One worker process, or its time in one shard (`hascheduler.processor.roaming`). `run` ends after `drain`, within
-    the grace and a few seconds; after `leave` it takes as long as the attempts do."""
+    the grace and a few seconds; after `leave` it takes as long as the attempts do.
+
+    Coroutine handlers run in ``handler_loop``, which its maker starts and watches; None: in the loop of `run`, for
+    tests, where one that blocks stops the heartbeat too.
+    """
 
     def __init__(
         self,
@@ -39,6 +44,7 @@ class Processor:
         clock: Clock,
         config: ProcessorConfig,
         *,
+        handler_loop: HandlerLoop | None = None,
         tracer: Tracer = NO_TRACING,
         metrics: ProcessorMetrics | None = None,
     ) -> None:
@@ -61,6 +67,7 @@ class Processor:
             attempts=self._attempts,
             fence=self._fence,
             receipts=receipts,
+            handler_loop=handler_loop,
             tracer=tracer,
             metrics=metrics,
         )
@@ -72,6 +79,7 @@ class Processor:
             definitions=handlers.definitions,
             fence=self._fence,
             parked=lambda: receipts.parked,
+            handler_loop=handler_loop,
         )
         self.health = ProcessorHealth(
             clock=clock,
@@ -81,6 +89,7 @@ class Processor:
             receipts=receipts,
             deliveries=deliveries,
             leaving=self._leaving,
+            handler_loop=handler_loop,
         )
         self._review = StopPoller(work, config, self._attempts)
         self._reports = ProgressReporter(work, config, self._attempts)

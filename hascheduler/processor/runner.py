@@ -5,6 +5,7 @@ wait for a slot → start (compare-and-set) → acknowledge → handler → fini
 
 import asyncio
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -17,9 +18,18 @@ from hascheduler.processor.acknowledgements import Acknowledgements
 from hascheduler.processor.attempts import HeldAttempt, HeldAttempts, Phase, StopReason
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.context import JobContext
+from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.handlers import Handlers
 from hascheduler.processor.invocation import Drop, End, GiveBack, TimeLimit, end_of, invoke, unfinished
-from hascheduler.processor.outcomes import Failure, checked_percent, error_text, loss_of, outcome_of, shown_text
+from hascheduler.processor.outcomes import (
+    Failure,
+    checked_percent,
+    error_text,
+    loss_of,
+    outcome_of,
+    shown_text,
+    with_cause,
+)
 from hascheduler.processor.retrying import always, until_answered
 from hascheduler.processor.self_fence import SelfFence
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
@@ -54,6 +64,7 @@ class Runner:
         attempts: HeldAttempts,
         fence: SelfFence,
         receipts: Acknowledgements,
+        handler_loop: HandlerLoop | None = None,
         tracer: Tracer = NO_TRACING,
         metrics: ProcessorMetrics | None = None,
     ) -> None:
@@ -64,6 +75,7 @@ class Runner:
         self._attempts = attempts
         self._fence = fence
         self._receipts = receipts
+        self._handler_loop = handler_loop
         self._tracer = tracer
         self._metrics = metrics or ProcessorMetrics()
         self._slots = asyncio.Semaphore(config.offered)
@@ -124,7 +136,7 @@ class Runner:
             return
         attempt.definition = started.definition
         with attempt_span(self._tracer, delivery, started, self._config.id) as span:
-            end = await self._execute(attempt, started)
+            end = explained(await self._execute(attempt, started), attempt)
             record_end(span, end)
             if isinstance(end, Failure):
                 if end.traceback is None:
@@ -157,7 +169,7 @@ class Runner:
             return GiveBack(end.reason) if isinstance(end, GiveBack) else end  # it never ran, so it is no loss
         log.debug("started", job=started.id, attempt=started.attempt, definition=started.definition)
         context = self._context(attempt, started, limit)
-        task = asyncio.create_task(invoke(handler, context, attempt), name=f"handler {started.id}")
+        task = asyncio.create_task(invoke(handler, context, attempt, self._handler_loop), name=f"handler {started.id}")
         with limit.watched(attempt), self._metrics.handling(started.definition):
             has_ended = await attempt.ran(task)
         self._fence.check()
@@ -239,6 +251,19 @@ def attempt_span(
     if started.schedule is not None:
         attributes[JOB_SCHEDULE] = started.schedule
     return traced(tracer, SpanKind.ATTEMPT, started.definition, _parent(delivery, started), attributes)
+
+
+def explained(end: End, attempt: HeldAttempt) -> End:
+    """Return ``end``, with the stall of the event loop that may have brought it about."""
+    stall = attempt.stall
+    if stall is None or not stall.explains(attempt.key):
+        return end
+    match end:
+        case Failure(error):
+            return replace(end, error=with_cause(error, stall))
+        case GiveBack(reason):
+            return replace(end, reason=with_cause(reason, stall))
+    return end
 
 
 def record_end(span: Span, end: End) -> None:

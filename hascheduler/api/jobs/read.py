@@ -22,7 +22,7 @@ from hascheduler.api.routing.forwarding import require_followed
 from hascheduler.api.routing.long_poll import ClientGone
 from hascheduler.api.routing.queries import JobId, Page, page_of, place_text
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.errors import InvalidInput, NotFound, Overloaded
+from hascheduler.errors import InvalidInput, NotFound, Overloaded, WorldError
 from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
 from hascheduler.wire.fields import QueryDurationMs, between
@@ -72,7 +72,10 @@ async def explain_job(id: JobId, services: Services, caller: Viewer) -> WhyRespo
     await require_visible(id, caller, services)
     explanation = services.view.explain(id, caller.only)
     if explanation is not None:
-        return show_explanation(explanation, caller)
+        document = None
+        with suppress(WorldError):  # what holds it back is known without the database
+            document = await services.jobs.get(id)
+        return show_explanation(explanation, caller, document)
     document = await stored_job(id, caller, services)
     if document.get("state") not in TERMINAL:
         require_followed(services.view, document.get("tenant"))

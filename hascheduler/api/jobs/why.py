@@ -1,5 +1,6 @@
 """The explanation of why a job waits, as responses show it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -86,21 +87,26 @@ class WhyResponse(BaseModel):
     summary: str = Field(description="The answer in one sentence, for people")
     processor: str | None = Field(description="Who has it, while dispatched or running")
     finished_at: str | None = Field(description="When it ended; null before that")
-    error: str | None = Field(default=None, description="Why it failed, or was cancelled, where that is known")
+    error: str | None = Field(
+        default=None,
+        description="Why it failed, or was cancelled; while it waits, how its last attempt ended; where that is known",
+    )
     blocks: list[BlockResponse] = Field(description="All that holds it back now")
     standing: QueuePositionResponse | None = Field(description="Where it stands among those who wait for nothing else")
 
 
-def show_explanation(explanation: Explanation, caller: Caller) -> WhyResponse:
+def show_explanation(explanation: Explanation, caller: Caller, document: StoredDocument | None = None) -> WhyResponse:
+    """``document`` is the stored job, for what no mirror has: what its attempts say."""
     if not caller.sees_payloads:
         explanation = replace(explanation, blocks=tuple(map(_without_values, explanation.blocks)))
     return WhyResponse(
         job=explanation.job_id,
         state=_STATES[explanation.state],
         seen=True,
-        summary=_summary(explanation),
+        summary=_summary(explanation, said := _said(explanation, document or {})),
         processor=explanation.processor,
         finished_at=None,
+        error=said if explanation.state == "waiting" else None,
         blocks=[_block(block) for block in explanation.blocks],
         standing=None if explanation.position is None else _standing(explanation.position),
     )
@@ -131,11 +137,21 @@ def show_unseen(document: StoredDocument, unready_reason: str) -> WhyResponse:
     )
 
 
+def _said(explanation: Explanation, document: StoredDocument) -> str | None:
+    """Return the progress of an attempt that runs, or the error of the last one of a job that waits."""
+    progress, attempts = document.get("progress"), document.get("attempts")
+    if explanation.state == "running" and isinstance(progress, Mapping):
+        return str(progress.get("text") or "") or None
+    if explanation.state == "waiting" and isinstance(attempts, list) and attempts and isinstance(attempts[-1], Mapping):
+        return str(attempts[-1].get("error") or "") or None
+    return None
+
+
 def _ended(state: JobState) -> str:
     return "was cancelled" if state is JobState.CANCELLED else state.value
 
 
-def _summary(explanation: Explanation) -> str:
+def _summary(explanation: Explanation, said: str | None) -> str:
     if explanation.state == "dispatched":
         return f"it is promised to {explanation.processor}, which has not started it yet"
     if explanation.overdue is not None:
@@ -146,11 +162,12 @@ def _summary(explanation: Explanation) -> str:
             "ended yet: its slot and conflict groups are held until then"
         )
     if explanation.state == "running":
-        return f"it runs at {explanation.processor}"
+        return f"it runs at {explanation.processor}" + (f": {said}" if said else "")
     place = _place(explanation.position)
+    last = f"; its last attempt: {said}" if said else ""
     if explanation.blocks:
-        return f"it waits: {'; '.join([*(block.because for block in explanation.blocks), *place])}"
-    return ", ".join(["nothing holds it back", *place])
+        return f"it waits: {'; '.join([*(block.because for block in explanation.blocks), *place])}{last}"
+    return ", ".join(["nothing holds it back", *place]) + last
 
 
 def _place(standing: QueuePosition | None) -> list[str]:

@@ -146,6 +146,8 @@ def why_page(answer: Answer, now_ms: int) -> RenderableType:
     if not answer["blocks"]:
         parts.append(Text(with_instants_shown(answer["summary"])))
     parts += [_block(block, now_ms) for block in answer["blocks"]]
+    if answer["blocks"] and answer.get("error"):  # not from a replica of 0.2.0
+        parts.append(Text(f"its last attempt: {answer['error']}"))
     if answer["blocks"] and standing is not None:
         parts.append(Text(_place(standing)))
     if standing is not None and standing["deciding"] is not None:

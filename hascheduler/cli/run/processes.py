@@ -47,9 +47,14 @@ def processor(
     """Run one processor with the handlers of the given modules. SIGTERM drains it."""
     exit_on_sigterm()
     from hascheduler import assembly  # every driver there is: only when it runs
+    from hascheduler.processor import load_handlers
+    from hascheduler.processor.handler_loop import HandlerLoop
 
     # Modules of the user are found where the command is run, as with `python -m`.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     configure_logging(settings)
-    uvloop.run(assembly.work(settings, modules, name or settings.replica_id))
+    with HandlerLoop(uvloop.new_event_loop) as handler_loop:
+        # What the modules bind to the running loop while they are imported, such as a session, their handlers use.
+        handlers = handler_loop.before_start(lambda: load_handlers(modules))
+        uvloop.run(assembly.work(settings, handlers, handler_loop, name or settings.replica_id))

@@ -15,6 +15,7 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import AttemptOutcome, Delivery, FinishAnswer, HandlerProgress, StartedJob, StopRequests
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
+from hascheduler.processor.handler_loop import HandlerLoop
 
 LIMIT_S = 20
 ME = "p.1"
@@ -223,7 +224,13 @@ class Stage:
 
 @asynccontextmanager
 async def staged(
-    handlers: Handlers, *, slots: int = 4, drain_grace_ms: int = 5_000, interval_ms: int = 20, deadline_ms: int = 400
+    handlers: Handlers,
+    *,
+    slots: int = 4,
+    drain_grace_ms: int = 5_000,
+    interval_ms: int = 20,
+    deadline_ms: int = 400,
+    handler_loop: HandlerLoop | None = None,
 ) -> AsyncIterator[Stage]:
     world, clock = World(), HandClock()
     config = ProcessorConfig(
@@ -235,7 +242,7 @@ async def staged(
         heartbeat_deadline_ms=deadline_ms,
         drain_grace_ms=drain_grace_ms,
     )
-    processor = Processor(handlers, world, world, clock, config)
+    processor = Processor(handlers, world, world, clock, config, handler_loop=handler_loop)
     task = asyncio.create_task(processor.run())
     stage = Stage(world, clock, processor, task)
     try:

@@ -1,0 +1,288 @@
+"""Coroutine handlers in an event loop of their own: what crosses the threads, and what becomes of a blocked loop."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import structlog
+import uvloop
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.definition import Definition
+from hascheduler.model.job import JobState
+from hascheduler.model.message import MessageKind
+from hascheduler.model.retry import RetryPolicy
+from hascheduler.processor import Handlers, JobContext, handler_loop
+from hascheduler.processor.handler_loop import HandlerLoop
+from tests.unit.processor.world import Job, Stage, staged, until
+
+LIMIT_S = 20
+BLAMED = "in the handler of 'block': make it `def`, or process=True"
+
+
+class Work:
+    """``block`` holds its loop up until `unblock`; ``wait`` waits for `release` in the loop."""
+
+    def __init__(self) -> None:
+        self.handlers = Handlers()
+        self.begun: list[str] = []
+        self.stopped: list[str] = []
+        self.unblocked = threading.Event()
+        self.loops: set[asyncio.AbstractEventLoop] = set()
+        self.released = asyncio.Event()
+        for function in (self.block, self.wait, self.stubborn, self.leave, self.thread):
+            self.handlers.handler(function.__name__)(function)
+
+    async def block(self, job: JobContext) -> str:
+        self.begun.append(job.id)
+        self.unblocked.wait(LIMIT_S)
+        if job.payload == "fail":
+            raise ValueError("after it")
+        return "done"
+
+    async def wait(self, job: JobContext) -> str:
+        self.begun.append(job.id)
+        self.loops.add(asyncio.get_running_loop())
+        try:
+            await self.released.wait()
+        except asyncio.CancelledError:
+            self.stopped.append(job.id)
+            raise
+        return "waited"
+
+    async def stubborn(self, job: JobContext) -> str:
+        self.begun.append(job.id)
+        while not self.released.is_set():
+            try:
+                await self.released.wait()
+            except asyncio.CancelledError:
+                self.stopped.append(job.id)
+                if job.payload == "result":
+                    return "in spite of it"
+        return "late"
+
+    async def leave(self, job: JobContext) -> str:
+        raise SystemExit(3)
+
+    def thread(self, job: JobContext) -> Any:
+        async def waited() -> str:
+            self.loops.add(asyncio.get_running_loop())
+            return "from a coroutine"
+
+        return waited()
+
+    def release(self) -> None:
+        for loop in self.loops:
+            loop.call_soon_threadsafe(self.released.set)
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def make_loop(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Work:
+    monkeypatch.setattr(handler_loop, "_LOOK_S", 0.02)
+    monkeypatch.setattr(handler_loop, "STALL_S", 0.5)
+    return Work()
+
+
+@asynccontextmanager
+async def running(work: Work, make_loop: Any, **options: Any) -> AsyncIterator[tuple[Stage, HandlerLoop]]:
+    loop = HandlerLoop(make_loop)
+    loop.start()
+    watching = asyncio.create_task(loop.watch())
+    try:
+        async with staged(work.handlers, handler_loop=loop, **options) as stage:
+            yield stage, loop
+    finally:
+        work.unblocked.set()
+        watching.cancel()
+        await asyncio.wait({watching})
+        await asyncio.to_thread(loop.__exit__, None, None, None)
+
+
+def error_of(job: Job) -> str:
+    assert job.outcome is not None
+    return job.outcome.error or ""
+
+
+async def test_a_blocked_loop_holds_up_neither_the_heartbeat_nor_a_thread(work: Work, make_loop: Any) -> None:
+    async with running(work, make_loop) as (stage, loop):
+        sibling = stage.world.dispatch("sibling", "wait")
+        await until(lambda: work.begun == ["sibling"])
+        blocking = stage.world.dispatch("blocking", "block")
+        await until(lambda: loop.stall is not None)
+        beats = stage.world.beats
+        await until(lambda: stage.world.beats > beats and stage.world.draining)
+        assert stage.processor.health.not_ready().endswith(BLAMED)
+        assert not stage.processor.health.not_alive()
+        for job in (blocking, sibling):
+            await until(lambda job=job: bool(job.progress))  # type: ignore[misc]  # the default binds it
+            assert job.progress[-1].text.endswith(BLAMED)
+        work.unblocked.set()
+        await until(lambda: loop.stall is None and not stage.world.draining)
+        assert not stage.processor.health.not_ready()
+        work.release()
+        await until(lambda: sibling.outcome is not None and blocking.outcome is not None)
+        assert [job.outcome and job.outcome.result for job in (blocking, sibling)] == ["done", "waited"]
+
+
+async def test_what_has_not_begun_there_is_given_back_and_never_begins(work: Work, make_loop: Any) -> None:
+    async with running(work, make_loop) as (stage, loop):
+        stage.world.dispatch("blocking", "block")
+        await until(lambda: loop.stall is not None)
+        waiting = stage.world.dispatch("waiting", "wait")
+        await until(lambda: waiting.state is JobState.PENDING)
+        assert [reason.endswith(BLAMED) for reason in waiting.reasons] == [True]
+        assert waiting.losses == 0
+        work.unblocked.set()
+        await until(lambda: loop.stall is None)
+        last = stage.world.dispatch("last", "leave")
+        await until(lambda: last.outcome is not None)
+        assert work.begun == ["blocking"]
+
+
+@pytest.mark.parametrize("ending", ["timeout", "failure"])
+async def test_the_error_of_one_that_blocked_says_so(
+    work: Work, make_loop: Any, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.processor.invocation.LET_GO_S", 0.01)
+    monkeypatch.setattr("hascheduler.processor.attempts._LAST_MOMENT_S", 0.01)
+    async with running(work, make_loop) as (stage, loop):
+        rules = Definition("block", timeout_ms=700 if ending == "timeout" else None, retry=RetryPolicy(1))
+        job = stage.world.dispatch("blocking", "block", "fail", rules=rules)
+        await until(lambda: loop.stall is not None)
+        if ending == "failure":
+            work.unblocked.set()
+        await until(lambda: job.outcome is not None)
+        expected = "timed out after 700ms; " if ending == "timeout" else "ValueError: after it; "
+        assert error_of(job).startswith(f"{expected}the event loop stood still for ")
+        assert error_of(job).endswith(BLAMED)
+
+
+async def test_one_that_blocks_for_ever_has_failed_and_its_siblings_are_given_back(
+    work: Work, make_loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler_loop, "STUCK_S", 1.0)
+    monkeypatch.setattr("hascheduler.processor.attempts._LAST_MOMENT_S", 0.01)
+    async with running(work, make_loop) as (stage, _):
+        sibling = stage.world.dispatch("sibling", "wait")
+        await until(lambda: work.begun == ["sibling"])
+        blocking = stage.world.dispatch("blocking", "block", rules=Definition("block", retry=RetryPolicy(1)))
+        await until(lambda: blocking.outcome is not None and sibling.state is JobState.PENDING)
+        assert error_of(blocking).startswith("given up; the event loop stood still for ")
+        assert [reason.startswith("it could not go on; ") for reason in sibling.reasons] == [True]
+        assert error_of(blocking).endswith(BLAMED)
+        assert sibling.reasons[0].endswith(BLAMED)
+        assert sibling.losses == 0
+        assert stage.processor.health.not_alive().endswith(BLAMED)
+        work.unblocked.set()
+        await until(lambda: not stage.processor.health.not_alive() and work.stopped == ["sibling"])
+
+
+async def test_a_processor_whose_loop_is_blocked_drains_within_its_grace(work: Work, make_loop: Any) -> None:
+    async with running(work, make_loop, drain_grace_ms=50) as (stage, loop):
+        blocking = stage.world.dispatch("blocking", "block")
+        await until(lambda: loop.stall is not None)
+        await stage.drained()
+        assert blocking.state is JobState.PENDING
+        assert not work.unblocked.is_set()
+
+
+async def test_a_cancellation_crosses_and_a_result_that_comes_in_spite_of_it_stands(work: Work, make_loop: Any) -> None:
+    async with running(work, make_loop) as (stage, _):
+        jobs = [stage.world.dispatch("wait", "wait"), stage.world.dispatch("stubborn", "stubborn", "result")]
+        await until(lambda: len(work.begun) == 2)
+        for name in ("wait", "stubborn"):
+            stage.world.tell(MessageKind.CANCEL, name)
+        await until(lambda: all(job.outcome for job in jobs))
+        assert sorted(work.stopped) == ["stubborn", "wait"]
+        assert [job.state for job in jobs] == [JobState.CANCELLED, JobState.SUCCEEDED]
+
+
+async def test_one_that_does_not_heed_is_abandoned_at_the_drain(work: Work, make_loop: Any) -> None:
+    async with running(work, make_loop, drain_grace_ms=0) as (stage, _):
+        job = stage.world.dispatch("stubborn", "stubborn")
+        await until(lambda: work.begun == ["stubborn"])
+        await stage.drained()
+        assert job.state is JobState.PENDING
+        assert len(work.stopped) >= 2
+
+
+async def test_the_system_exit_of_a_handler_is_its_own_failure(work: Work, make_loop: Any) -> None:
+    async with running(work, make_loop) as (stage, _):
+        job = stage.world.dispatch("leave", "leave", rules=Definition("leave", retry=RetryPolicy(1)))
+        await until(lambda: job.outcome is not None)
+        assert error_of(job) == "RuntimeError: the handler raised SystemExit"
+        after = stage.world.dispatch("thread", "thread")
+        await until(lambda: after.outcome is not None)
+        assert after.outcome is not None
+        assert after.outcome.result == "from a coroutine"
+
+
+async def test_the_end_of_the_loop_ends_the_processor(work: Work, make_loop: Any) -> None:
+    left: list[asyncio.Task[None]] = []
+
+    async def last_words() -> None:
+        raise SystemExit(3)
+
+    async def leave_behind(job: JobContext) -> None:
+        left.append(asyncio.create_task(last_words()))
+
+    work.handlers.handler("behind")(leave_behind)
+    loop = HandlerLoop(make_loop)
+    try:
+        loop.start()
+        async with staged(work.handlers, handler_loop=loop) as stage:
+            stage.world.dispatch("behind", "behind")
+            with pytest.raises(RuntimeError, match="the event loop of the handlers has ended"):
+                async with asyncio.timeout(LIMIT_S):
+                    await loop.watch()
+    finally:
+        loop.__exit__(None, None, None)
+    assert isinstance(left[0].exception(), SystemExit)
+
+
+async def test_what_is_current_for_the_attempt_is_current_in_its_handler_and_in_its_tasks(
+    work: Work, make_loop: Any
+) -> None:
+    seen: list[Any] = []
+
+    async def look(job: JobContext) -> None:
+        async def inner() -> None:
+            seen.append(structlog.contextvars.get_contextvars())
+
+        await asyncio.create_task(inner())
+        task = asyncio.current_task()
+        assert task is not None
+        seen.append(task.get_name())
+        with pytest.raises(InvalidInput):
+            job.progress(200)
+
+    work.handlers.handler("look")(look)
+    async with running(work, make_loop) as (stage, _):
+        job = stage.world.dispatch("a", "look")
+        await until(lambda: job.outcome is not None)
+        assert job.outcome is not None
+        assert job.outcome.state is JobState.SUCCEEDED, job.outcome
+        assert seen == [{"job": "a", "attempt": 1}, "handler a/1"]
+
+
+def test_what_is_made_before_the_start_is_bound_to_the_loop(make_loop: Any) -> None:
+    async def used(loop: HandlerLoop, lock: asyncio.AbstractEventLoop) -> bool:
+        loop.start()
+        asked = asyncio.run_coroutine_threadsafe(_running_loop(), lock)
+        return await asyncio.wrap_future(asked) is lock
+
+    with HandlerLoop(make_loop) as loop:
+        made = loop.before_start(asyncio.get_running_loop)
+        assert asyncio.run(used(loop, made))
+
+
+async def _running_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
