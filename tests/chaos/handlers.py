@@ -42,6 +42,15 @@ async def long(job: JobContext) -> str:
     return await _work(job, _LONG_S)
 
 
+@handlers.handler("block")
+async def block(job: JobContext) -> str:
+    """Hold up all coroutines of this process for the payload's seconds."""
+    _tell("begin", job)
+    time.sleep(job.payload)  # noqa: ASYNC251  # it is here to block
+    _tell("end", job)
+    return "done"
+
+
 @handlers.handler("flaky")
 async def flaky(job: JobContext) -> str:
     done = await _work(job, _TAKES_S)

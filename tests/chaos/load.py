@@ -30,6 +30,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "flaky": {"retry": _RETRY},
     "slow": {"retry": _RETRY, "max_concurrency": 20},
     "long": {"retry": _RETRY},
+    "block": {"retry": _RETRY},
 }
 _MIX = ("quick", "quick", "quick", "capped", "grouped", "flaky", "slow")
 WITH_LONG = (*_MIX * 2, "long")

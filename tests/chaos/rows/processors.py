@@ -1,12 +1,17 @@
 """Processors are killed, stand still, are cut off; users cancel, or ask for far more than can be done."""
 
 import asyncio
+from typing import Any
 
+from hascheduler.model.job import LIVE
 from tests.chaos.load import WITH_LONG, LoadPlan
 from tests.chaos.row import Row
 from tests.chaos.stage import PROCESSORS, Stage
+from tests.chaos.waiting import eventually
 
 _PAST_THE_DEADLINE_S = 7.0
+_BLOCKS_S = 20.0
+_WITHIN_S = 60.0
 
 
 async def _processor_sigkill(stage: Stage) -> None:
@@ -37,6 +42,23 @@ async def _processor_sigstop(stage: Stage) -> None:
         await asyncio.sleep(_PAST_THE_DEADLINE_S)
         stage.cluster.thaw(life)
         await asyncio.sleep(2)
+
+
+async def _blocked_loop(stage: Stage) -> None:
+    """All that was asked for by then ends within a minute, and no attempt is lost."""
+    for _ in range(stage.times(smoke=1, full=3)):
+        await asyncio.gather(*(stage.load.submit("block", payload=_BLOCKS_S) for _ in range(2)))
+        asked = {submit.id for submit in stage.load.submits}
+        jobs = stage.client[stage.cluster.database]["jobs"]
+
+        async def ended(jobs: Any = jobs, asked: set[str] = asked) -> bool:
+            live = {"state": {"$in": [state.value for state in LIVE]}}
+            return not {job["_id"] async for job in jobs.find(live, {"_id": 1}, hint="_id_")} & asked
+
+        await eventually(ended, "all jobs beside a blocked loop have ended", _WITHIN_S)
+        lost = await jobs.find({"losses": {"$gt": 0}}, {"attempts": 1}).to_list(3)
+        if lost:
+            raise AssertionError(f"lost beside a blocked loop: {lost}")
 
 
 async def _cut_off(stage: Stage, *, from_mongodb: bool) -> None:
@@ -96,6 +118,13 @@ ROWS = (
         smoke=True,
         load=LoadPlan(definitions=WITH_LONG),
         gap_s=3.0,
+    ),
+    Row(
+        "processor-blocked",
+        "coroutine handlers block the event loop that they share with others",
+        _blocked_loop,
+        gap_s=3.0,
+        recovery_max_s=60.0,
     ),
     Row(
         "processor-without-mongodb",
