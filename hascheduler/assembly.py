@@ -32,7 +32,7 @@ from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.errors import InvalidInput, Unreachable, WorldError
-from hascheduler.lifecycle import on_signal
+from hascheduler.lifecycle import STOP_LIMIT_S, on_signal
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.routing import Routing
 from hascheduler.model.schema_version import Migration, MigrationStep
@@ -168,7 +168,7 @@ async def serve(settings: Settings) -> None:
             log.warning("core_stale", reason="sources were edited after they were compiled; what they say does not run")
         vitals.become(ReplicaHealth(services.view))
 
-        with on_signal(here.stop):
+        with on_signal(here.stop, STOP_LIMIT_S):
             async with asyncio.TaskGroup() as tasks:
                 # To the very end: a replica that hands its leases over is not dead.
                 watched = tasks.create_task(liveness.run(), name="liveness")
@@ -256,7 +256,7 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
         processor = parts.processor(config, routing, liveness)
         vitals.become(processor.health)
         handler_loop.start()
-        with on_signal(processor.drain):
+        with on_signal(processor.drain, config.drain_grace_ms / 1_000 + STOP_LIMIT_S):
             async with asyncio.TaskGroup() as tasks:
                 # To the very end: a processor that is leaving is not dead.
                 watched = tasks.create_task(liveness.run(), name="liveness")

@@ -1,9 +1,14 @@
-"""The life of a process: it waits for its database at its start, and ends in good order on a signal."""
+"""The life of a process: it waits for its database at its start, and ends in good order on a signal.
+
+A driver may lose the cancellation of a task, and the loop around it would go on for ever. So each such loop calls
+`leave_if_cancelled` once a round, and each stop has a limit, after which the process ends anyhow.
+"""
 
 import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
@@ -14,6 +19,17 @@ from hascheduler.errors import StoreUnavailable, Unreachable
 from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
+
+STOP_LIMIT_S = 40.0
+"""More than a stop in good order takes, whatever it has to wait for; a drain has its grace besides."""
+_NAMED_MAX = 20
+
+
+def leave_if_cancelled() -> None:
+    """Raise `CancelledError` if the present task was asked to end, whatever became of the cancellation."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 async def database_ready(prepare: Callable[[], Awaitable[None]], patience_ms: int) -> bool:
@@ -58,13 +74,19 @@ async def _prepared(prepare: Callable[[], Awaitable[None]], patience_ms: int) ->
                     if error.stays:
                         raise error.mistake from error
                     raise
+                finally:
+                    leave_if_cancelled()
     except Unreachable as error:
         raise error.mistake from error
 
 
 @contextmanager
-def on_signal(stop: Callable[[], object]) -> Iterator[None]:
-    """SIGTERM and SIGINT call ``stop``; a second one ends the process as if it had been killed."""
+def on_signal(stop: Callable[[], object], limit_s: float | None = None) -> Iterator[None]:
+    """SIGTERM and SIGINT call ``stop``; a second one ends the process as if it had been killed.
+
+    With a limit, the process ends at the latest so long after the first, also if the block has ended by then: threads
+    that never return would keep it alive.
+    """
     loop = asyncio.get_running_loop()
     stopping = False
 
@@ -75,6 +97,11 @@ def on_signal(stop: Callable[[], object]) -> Iterator[None]:
             os._exit(128 + number)
         stopping = True
         log.info("stopping", signal=signal.Signals(number).name)
+        if limit_s is not None:
+            # A thread: the loop may be what hangs.
+            limit = threading.Timer(limit_s, _end_anyhow, (loop, limit_s))
+            limit.daemon = True
+            limit.start()
         stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -84,3 +111,13 @@ def on_signal(stop: Callable[[], object]) -> Iterator[None]:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+def _end_anyhow(loop: asyncio.AbstractEventLoop, limit_s: float) -> None:
+    """End the process, and log what it waits for."""
+    try:
+        tasks = sorted(task.get_name() for task in asyncio.all_tasks(loop))
+        threads = sorted(thread.name for thread in threading.enumerate() if not thread.daemon)
+        log.error("stop_overran", limit_s=limit_s, tasks=tasks[:_NAMED_MAX], threads=threads[:_NAMED_MAX])
+    finally:
+        os._exit(1)

@@ -15,6 +15,7 @@ from pymongo.errors import PyMongoError
 from tenacity import AsyncRetrying, retry_if_result, wait_random_exponential
 
 from hascheduler.errors import WorldError
+from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind, encode_message
@@ -90,6 +91,7 @@ class MongoDeliveries:
                 log.warning("deliveries_broken", error=str(error))
         finally:
             self._consuming = False
+        leave_if_cancelled()
         return asyncio.get_running_loop().time() - began_at >= _LASTED_S
 
     async def _follow(self, stream: Any, sink: Sink) -> None:

@@ -11,6 +11,7 @@ from typing import ClassVar
 import structlog
 
 from hascheduler.errors import WorldError
+from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.ports import WorkStore
 from hascheduler.processor.attempts import HeldAttempts, StopReason
 from hascheduler.processor.config import ProcessorConfig
@@ -35,6 +36,7 @@ class _AttemptLoop(ABC):
                 await self._exchange()
             except WorldError as error:
                 log.debug(self._failed_event, error=str(error))
+            leave_if_cancelled()
 
     @abstractmethod
     async def _exchange(self) -> None: ...

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import structlog
 
 from hascheduler.errors import WorldError
+from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Clock, WorkStore
@@ -89,6 +90,7 @@ class Heartbeat:
             else:
                 self._reminders.over()
                 self._fence.renewed(began_at)
+            leave_if_cancelled()
             pause_ms = self._config.heartbeat_interval_ms - (self._clock.mono_ms() - began_at)
             try:
                 async with asyncio.timeout(max(pause_ms, 0) / 1000):

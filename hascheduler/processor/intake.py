@@ -9,6 +9,7 @@ import asyncio
 import structlog
 
 from hascheduler.errors import InvalidInput
+from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.ports import Deliveries, Delivery
 from hascheduler.processor.acknowledgements import Acknowledgements
@@ -42,6 +43,7 @@ class Intake:
                     await self._receive(delivery, tasks)
                 except Exception:  # one message must not stop the others
                     log.exception("message_broken")
+                leave_if_cancelled()
 
             await self._deliveries.run(receive)
 

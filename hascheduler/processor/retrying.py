@@ -9,6 +9,7 @@ import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
 from hascheduler.errors import WorldError
+from hascheduler.lifecycle import leave_if_cancelled
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +29,10 @@ async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopefu
 
     async def asked() -> _T:
         # A coroutine function, by which tenacity knows what to await; ``ask`` may be a lambda.
-        return await ask()
+        try:
+            return await ask()
+        finally:
+            leave_if_cancelled()
 
     try:
         # Nearly always, and without what it costs to be prepared for more.
@@ -37,6 +41,7 @@ async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopefu
         if not hopeful():
             raise
         log.warning("unanswered", doing=doing, tries=1, error=str(error))
+        leave_if_cancelled()
     await asyncio.sleep(uniform(0, _FIRST_PAUSE_S))  # noqa: S311  # jitter, no secret
     return await AsyncRetrying(
         retry=retry_if_exception_type(WorldError),

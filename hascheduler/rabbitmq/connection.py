@@ -24,6 +24,7 @@ from tenacity import AsyncRetrying, retry_if_result, wait_random_exponential
 from yarl import URL
 
 from hascheduler.errors import BrokerUnavailable, InvalidInput
+from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.rabbitmq.faults import EXCHANGE_LIMIT_S, faults
 from hascheduler.telemetry.log_lines import Reminders
 
@@ -123,6 +124,7 @@ class BrokerConnection:
             reason = str(mistake_of(self._url, error) or error)
             if self._reminders.is_due(reason, int(asyncio.get_running_loop().time() * 1_000)):
                 log.warning("broker_unavailable", connection=self._name, error=reason)
+        leave_if_cancelled()
         return asyncio.get_running_loop().time() - began_at >= _LASTED_S
 
 

@@ -15,6 +15,7 @@ from aio_pika.abc import AbstractExchange
 from aio_pika.exceptions import PublishError
 
 from hascheduler.errors import BrokerUnavailable
+from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.message import BUNDLE_MAX, Message, MessageKind, encode_bundle, encode_message, message_headers
 from hascheduler.ports import Confirm
 from hascheduler.rabbitmq.connection import BrokerConnection, Session
@@ -144,6 +145,7 @@ class RabbitTransport:
         try:
             while not session.lost.is_set():
                 self._look(await _is_blocked(session))
+                leave_if_cancelled()
                 look_s = _LOOK_S if self._has_published or self._blocked else _IDLE_LOOK_S
                 self._has_published = False
                 with suppress(TimeoutError):

@@ -13,6 +13,7 @@ import structlog
 
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.errors import StoreUnavailable
+from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.ports import LeaseStore
 
@@ -45,6 +46,7 @@ class LeasePoller:
                 self._passed_on.clear()
             else:
                 await self.look()
+            leave_if_cancelled()
             await asyncio.sleep(self._retry_period_ms / 1_000)
 
     async def look(self) -> None:

@@ -24,6 +24,7 @@ from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.gc_tuning import without_collecting
+from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.mirror.changes import Quarantined
 from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
@@ -143,6 +144,7 @@ class Feeder:
             await self._follow(stream, sink, retry_state)
         finally:
             await stream.close()
+            leave_if_cancelled()
 
     async def _follow(self, stream: ChangeStream, sink: FactSink, retry_state: Any) -> None:
         if self._resume is None:

@@ -13,6 +13,7 @@ import structlog
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.errors import StoreUnavailable
+from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
@@ -117,6 +118,7 @@ class ReplicaHeartbeat:
             except StoreUnavailable as error:
                 if self._reminders.is_due(str(error), self._clock.mono_ms()):
                     log.warning("beat_failed", error=str(error))
+            leave_if_cancelled()
             try:
                 async with asyncio.timeout(self._config.retry_period_ms / 1000):
                     await self._hurry.wait()

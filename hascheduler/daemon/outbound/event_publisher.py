@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from hascheduler.daemon.outbound.event_log import EventLog, LogFollower
+from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.event import Event, position, seconds_of
 from hascheduler.ports import EventExchange, EventFilter, Lagging, Missed, NewEvents
 
@@ -72,7 +73,9 @@ class EventPublisher:
         """Try until the broker has the events, or this replica leads no more; whether the broker has them."""
         pause_s = _AGAIN_S
         while self._leading():
-            if await exchange.publish(events):
+            is_published = await exchange.publish(events)
+            leave_if_cancelled()
+            if is_published:
                 return True
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _AGAIN_MAX_S)

@@ -17,6 +17,7 @@ from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.message_spans import MessageSpans
 from hascheduler.dispatch.decisions import CancelNotice, Send
 from hascheduler.dispatch.inputs import TransportSeen
+from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.model.processor import is_polling
 from hascheduler.model.trace import TraceContext
@@ -133,6 +134,7 @@ class Publisher:
             transport = self._fallback
         with self._metrics.publish_confirm_seconds.time():
             confirms = await transport.publish(messages)
+        leave_if_cancelled()
         self._metrics.published(confirms)
         return [
             message for message, confirm in zip(messages, confirms, strict=True) if confirm is not Confirm.CONFIRMED
