@@ -13,7 +13,7 @@ from hascheduler.daemon.outbound.event_publisher import EventPublisher
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import Publish
 from hascheduler.errors import BrokerUnavailable, StoreUnavailable
-from hascheduler.lifecycle import database_ready
+from hascheduler.lifecycle import _prepared
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.ports import Confirm, Delivery, StopRequests
 from hascheduler.processor.acknowledgements import Acknowledgements
@@ -183,14 +183,7 @@ async def first_contact(driver: Driver) -> None:
         await driver.call()
         raise StoreUnavailable("not yet")
 
-    waiting = asyncio.create_task(database_ready(prepare, 600_000))
-    try:
-        await driver.called.wait()
-        await asyncio.Event().wait()
-    finally:
-        [task] = [task for task in asyncio.all_tasks() if task.get_name() == "wait for MongoDB"]
-        task.cancel()  # as a signal does
-        assert not await waiting
+    await _prepared(prepare, 600_000)
 
 
 LOOPS = (
@@ -212,6 +205,6 @@ async def test_a_loop_whose_driver_loses_its_cancellation_ends(
     await asyncio.wait({task}, timeout=LIMIT_S)
     is_over = task.done()
     task.cancel()
-    await asyncio.wait({task})
+    await asyncio.wait({task}, timeout=LIMIT_S)
     assert is_over
     assert driver.calls_after == 0
