@@ -29,6 +29,9 @@ the processor reports to the leader. It fails when the thread has ended; its slo
 then.
 `JobContext.progress` shows how far an attempt has come.
 
+All coroutine handlers run in one event loop, in a thread of its own (`handler_loop`). One that blocks it is named, and
+holds up the other coroutines only.
+
 A handler that is declared with ``process=True`` runs each attempt in a process of its own (`child_process`), which is
 killed when the attempt must stop, or when this process ends.
 

@@ -41,10 +41,11 @@ class Handlers:
     def handler(self, definition: str, *, process: bool = False) -> Callable[[_F], _F]:
         """Register the decorated function for ``definition``; ``"*"`` is for all that have no handler of their own.
 
-        A coroutine function runs in the event loop, a plain one in a thread of its own; with ``process`` each attempt
-        of either runs in a new process, which is killed when it must stop. It imports the function, so that must stand
-        by its name in a module: no lambda, no function in a function, nothing of ``__main__``. What does not, a name
-        that no definition can have or that is taken, and what can't be called with one argument are an `InvalidInput`.
+        A coroutine function runs in the handlers' event loop, a plain one in a thread of its own; with ``process`` each
+        attempt of either runs in a new process, which is killed when it must stop. It imports the function, so that
+        must stand by its name in a module: no lambda, no function in a function, nothing of ``__main__``. What does
+        not, a name that no definition can have or that is taken, and what can't be called with one argument are an
+        `InvalidInput`.
         """
 
         name = _checked_name(definition)
