@@ -86,7 +86,7 @@ class HandlerLoop:
         self._loop = make()
         self._loop.set_task_factory(self._new_task)
         self._closing = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="handlers", daemon=True)
+        self._thread = threading.Thread(target=self._live, name="handlers", daemon=True)
         self._calls: set[_Call] = set()
         self._called_by: WeakKeyDictionary[asyncio.Task[Any], _Call] = WeakKeyDictionary()
         self._asked = False
@@ -152,16 +152,17 @@ class HandlerLoop:
             await asyncio.sleep(_LOOK_S)
             if not self._thread.is_alive():
                 raise RuntimeError("the event loop of the handlers has ended: a task there raised SystemExit")
+            passed_s, looked_at_s = time.monotonic() - looked_at_s, time.monotonic()
+            if passed_s >= STALL_S + _LOOK_S:
+                self._had_no_turn(passed_s)
             # No more than this loop has seen: in a pause of the whole process neither loop had a turn.
-            elapsed_s = min(time.monotonic() - looked_at_s, 2 * _LOOK_S)
-            looked_at_s = time.monotonic()
+            elapsed_s = min(passed_s, 2 * _LOOK_S)
             asked_for_s += elapsed_s
             if self._asked and asked_for_s >= STALL_S:
                 self._stands_still(asked_for_s if self._stall is None else elapsed_s)
 
     def _stands_still(self, elapsed_s: float) -> None:
-        task = asyncio.current_task(self._loop)
-        running = None if task is None else self._called_by.get(task)
+        running = self._running()
         is_new, was_stuck = self._stall is None, self.is_stuck
         stall = self._stall = self._stall or Stall()
         stall.seen(running, elapsed_s)
@@ -179,6 +180,23 @@ class HandlerLoop:
                 attempt.stop(StopReason.BLOCKING if call is running else StopReason.BLOCKED)
                 attempt.let_go()
 
+    def _had_no_turn(self, passed_s: float) -> None:
+        """Name the handler that ran while this loop stood still too: it may hold the interpreter lock."""
+        running = self._running()
+        if running is not None:
+            log.warning(
+                "process_stood_still",
+                for_s=round(passed_s, 1),
+                reason=f"the handler of {running.job.definition!r} may hold the interpreter lock: use process=True",
+                job=running.job.id,
+                attempt=running.job.attempt,
+                at=self._place(),
+            )
+
+    def _running(self) -> "_Call | None":
+        task = asyncio.current_task(self._loop)
+        return None if task is None else self._called_by.get(task)
+
     def _over(self) -> None:
         if self._stall is not None:
             self._stall.ended_at_s = time.monotonic()
@@ -192,7 +210,7 @@ class HandlerLoop:
 
     # In the handlers' thread
 
-    def _run(self) -> None:
+    def _live(self) -> None:
         # Raised by a task of a handler, it ends the loop, and `watch` the process.
         with suppress(SystemExit, KeyboardInterrupt), asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._until_closed())

@@ -1,6 +1,8 @@
 """A coroutine handler that blocks its event loop: nothing there is lost, and everybody is told who did it."""
 
+import asyncio
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,19 @@ async def test_one_that_blocks_beyond_its_timeout_has_timed_out_and_says_why(
     assert attempt["error"].startswith("timed out after 2s; the event loop stood still for")
     assert attempt["error"].endswith(REMEDY)
     assert REMEDY in await said_why(processes, blocking)
+
+
+async def test_a_processor_with_a_blocked_loop_ends_in_good_order(processes: Processes, tmp_path: Path) -> None:
+    await processes.replica("one")
+    processor = await processes.processor("p", MODULE, HASCHEDULER_DRAIN_GRACE="1s")
+    blocking = await submit(processes, "block", seconds=600, file=str(tmp_path / "book"))
+    await said_why(processes, blocking)
+    processor.signal(signal.SIGTERM)
+    async with asyncio.timeout(60):
+        assert await processor.wait() == 0
+    assert await logged(processes, "p", "handler_loop_abandoned")
+    job = await processes.get(f"/v1/jobs/{blocking}")
+    assert [attempt["outcome"] for attempt in job["attempts"]] == ["given_back"]
 
 
 async def test_what_has_not_begun_there_runs_elsewhere_at_once(processes: Processes, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Coroutine handlers in an event loop of their own: what crosses the threads, and what becomes of a blocked loop."""
 
 import asyncio
+import ctypes
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -183,6 +184,25 @@ async def test_one_that_blocks_for_ever_has_failed_and_its_siblings_are_given_ba
         assert stage.processor.health.not_alive().endswith(BLAMED)
         work.unblocked.set()
         await until(lambda: not stage.processor.health.not_alive() and work.stopped == ["sibling"])
+
+
+async def test_a_handler_that_holds_the_interpreter_lock_is_named_in_the_log(work: Work, make_loop: Any) -> None:
+    def hold(job: JobContext) -> None:
+        for _ in range(3):
+            ctypes.PyDLL(None).usleep(900_000)  # in foreign code that does not release the lock
+
+    async def greedy(job: JobContext) -> None:
+        hold(job)
+
+    work.handlers.handler("greedy")(greedy)
+    event = "process_stood_still"
+    with structlog.testing.capture_logs() as logged:
+        async with running(work, make_loop, deadline_ms=60_000) as (stage, _):
+            job = stage.world.dispatch("a", "greedy")
+            await until(lambda: job.outcome is not None and any(line["event"] == event for line in logged))
+    line = next(line for line in logged if line["event"] == event)
+    assert line["job"] == "a"
+    assert line["reason"] == "the handler of 'greedy' may hold the interpreter lock: use process=True"
 
 
 async def test_a_processor_whose_loop_is_blocked_drains_within_its_grace(work: Work, make_loop: Any) -> None:
