@@ -279,7 +279,7 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migratio
         if not await databases.home_ready():
             return None
         migrating = asyncio.create_task(_migrate_all(databases.all, dry_run=dry_run), name="migrate")
-        with on_signal(migrating.cancel):
+        with on_signal(migrating.cancel, STOP_LIMIT_S):
             await asyncio.wait([migrating])
         return None if migrating.cancelled() else migrating.result()
     finally:
