@@ -261,8 +261,10 @@ def explained(end: End, attempt: HeldAttempt) -> End:
     match end:
         case Failure(error):
             return replace(end, error=with_cause(error, stall))
-        case GiveBack(reason):
-            return replace(end, reason=with_cause(reason, stall))
+        case GiveBack(reason, lost):
+            # Blocked by nobody who is known: any of those there may do so again, and there must be an end to it.
+            lost = lost or (attempt.stop_reason is StopReason.BLOCKED and stall.blocker is None)
+            return GiveBack(with_cause(reason, stall), lost)
     return end
 
 

@@ -186,6 +186,23 @@ async def test_one_that_blocks_for_ever_has_failed_and_its_siblings_are_given_ba
         await until(lambda: not stage.processor.health.not_alive() and work.stopped == ["sibling"])
 
 
+async def test_those_whom_a_callback_blocks_for_ever_are_lost_as_any_of_them_may_have_made_it(
+    work: Work, make_loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def leave_callback(job: JobContext) -> None:
+        asyncio.get_running_loop().call_soon(work.unblocked.wait, LIMIT_S)
+        await work.released.wait()
+
+    work.handlers.handler("callback")(leave_callback)
+    monkeypatch.setattr(handler_loop, "STUCK_S", 1.0)
+    monkeypatch.setattr("hascheduler.processor.attempts._LAST_MOMENT_S", 0.01)
+    async with running(work, make_loop) as (stage, _):
+        job = stage.world.dispatch("a", "callback")
+        await until(lambda: job.state is JobState.PENDING)
+        assert job.losses == 1
+        assert job.reasons[0].endswith(" in a callback: make it `def`, or process=True")
+
+
 async def test_a_handler_that_holds_the_interpreter_lock_is_named_in_the_log(work: Work, make_loop: Any) -> None:
     def hold(job: JobContext) -> None:
         for _ in range(3):
