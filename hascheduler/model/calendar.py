@@ -7,9 +7,11 @@ clock. Written, days are ``2030-12-24``, a span ``2030-12-24/2031-01-01`` (both 
 
 import re
 from bisect import bisect_right
+from calendar import isleap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
@@ -21,6 +23,8 @@ DAYS_EXPECTED = "a day (2030-12-24), a span of days (2030-12-24/2031-01-01), or 
 
 _EPOCH = date(1970, 1, 1)
 _LAST = date(2099, 12, 31)
+# A wall may show the day before the first, and the day after the last.
+_BITS = (_LAST - _EPOCH).days + 3
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _YEARLY = re.compile(r"(?:--)?(\d\d)-(\d\d)", re.ASCII)
 _LEAP_YEAR = 2000
@@ -43,6 +47,18 @@ class Days:
         place = bisect_right(self.yearly, (when.month, when.day))
         return place > 0 and self.yearly[place - 1] == (when.month, when.day)
 
+    def bits(self) -> int:
+        """As `Calendar.bits`."""
+        digits = bytearray(b"0" * _BITS)
+        if self.yearly:
+            yearly = set(self.yearly)
+            of_years = [bytes(b"01"[day in yearly] for day in days) for days in _DAYS_OF_YEARS]
+            digits[1:-1] = b"".join(of_years[isleap(year)] for year in range(_EPOCH.year, _LAST.year + 1))
+            digits[0], digits[-1] = of_years[0][-1], of_years[0][0]
+        for first, last in self.spans:
+            digits[first + 1 : last + 2] = b"1" * (last - first + 1)
+        return _from_bits(digits)
+
     def texts(self) -> list[str]:
         spans = [_text(first) if first == last else f"{_text(first)}/{_text(last)}" for first, last in self.spans]
         return [*spans, *(f"--{month:02d}-{day:02d}" for month, day in self.yearly)]
@@ -51,7 +67,7 @@ class Days:
 NO_DAYS = Days()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, so that its bits are kept
 class Calendar:
     """It has the days of ``include``, and those of ``weekdays`` (Monday is 0, ascending) that ``exclude`` has not.
 
@@ -69,6 +85,14 @@ class Calendar:
         # 1970-01-01 was a Thursday.
         is_weekday = (day + 3) % 7 in self.weekdays
         return (is_weekday and not self.exclude.has(day)) or self.include.has(day)
+
+    @cached_property
+    def bits(self) -> int:
+        """Its days as the bits of a number, from the day before 1970 on: what would be a walk over days is one step."""
+        weekdays = 0
+        for weekday in self.weekdays:
+            weekdays |= _WEEKDAY_BITS[weekday]
+        return weekdays & ~self.exclude.bits() | self.include.bits()
 
 
 def read_days(texts: Sequence[object]) -> Days:
@@ -89,6 +113,24 @@ def read_days(texts: Sequence[object]) -> Days:
         except ValueError:
             raise InvalidInput((place,), f"{quoted(text)} is no day", DAYS_EXPECTED) from None
     return Days(_apart(spans), tuple(sorted(yearly)))
+
+
+def _from_bits(digits: bytearray) -> int:
+    return int(digits[::-1], 2)
+
+
+# Bit 0 is a Wednesday.
+_WEEKDAY_BITS = [
+    _from_bits((bytearray(b"0" * ((day - 2) % 7) + b"1").ljust(7, b"0") * (_BITS // 7 + 1))[:_BITS]) for day in range(7)
+]
+
+
+def _days_of_year(year: int) -> list[tuple[int, int]]:
+    days = (date(year, 1, 1) + timedelta(days=number) for number in range(365 + isleap(year)))
+    return [(day.month, day.day) for day in days]
+
+
+_DAYS_OF_YEARS = (_days_of_year(_LEAP_YEAR + 1), _days_of_year(_LEAP_YEAR))
 
 
 def _first(span: tuple[int, int]) -> int:

@@ -68,10 +68,12 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class CalendarDays:
-    """The calendars that a `CalendarUse` names, as they are at present."""
+    """The calendars that a `CalendarUse` names, as they are at present; ``bits`` has the days that count, as
+    `Calendar.bits`."""
 
     only: tuple[Calendar, ...]
     excluding: tuple[Calendar, ...]
+    bits: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from hascheduler.triggers.days import (
     with_calendars,
     without_calendars,
 )
-from hascheduler.triggers.due import count_firing, due_ms, excluded_until, next_firing
+from hascheduler.triggers.due import count_firing, due_ms, excluded_until, is_excluded, next_firing
 from hascheduler.triggers.interval import EVERY_MIN_MS
 from hascheduler.triggers.nominal import count_nominal, latest_nominal, next_nominal
 from hascheduler.triggers.preview import ClockChange, Upcoming, clock_changes, upcoming
@@ -47,6 +47,7 @@ __all__ = [
     "day_part",
     "due_ms",
     "excluded_until",
+    "is_excluded",
     "latest_nominal",
     "missing_calendar",
     "next_firing",

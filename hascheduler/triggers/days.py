@@ -1,23 +1,25 @@
 """The local days that the calendars of a trigger leave out, and the runs of them.
 
-A nominal time belongs to the day that the clock of the zone shows then, gaps and folds included. Every walk over days
-ends with the last day that there is (2099), and those that only look ahead for a fire end after two years.
+A nominal time belongs to the day that the clock of the zone shows then, gaps and folds included. The days that count
+are the bits of one number, so a run of days is passed in one step for each offset of the zone, however long it is.
 """
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from zoneinfo import ZoneInfo
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger import CalendarDays, CalendarUse, Trigger
 from hascheduler.model.values.error_texts import expected_name
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.triggers.zones import DAY_S, span_at, zone_of
 
 CALENDARS_USED_MAX = 10
 """In each of the two lists of a trigger."""
+_ALL_DAYS = (1 << (LATEST_MS // 1_000 // DAY_S + 2)) - 1
 
 
 class MissingCalendar(InvalidInput):
@@ -67,8 +69,13 @@ def on_calendars(trigger: Trigger, calendars: Mapping[str, Calendar]) -> Trigger
     missing = missing_calendar(use, calendars)
     if missing is not None:
         raise missing
-    days = CalendarDays(tuple(map(calendars.__getitem__, use.only)), tuple(map(calendars.__getitem__, use.excluding)))
-    return replace(trigger, calendars=replace(use, days=days))
+    only, excluding = (tuple(map(calendars.__getitem__, names)) for names in (use.only, use.excluding))
+    bits = _ALL_DAYS
+    for calendar in only:
+        bits &= calendar.bits
+    for calendar in excluding:
+        bits &= ~calendar.bits
+    return replace(trigger, calendars=replace(use, days=CalendarDays(only, excluding, bits)))
 
 
 def missing_calendar(use: CalendarUse, calendars: Mapping[str, object]) -> "MissingCalendar | None":
@@ -85,12 +92,8 @@ def missing_calendar(use: CalendarUse, calendars: Mapping[str, object]) -> "Miss
 
 def day_part(trigger: Trigger, at_ms: int) -> DayPart:
     """The day that the instant lies in, on the clock that counts for the calendars of the trigger."""
-    use = trigger.calendars
-    assert use is not None
-    if use.days is None:
-        named = ", ".join(use.names)
-        raise InvalidInput(("trigger", "calendars"), f"the days of {named} are not known here", "to ask a replica")
-    zone, at_s = zone_of(use.timezone or trigger.zone), at_ms // 1_000
+    days, zone = _days_and_zone(trigger)
+    at_s = at_ms // 1_000
     span = span_at(zone, at_s)
     day = (at_s + span.offset_s) // DAY_S
     while (day + 1) * DAY_S - span.offset_s >= span.to_s:
@@ -99,18 +102,35 @@ def day_part(trigger: Trigger, at_ms: int) -> DayPart:
             break
         span = following
     until_s = min(span.to_s, (day + 1) * DAY_S - span.offset_s)
-    return DayPart(WallMs(until_s * 1_000), _left_out_by(use.days, day))
+    return DayPart(WallMs(until_s * 1_000), _left_out_by(days, day))
 
 
 def run_until(trigger: Trigger, part: DayPart, through_ms: int) -> WallMs:
-    """The end of the run of days like ``part``, all that fire or none; not far beyond ``through_ms``."""
-    is_out = part.left_out_by is not None
-    while part.until_ms <= through_ms:
-        following = day_part(trigger, part.until_ms)
-        if (following.left_out_by is not None) != is_out:
+    """The end of the run of days like ``part``, all that fire or none; of a longer one, the first instant after both
+    ``part`` and ``through_ms``."""
+    days, zone = _days_and_zone(trigger)
+    others = days.bits if part.left_out_by is not None else ~days.bits
+    at_s = part.until_ms // 1_000
+    while at_s * 1_000 <= through_ms:
+        span = span_at(zone, at_s)
+        first = (at_s + span.offset_s) // DAY_S
+        ahead = others >> first + 1
+        if not ahead:
             break
-        part = following
-    return part.until_ms
+        begins_s = max(at_s, (first + (ahead & -ahead).bit_length() - 1) * DAY_S - span.offset_s)
+        if begins_s < span.to_s:
+            return WallMs(max(part.until_ms, min(begins_s * 1_000, through_ms + 1)))
+        at_s = span.to_s
+    return WallMs(max(part.until_ms, through_ms + 1))
+
+
+def _days_and_zone(trigger: Trigger) -> tuple[CalendarDays, ZoneInfo]:
+    use = trigger.calendars
+    assert use is not None
+    if use.days is None:
+        named = ", ".join(use.names)
+        raise InvalidInput(("trigger", "calendars"), f"the days of {named} are not known here", "to ask a replica")
+    return use.days, zone_of(use.timezone or trigger.zone)
 
 
 def runs(trigger: Trigger, from_ms: int, through_ms: int) -> Iterator[tuple[int, int, bool]]:
@@ -123,6 +143,8 @@ def runs(trigger: Trigger, from_ms: int, through_ms: int) -> Iterator[tuple[int,
 
 
 def _left_out_by(days: CalendarDays, day: int) -> str | None:
+    if days.bits >> day + 1 & 1:
+        return None
     for calendar in days.only:
         if not calendar.has(day):
             return calendar.name
