@@ -11,7 +11,7 @@ A thousand jobs of eight megabytes are long work: each stage handles them in sli
 
 import hashlib
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from itertools import islice
@@ -112,20 +112,20 @@ async def _submit_all(
     order = await run_in_slices(topological_levels(await run_in_slices(_dependencies(items, refs))))
     for index in order.in_cycles:
         items[index].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
+    resolver = _Resolver(items, refs, lookup)
     if body.atomic:
-        await _submit_together(items, [each for level in order.levels for each in level], refs, lookup, services)
+        await _submit_together(resolver, [each for level in order.levels for each in level], services)
         return items
     admitted = await _admit(items, services)
     for level in order.levels:
-        await _submit_level([index for index in level if items[index].refusal is None], items, refs, lookup, services)
+        await _submit_level([index for index in level if items[index].refusal is None], resolver, services)
     _return_unused(admitted, items, services)
     return items
 
 
-async def _submit_together(
-    items: Sequence[_BatchItem], order: Sequence[int], refs: dict[str, int], lookup: Lookup, services: ApiServices
-) -> None:
+async def _submit_together(resolver: "_Resolver", order: Sequence[int], services: ApiServices) -> None:
     """All of them, or a `ProblemError` with the errors of each that is refused."""
+    items = resolver.items
     for item in items:
         if item.body is not None and item.body.idempotency_key is not None and item.refusal is None:
             problem = "can't be had in an atomic batch"
@@ -136,17 +136,14 @@ async def _submit_together(
             item.refuse(
                 [FieldError(("definition",), problem, "a definition without unique, or a batch without atomic")]
             )
-    for index in order:
-        # One by one, as each may wait for the one before it. A job that is refused already is not refused again.
-        if items[index].refusal is None:
-            for item in await run_in_slices(_resolve_all([index], items, refs, lookup)):
-                assert item.job is not None
-                there = {"_id": item.job.id, "tenant": item.job.tenant, "state": JobState.PENDING.value}
-                item.submission = Submission(SubmitAnswer.NEW, there)
+    await run_in_slices(resolver.resolve(order, there_at_once=True))
     require_all([item.refusal for item in items])
-    asked = [(item.body.ref, item.body.request_hash(), item.job.tenant) for item in items if item.body and item.job]
-    together = idempotency.request_hash("atomic batch", asked)
-    jobs = [replace(job, request_hash=together) if job.idempotency_key else job for job in _jobs_of(items, order)]
+    jobs = _jobs_of(items, order)
+    if any(job.idempotency_key for job in jobs):
+        # Each has the hash of its own request.
+        asked = [(item.body.ref, item.job.request_hash, item.job.tenant) for item in items if item.body and item.job]
+        together = idempotency.request_hash("atomic batch", asked)
+        jobs = [replace(job, request_hash=together) for job in jobs]
     admitted = await _admit(items, services)
     submissions = await services.jobs.submit_all(jobs)
     for place, index in enumerate(order):
@@ -261,6 +258,7 @@ def _make_jobs(
             continue
         own_key = own_key or (None if key is None else f"{key}#{index}")
         if own_key is not None:
+            yield  # to hash a large payload takes milliseconds
             job = replace(job, idempotency_key=own_key, request_hash=body.request_hash())
         item.job = replace(job, batch=batch, trace=trace)
 
@@ -302,10 +300,8 @@ def _return_unused(admitted: Counter[str], items: Sequence[_BatchItem], services
         services.admission.not_new(tenant, count)
 
 
-async def _submit_level(
-    indexes: Sequence[int], items: Sequence[_BatchItem], refs: dict[str, int], lookup: Lookup, services: ApiServices
-) -> None:
-    ready = await run_in_slices(_resolve_all(indexes, items, refs, lookup))
+async def _submit_level(indexes: Sequence[int], resolver: "_Resolver", services: ApiServices) -> None:
+    ready = await run_in_slices(resolver.resolve(indexes))
     for begin in range(0, len(ready), _AT_ONCE_MAX):
         chunk = ready[begin : begin + _AT_ONCE_MAX]
         try:
@@ -321,57 +317,72 @@ async def _submit_level(
                 item.refusal = _refusal(HTTPStatus.CONFLICT, "conflict", detail)
 
 
-def _resolve_all(
-    indexes: Sequence[int], items: Sequence[_BatchItem], refs: dict[str, int], lookup: Lookup
-) -> Generator[None, None, list[_BatchItem]]:
-    """The jobs at ``indexes`` whose dependencies all exist; the others are refused."""
-    ready: list[_BatchItem] = []
-    work = 0
-    # Earlier levels have used part of it.
-    room = _DEPENDENCIES_MAX - sum(len(item.job.depends_on) for item in items if item.job is not None)
-    for index in indexes:
-        item = items[index]
+@dataclass(slots=True)
+class _Resolver:
+    """Finds what the jobs of a batch wait for, each once; ``room`` is for that many more dependencies."""
+
+    items: Sequence[_BatchItem]
+    refs: Mapping[str, int]
+    lookup: Lookup
+    room: int = _DEPENDENCIES_MAX
+
+    def resolve(
+        self, indexes: Sequence[int], *, there_at_once: bool = False
+    ) -> Generator[None, None, list[_BatchItem]]:
+        """The jobs at ``indexes`` whose dependencies all exist; the others are refused, unless they are already.
+
+        ``there_at_once``: each counts as there for those after it, before it is submitted.
+        """
+        ready: list[_BatchItem] = []
+        work = 0
+        for index in indexes:
+            item = self.items[index]
+            if item.refusal is not None:
+                continue
+            assert item.body is not None
+            assert item.job is not None
+            try:
+                self._resolve(item)
+                self.room -= len(item.job.depends_on)
+                if self.room < 0:
+                    self.room += len(item.job.depends_on)
+                    item.job = replace(item.job, depends_on=(), waits_for=())
+                    expected = f"at most {_DEPENDENCIES_MAX}"
+                    raise InvalidInput(("depends_on",), "the jobs of this batch wait for too many in all", expected)
+                ready.append(item)
+                if there_at_once:
+                    there = {"_id": item.job.id, "tenant": item.job.tenant, "state": JobState.PENDING.value}
+                    item.submission = Submission(SubmitAnswer.NEW, there)
+            except InvalidInput as error:
+                item.refuse([FieldError(error.path, error.problem, error.expected)])
+            work += 1 + (len(item.body.depends_on) + len(item.job.depends_on)) // _DEPENDENCIES_A_JOB
+            if work >= _STEP:
+                work = 0
+                yield
+        return ready
+
+    def _resolve(self, item: _BatchItem) -> None:
         assert item.body is not None
         assert item.job is not None
-        try:
-            _resolve(item, items, refs, lookup)
-            room -= len(item.job.depends_on)
-            if room < 0:
-                item.job = replace(item.job, depends_on=(), waits_for=())
-                expected = f"at most {_DEPENDENCIES_MAX}"
-                raise InvalidInput(("depends_on",), "the jobs of this batch wait for too many in all", expected)
-            ready.append(item)
-        except InvalidInput as error:
-            item.refuse([FieldError(error.path, error.problem, error.expected)])
-        work += 1 + (len(item.body.depends_on) + len(item.job.depends_on)) // _DEPENDENCIES_A_JOB
-        if work >= _STEP:
-            work = 0
-            yield
-    return ready
-
-
-def _resolve(item: _BatchItem, items: Sequence[_BatchItem], refs: dict[str, int], lookup: Lookup) -> None:
-    assert item.body is not None
-    assert item.job is not None
-    found: dict[str, KnownJob] = {}
-    for name, index in _first_indexes(item.body.depends_on):
-        path = ("depends_on", index)
-        if not name.startswith(REF_PREFIX):
-            found.update((job.id, job) for job in lookup.jobs_of(name, path))
-            require_few(found, ("depends_on",))
-            continue
-        ref = name.removeprefix(REF_PREFIX)
-        other = items[refs[ref]] if ref in refs else None
-        if other is None:
-            raise InvalidInput(path, f"no job of this batch has the ref {ref!r}")
-        if other.refusal is not None or other.submission is None:
-            raise InvalidInput(path, f"{name!r} was refused itself")
-        document = other.submission.document
-        id = str(document["_id"])
-        found[id] = KnownJob(id, str(document["tenant"]), JobState(document["state"]))
-    require_few(found, ("depends_on",))
-    waiting = waits_for(list(found.values()), ignores_failures=item.job.ignores_failures)
-    item.job = replace(item.job, depends_on=tuple(found), waits_for=waiting)
+        found: dict[str, KnownJob] = {}
+        for name, index in _first_indexes(item.body.depends_on):
+            path = ("depends_on", index)
+            if not name.startswith(REF_PREFIX):
+                found.update((job.id, job) for job in self.lookup.jobs_of(name, path))
+                require_few(found, ("depends_on",))
+                continue
+            ref = name.removeprefix(REF_PREFIX)
+            other = self.items[self.refs[ref]] if ref in self.refs else None
+            if other is None:
+                raise InvalidInput(path, f"no job of this batch has the ref {ref!r}")
+            if other.refusal is not None or other.submission is None:
+                raise InvalidInput(path, f"{name!r} was refused itself")
+            document = other.submission.document
+            id = str(document["_id"])
+            found[id] = KnownJob(id, str(document["tenant"]), JobState(document["state"]))
+        require_few(found, ("depends_on",))
+        waiting = waits_for(list(found.values()), ignores_failures=item.job.ignores_failures)
+        item.job = replace(item.job, depends_on=tuple(found), waits_for=waiting)
 
 
 def _first_indexes(names: Sequence[str]) -> Sequence[tuple[str, int]]:

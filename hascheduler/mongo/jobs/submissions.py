@@ -38,6 +38,7 @@ _REPLACE_TRIES = 20
 """Each that fails is one at which another replica has inserted a job of that key."""
 _KEYS_AT_ONCE = 16
 """How many submits of one batch that may replace others are under way at once."""
+_ENCODED_AT_ONCE = 100
 _TOGETHER_LIMIT_S = 15.0
 """A thousand jobs of eight megabytes in one transaction."""
 _UNCHANGED = {"$max": {"rev": 0}}
@@ -123,7 +124,11 @@ class Submissions:
     async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
         """In a transaction. It reads nothing, and what it inserts is new, so none waits for it but one under the same
         keys, and what it leaves when its replica dies is nothing."""
-        documents = [new_job_document(job) for job in jobs]
+        documents = []
+        for job in jobs:
+            documents.append(new_job_document(job))
+            if len(documents) % _ENCODED_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
         async def insert(session: Any) -> None:
             await self._jobs.insert_many(documents, session=session)
