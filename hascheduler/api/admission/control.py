@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 
 _TENANTS_MAX = 1_000
 _STARTING_S = 1
+_ON_THE_WAY_MS = 500
+"""A submit that was admitted is in the stream by then, or the leader's lag shows that the stream is late."""
 OVERLOAD = "more jobs wait than can be started, and submits would hold up those that were accepted"
 
 
@@ -181,7 +183,8 @@ class AdmissionControl:
         if not self._is_ready():
             return None
         now_ms, was_limited = self._clock.mono_ms(), self._intake.limit_per_s is not None
-        unseen = self._unseen.count(None, now_ms, forgetting=True)
+        # A backfill is admitted as a whole, and written bit by bit: what is not there yet waits for nobody.
+        unseen = self._unseen.count_newer(None, now_ms - _ON_THE_WAY_MS)
         sight = IntakeSight(
             self._view.pending() + unseen, self._view.runnable() + unseen, self._view.leader_lag, now_ms
         )

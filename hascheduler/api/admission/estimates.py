@@ -43,6 +43,10 @@ class UnseenJobs:
             del self._entries[key]
         return sum(entry.jobs for entry in entries)
 
+    def count_newer(self, key: str | None, than_ms: int) -> int:
+        """Those that were admitted after ``than_ms``."""
+        return sum(entry.jobs for entry in self._entries.get(key, ()) if entry.at_ms > than_ms)
+
     def add(self, key: str | None, jobs: int, now_ms: int) -> None:
         entries = self._entries.setdefault(key, deque())
         # Bounded, also while the stream is silent: entries beyond the bound are merged into the last one.

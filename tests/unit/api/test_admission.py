@@ -260,6 +260,19 @@ async def test_what_was_there_already_is_given_back(world: World, admission: Adm
         admission.not_new("acme", 1)
 
 
+async def test_what_is_admitted_together_and_written_bit_by_bit_is_no_queue(
+    admission: AdmissionControl, clock: MovingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the jobs of a large backfill, which take seconds: others are not refused for what nobody waits for."""
+    queues: list[int] = []
+    monkeypatch.setattr(admission._intake, "retry_after_s", lambda _, __, sight: queues.append(sight.runnable))
+    await admission.admit("acme", 500)
+    for later_ms in (400, 200):
+        clock.mono += later_ms
+        await admission.admit("other", 1)
+    assert queues == [0, 500, 1]
+
+
 # When to come again
 
 
