@@ -2,6 +2,7 @@
 
 **Placeholders.** ``${name}`` in any text, ``$$`` for a dollar sign. Only schedules that ask for it have their payload
 rendered, at each fire, from values that the schedule and the nominal time fix; so every leader makes the same job.
+A request may have `PLACEHOLDERS_MAX` of them; schedules of earlier releases may have more.
 
 **Size.** A payload counts as compact JSON in UTF-8. Rendered, it counts with the longest text that each placeholder can
 get, so the size follows from the schedule alone: it is the same at every nominal time, for every leader, and when the
@@ -10,10 +11,12 @@ schedule is written. Nothing is rendered to compute it: the work is linear in th
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from string import Template
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
 
@@ -23,19 +26,28 @@ from hascheduler.model.values.instants import LATEST_MS, format_instant
 
 PAYLOAD_BYTES_MAX = 256 * 1024
 """Of every job. MongoDB holds 16 MiB; as BSON, a list of many small numbers takes six times its JSON size."""
-PLACEHOLDERS = ("schedule", "target", "job_id", "nominal_at", "nominal_date", "nominal_ms")
-"""Beside these, ``label.<key>`` for each label. Dates and times are UTC."""
-# As `render` reads them. JSON keeps them as they are, none spans two texts, and after "$$" none begins.
-_PLACEHOLDER = re.compile(rb"\$(?:\$|\{([a-zA-Z0-9][a-zA-Z0-9._-]*)\})")
+PLACEHOLDERS_MAX = 2_000
+"""``${`` and ``$$`` in all payloads of a schedule: so many take half a millisecond at each fire."""
+_UTC = ("schedule", "target", "job_id", "nominal_at", "nominal_date", "nominal_ms")
+_LOCAL = ("local_date", "local_time", "local_offset")
+PLACEHOLDERS = (*_UTC, *_LOCAL)
+"""Beside these, ``label.<key>`` for each label. Nominal dates and times are UTC, local ones of the schedule's zone."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_OFFSET = "-00:44:30"
+"""Of Monrovia until 1972."""
+# Between two "$$": after one no placeholder begins.
+_PLACEHOLDER = re.compile(r"(\$\{[a-zA-Z0-9][a-zA-Z0-9._-]*\})")
 
 
 # Placeholders
 
 
 def placeholder_values(
-    schedule: str, target: str, job_id: str, nominal_ms: int, labels: Mapping[str, str]
+    schedule: str, target: str, job_id: str, nominal_ms: int, *, zone: str, labels: Mapping[str, str]
 ) -> dict[str, str]:
+    """What fills each placeholder; ``zone`` is that of the schedule's trigger."""
     nominal_at = format_instant(nominal_ms)
+    local = _local(nominal_ms, zone)
     return {
         "schedule": schedule,
         "target": target,
@@ -43,6 +55,9 @@ def placeholder_values(
         "nominal_at": nominal_at,
         "nominal_date": nominal_at[:10],
         "nominal_ms": str(nominal_ms),
+        "local_date": local[:10],
+        "local_time": local[11:19],
+        "local_offset": local[19:],
         **{f"label.{key}": value for key, value in labels.items()},
     }
 
@@ -50,20 +65,42 @@ def placeholder_values(
 def longest_values(schedule: str, target: str, labels: Mapping[str, str]) -> dict[str, str]:
     """As `placeholder_values`, but each value as long as it can get: the same for every job of the schedule."""
     job_id = f"backfill:{schedule}:{'0' * JOB_ID_TAIL_MAX}"
-    return placeholder_values(schedule, target, job_id, LATEST_MS, labels)
+    values = placeholder_values(schedule, target, job_id, LATEST_MS, zone="UTC", labels=labels)
+    return values | {"local_offset": _LONGEST_OFFSET}
 
 
 def render(payload: Any, values: Mapping[str, str]) -> Any:
     """``payload`` with its placeholders filled; those that ``values`` lacks stay as they are."""
     match payload:
         case str():
-            return _Template(payload).safe_substitute(values)
-        case Mapping():
-            return {key: render(value, values) for key, value in payload.items()}
+            # After "$$" no placeholder begins, and none spans it.
+            return "$".join([_filled(part, values) for part in payload.split("$$")]) if "$" in payload else payload
         case list():
             return [render(value, values) for value in payload]
+        case dict():
+            return {key: render(value, values) for key, value in payload.items()}
         case _:
             return payload
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    if "${" not in text:
+        return text
+    first, *others = text.split("${")
+    filled = [first]
+    for other in others:
+        name, brace, rest = other.partition("}")
+        value = values.get(name) if brace else None
+        filled.append(f"${{{other}" if value is None else value + rest)
+    return "".join(filled)
+
+
+def _local(at_ms: int, zone: str) -> str:
+    """``2027-03-28T03:00:00+02:00``; in UTC where there is no such zone, as the schedule was broken by hand."""
+    moment = _EPOCH + timedelta(milliseconds=at_ms)
+    with suppress(ZoneInfoNotFoundError, ValueError, OSError):
+        moment = moment.astimezone(ZoneInfo(zone))
+    return moment.isoformat(timespec="seconds")
 
 
 def missing_placeholders(
@@ -72,28 +109,14 @@ def missing_placeholders(
     """The path and name of each placeholder in ``payload`` without a value in ``known``."""
     match payload:
         case str():
-            names = (match["braced"] for match in _Template.pattern.finditer(payload))  # type: ignore[attr-defined]
-            yield from ((path, name) for name in names if name is not None and name not in known)
+            names = (name[2:-1] for part in payload.split("$$") for name in _PLACEHOLDER.findall(part))
+            yield from ((path, name) for name in names if name not in known)
         case Mapping():
             for key, value in payload.items():
                 yield from missing_placeholders(value, known, (*path, key))
         case list():
             for index, value in enumerate(payload):
                 yield from missing_placeholders(value, known, (*path, index))
-
-
-class _Template(Template):
-    idpattern = r"(?a:[a-zA-Z0-9][a-zA-Z0-9._-]*)"
-    braceidpattern = idpattern
-    # A bare name after a dollar sign stays as it is: payloads hold prices and shell variables.
-    pattern = rf"""
-        \$(?:
-          (?P<escaped>\$) |
-          (?P<named>(?!)) |
-          \{{(?P<braced>{idpattern})\}} |
-          (?P<invalid>(?!))
-        )
-    """  # type: ignore[assignment]  # the class replaces the text by what it compiles to
 
 
 # Size
@@ -106,19 +129,38 @@ def json_bytes(value: Any) -> int:
     return len(value) if is_too_long else len(_json(value))
 
 
-def rendered_bytes_max(payload: Any, longest: Mapping[str, str]) -> int:
-    """At least the size of ``payload`` with its placeholders filled from ``longest``.
+@dataclass(frozen=True, slots=True)
+class RenderedSize:
+    """``bytes`` is at least the size of the payload with its placeholders filled; ``placeholders`` are the ``${`` and
+    ``$$`` in it, ``values`` about how many values it has."""
+
+    bytes: int
+    placeholders: int
+    values: int
+
+    def __add__(self, other: "RenderedSize") -> "RenderedSize":
+        return RenderedSize(
+            self.bytes + other.bytes, self.placeholders + other.placeholders, self.values + other.values
+        )
+
+
+NOTHING = RenderedSize(0, 0, 0)
+
+
+def rendered_size(payload: Any, longest: Mapping[str, str]) -> RenderedSize:
+    """The size of ``payload`` with its placeholders filled from ``longest``; without those, as it is.
 
     Placeholders in names count although they are not filled; one that gets shorter counts with its unfilled length.
     """
     text = _json(payload)
-    size = len(text)
-    if b"${" not in text:
-        return size
-    grows = {name: json_bytes(value) - len('""') - len(f"${{{name}}}") for name, value in longest.items()}
-    for name, count in Counter(_PLACEHOLDER.findall(text)).items():
-        size += count * max(0, grows.get(name.decode(), 0))
-    return size
+    size, escaped, opened = len(text), text.count(b"$$"), text.count(b"${")
+    if opened and longest:
+        # JSON has no such byte. After "$$" no placeholder begins, and none spans two texts.
+        unescaped = text.replace(b"$$", b"\0")
+        for name, value in longest.items():
+            grows = json_bytes(value) - len('""') - len(f"${{{name}}}")
+            size += max(0, grows) * unescaped.count(f"${{{name}}}".encode())
+    return RenderedSize(size, escaped + opened if longest else 0, text.count(b",") + 1)
 
 
 def require_storable_size(size: int, path: tuple[str | int, ...], *, rendered: bool) -> None:
@@ -126,6 +168,12 @@ def require_storable_size(size: int, path: tuple[str | int, ...], *, rendered: b
     if size > PAYLOAD_BYTES_MAX:
         filled = ", counted with the longest text for each placeholder" if rendered else ""
         raise InvalidInput(path, f"{size} bytes of JSON{filled}", f"at most {PAYLOAD_BYTES_MAX}")
+
+
+def require_few_placeholders(count: int, path: tuple[str | int, ...]) -> None:
+    """`InvalidInput` if a schedule has more placeholders than `PLACEHOLDERS_MAX`."""
+    if count > PLACEHOLDERS_MAX:
+        raise InvalidInput(path, f"{count} placeholders (${{ and $$)", f"at most {PLACEHOLDERS_MAX}")
 
 
 def _json(value: Any) -> bytes:

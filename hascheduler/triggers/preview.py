@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hascheduler.model.trigger import Cron, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers.days import day_part
-from hascheduler.triggers.due import due_ms, excluded_until
+from hascheduler.triggers.due import due_ms, is_excluded
 from hascheduler.triggers.expressions import is_hourly, walls_of
 from hascheduler.triggers.nominal import latest_nominal, next_nominal
 from hascheduler.triggers.zones import DAY_S, OffsetChange, transitions, zone_of
@@ -42,20 +42,20 @@ def upcoming(schedule: str, trigger: Trigger, after_ms: int, *, fired: int = 0) 
     left = None if trigger.max_fires is None else trigger.max_fires - fired
     nominal_ms = next_nominal(trigger, after_ms)
     while nominal_ms is not None and (left is None or left > 0):
-        is_excluded = excluded_until(trigger, nominal_ms) is not None
+        excluded = is_excluded(trigger, nominal_ms)
         due = due_ms(schedule, trigger, nominal_ms)
-        yield Upcoming(nominal_ms, due, is_excluded, _note(trigger, nominal_ms))
-        if left is not None and not is_excluded:
+        yield Upcoming(nominal_ms, due, excluded, _note(trigger, nominal_ms))
+        if left is not None and not excluded:
             left -= 1
         nominal_ms = next_nominal(trigger, nominal_ms)
 
 
-def clock_changes(trigger: Trigger, after_ms: int, until_ms: int) -> list[ClockChange]:
+def clock_changes(trigger: Trigger, after_ms: int, until_ms: int) -> Iterator[ClockChange]:
     """The changes of the clocks of its cron expressions in that time, and what they do to those; else none."""
     after_s, until_s = after_ms // 1_000, until_ms // 1_000
     changes = [(change, zone) for zone in trigger.zones for change in transitions(zone_of(zone), after_s, until_s)]
-    return [
-        ClockChange(
+    for change, zone in sorted(changes, key=lambda change: change[0].at_s):
+        yield ClockChange(
             WallMs(change.at_s * 1_000),
             change.offset_before_s,
             change.offset_after_s,
@@ -63,8 +63,6 @@ def clock_changes(trigger: Trigger, after_ms: int, until_ms: int) -> list[ClockC
             _explanation(trigger, zone, change),
             tuple(_of_that_day(trigger, change)),
         )
-        for change, zone in sorted(changes, key=lambda change: change[0].at_s)
-    ]
 
 
 def _note(trigger: Trigger, nominal_ms: int) -> str | None:

@@ -11,7 +11,7 @@ from pydantic_core import InitErrorDetails
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.fired_job import Payload, require_storable_payload
 from hascheduler.model.job_graph import GRAPH_JOBS_MAX, GRAPH_JOBS_MIN, graph_order
-from hascheduler.model.payload import PAYLOAD_BYTES_MAX
+from hascheduler.model.payload import NOTHING, PAYLOAD_BYTES_MAX, require_few_placeholders
 from hascheduler.model.schedule import (
     CATCH_UP_MAX_DEFAULT,
     GRACE_MS_DEFAULT,
@@ -162,16 +162,18 @@ class ScheduleBody(ScheduleFields):
 
     def require_storable(self, name: str) -> None:
         """`InvalidInput` unless the payloads can be rendered, and the jobs of the schedule ``name`` can be stored."""
-        size = 0
+        size = NOTHING
         for path, job in self.made:
             at = (*path, "payload")
-            if job.render:
-                require_known_placeholders(job.payload, self.labels, at)
             payload = Payload(job.payload, job.target or name, rendered=job.render)
             size += require_storable_payload(payload, name, self.labels, at)
-        if size > PAYLOAD_BYTES_MAX:  # of one job, that was refused above
-            problem = f"{size} bytes of JSON in all their payloads"
+            if job.render:
+                require_known_placeholders(job.payload, self.labels, at)
+        # Of one job, that was refused above.
+        if size.bytes > PAYLOAD_BYTES_MAX:
+            problem = f"{size.bytes} bytes of JSON in all their payloads"
             raise InvalidInput(("jobs",), problem, f"at most {PAYLOAD_BYTES_MAX} in all")
+        require_few_placeholders(size.placeholders, ("jobs",))
 
 
 def _refused(error: InvalidInput) -> ValidationError:

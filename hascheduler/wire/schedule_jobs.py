@@ -7,7 +7,7 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job_graph import GRAPH_JOBS_MAX, REF_EXPECTED, REF_PATTERN, is_ref
-from hascheduler.model.payload import PAYLOAD_BYTES_MAX, PLACEHOLDERS, missing_placeholders
+from hascheduler.model.payload import PAYLOAD_BYTES_MAX, PLACEHOLDERS, PLACEHOLDERS_MAX, missing_placeholders
 from hascheduler.model.schedule import GraphJob, JobTemplate
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.values.error_texts import quoted
@@ -32,7 +32,8 @@ class TemplateBody(JobFields):
         default=False,
         description="Fill `${…}` in the texts of the payload: "
         + ", ".join(PLACEHOLDERS)
-        + f", label.<key>; `$$` is `$`. Filled with the longest of each it has at most {PAYLOAD_BYTES_MAX:,} bytes",
+        + f", label.<key>; `$$` is `$`. Local ones are of the zone of the cron expression; UTC without one. At most "
+        f"{PLACEHOLDERS_MAX:,} of them. Filled with the longest of each it has at most {PAYLOAD_BYTES_MAX:,} bytes",
     )
 
     def template(self) -> JobTemplate:

@@ -4,6 +4,7 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
+from hascheduler.model.payload import NOTHING
 from hascheduler.ports import ChangeSource, ClaimStore, Journal, LeaseStore, WorkStore
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import (
@@ -55,7 +56,7 @@ async def test_claims_that_take_a_refusal_for_success_are_caught(backend: Backen
 async def test_a_fire_that_is_not_measured_before_it_is_filled_is_caught(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fired_job, "rendered_payload_bytes_max", lambda *_: 0)
+    monkeypatch.setattr(fired_job, "_size", lambda *_: NOTHING)
     await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
     assert await applied(backend.claims, make_fire(1)) != [REFUSED]
 

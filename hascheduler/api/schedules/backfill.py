@@ -5,8 +5,9 @@ earlier schedule by the same name do not count. Where a schedule makes a graph o
 time: it is submitted after the others, so a request that broke off is completed by the next.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Literal
 
 from fastapi import APIRouter, Request
@@ -19,6 +20,7 @@ from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PathName
+from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.backfill import (
@@ -29,10 +31,10 @@ from hascheduler.dispatch.schedules.backfill import (
     possible_job_ids,
 )
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents.fired_job import begins_after, jobs_from_schedule
+from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker, begins_after
 from hascheduler.model.job import NewJob, ScheduleId, backfill_job_ids
 from hascheduler.model.values.instants import WallMs, format_instant
-from hascheduler.ports import StoredDocument, SubmitAnswer
+from hascheduler.ports import SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_SCHEDULE, JOBS, Attribute
 from hascheduler.triggers import with_calendars
 from hascheduler.wire.fields import InstantMs, StrictModel
@@ -97,19 +99,29 @@ async def backfill_schedule(
     _require_past(body, now)
     stored = await stored_schedule(name, caller, services)
     schedule = with_calendars(readable_schedule(stored), services.view.calendars())
-    times = backfill_times(schedule.trigger, body.from_, body.to, BACKFILL_TIMES_MAX // schedule.jobs_per_fire)
+    times_max = BACKFILL_TIMES_MAX // schedule.jobs_per_fire
+    times = await run_in_slices(backfill_times(schedule.trigger, body.from_, body.to, times_max))
     makers = await _makers(possible_job_ids(schedule.identity, times), services)
     plan = plan_backfill(schedule, times, makers, now)
     ids = {nominal_ms: plan.job_ids[nominal_ms] for nominal_ms in plan.missing}
     if body.dry_run:
         created = len(ids)
     else:
-        jobs = _jobs(name, stored, ids, now, one_by_one=body.overlap == "buffer_one")
-        attributes: dict[str, Attribute] = {JOB_SCHEDULE: name, JOBS: len(jobs)}
+        maker = JobMaker(name, stored)
+        if ids and not maker.makes_jobs:
+            raise too_large_to_render(name)
+        tenant, count = schedule.template.tenant, len(ids) * schedule.jobs_per_fire
+        attributes: dict[str, Attribute] = {JOB_SCHEDULE: name, JOBS: count}
         with submit_span(request, services, "backfill", **attributes) as span:
             definitions = await definitions_of(schedule.definitions, services)
-            made = [replace(with_limit_keys(job, definitions), trace=span.context) for job in jobs]
-            created = await _create(made, frozenset(ids.values()), services)
+            jobs = _jobs(maker, ids, now, one_by_one=body.overlap == "buffer_one")
+            made = (replace(with_limit_keys(job, definitions), trace=span.context) for job in jobs)
+            # The tenant's limits admit all jobs, or none.
+            if count:
+                await services.admission.admit(tenant, count, ("to",))
+            new = await _create(made, schedule.jobs_per_fire, maker.work, services)
+            services.admission.not_new(tenant, count - len(new))
+            created = len(new & set(ids.values()))
     return BackfillResponse(
         count=len(times),
         created=created,
@@ -139,35 +151,30 @@ async def _makers(ids: Sequence[str], services: ApiServices) -> dict[str, Schedu
     }
 
 
-def _jobs(
-    name: str, stored: StoredDocument, ids: Mapping[WallMs, str], now: WallMs, *, one_by_one: bool
-) -> Sequence[NewJob]:
-    jobs: list[NewJob] = []
+def _jobs(maker: JobMaker, ids: Mapping[WallMs, str], now: WallMs, *, one_by_one: bool) -> Iterator[NewJob]:
     before: Sequence[NewJob] = ()
+    sequence = 0
     for at, id in ids.items():
-        made = jobs_from_schedule(name, stored, id, at, serial=one_by_one)
-        if not made:
-            raise too_large_to_render(name)
+        made = maker.jobs(id, at, serial=one_by_one)
         if one_by_one and len(made) > 1:
             made = [begins_after([each.id for each in before], job) for job in made]
         before = made
-        # Submitted now, in their order: with the age of their nominal times they would run before all other work.
-        jobs += [replace(job, submitted_at_ms=now, sequence=len(jobs) + n) for n, job in enumerate(made)]
-    assert len(jobs) <= BACKFILL_TIMES_MAX
-    return jobs
+        for job in made:
+            # Submitted now, in their order: with the age of their nominal times they would run before all other work.
+            yield replace(job, submitted_at_ms=now, sequence=sequence)
+            sequence += 1
 
 
-async def _create(jobs: Sequence[NewJob], of_times: Set[str], services: ApiServices) -> int:
-    """Submit the jobs, and return how many times got one now: those of the ids ``of_times`` that are new. The tenant's
-    limits admit all jobs, or none."""
-    if jobs:
-        await services.admission.admit(jobs[0].tenant, len(jobs), ("to",))
-    submissions = [
-        submission
-        for first in range(0, len(jobs), _SUBMITTED_AT_ONCE_MAX)
-        for submission in await services.jobs.submit_many(jobs[first : first + _SUBMITTED_AT_ONCE_MAX])
-    ]
-    new = {str(each.document["_id"]) for each in submissions if each.answer is SubmitAnswer.NEW}
-    if jobs:
-        services.admission.not_new(jobs[0].tenant, len(jobs) - len(new))
-    return len(new & of_times)
+async def _create(jobs: Iterator[NewJob], jobs_per_time: int, work: int, services: ApiServices) -> set[str]:
+    """Submit the jobs, those of as many times at once as their ``work`` allows, and return the ids of the new ones."""
+    times = max(1, min(_SUBMITTED_AT_ONCE_MAX // jobs_per_time, WORK_AT_ONCE_MAX // max(work, 1)))
+    new: set[str] = set()
+    while some := await run_in_slices(_next(jobs, times * jobs_per_time)):
+        submissions = await services.jobs.submit_many(some)
+        new |= {str(each.document["_id"]) for each in submissions if each.answer is SubmitAnswer.NEW}
+    return new
+
+
+def _next(jobs: Iterator[NewJob], count: int) -> Generator[None, None, list[NewJob]]:
+    yield  # another request's slice
+    return list(islice(jobs, count))

@@ -22,9 +22,9 @@ from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_sch
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.fired_job import (
+    JobMaker,
     Payload,
     begins_after,
-    jobs_from_schedule,
     jobs_waited_for,
     require_storable_payload,
 )
@@ -247,11 +247,11 @@ def _jobs(
     if "payload" in body.model_fields_set:
         source["payload"] = body.payload
         labels, rendered = stored.get("labels"), bool(stored.get("render"))
-        if rendered:
-            require_known_placeholders(body.payload, labels if isinstance(labels, dict) else {}, ("payload",))
         target = decode_template(stored.get("job"), name).target_of(name)
         require_storable_payload(Payload(body.payload, target, rendered), name, labels, ("payload",))
-    jobs = jobs_from_schedule(name, source, id, now, serial=overlap is not Overlap.ALLOW)
+        if rendered:
+            require_known_placeholders(body.payload, labels if isinstance(labels, dict) else {}, ("payload",))
+    jobs = JobMaker(name, source).jobs(id, now, serial=overlap is not Overlap.ALLOW)
     if not jobs:
         raise too_large_to_render(name)
     return jobs

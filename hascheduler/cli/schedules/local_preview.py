@@ -16,7 +16,7 @@ def preview(schedule: str, trigger: Trigger, after_ms: WallMs, *, count: int) ->
     ``schedule`` is the name that decides the jitter.
     """
     fires = list(_next(schedule, trigger, after_ms, count))
-    return asdict(previews.make_preview(schedule, trigger, after_ms, fires))
+    return asdict(previews.finished(previews.make_preview(schedule, trigger, after_ms, fires)))
 
 
 def _next(schedule: str, trigger: Trigger, after_ms: WallMs, count: int) -> Iterator[Upcoming]:

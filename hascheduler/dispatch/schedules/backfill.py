@@ -4,9 +4,8 @@ A nominal time is backfilled once at most, as the id of its job is made of it. A
 times, however long it is.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from hascheduler.dispatch.schedules.trigger_periods import may_still_fire
 from hascheduler.errors import InvalidInput
@@ -19,6 +18,8 @@ from hascheduler.triggers import count_firing, excluded_until, next_nominal
 BACKFILL_TIMES_MAX = 1_000
 BACKFILL_EARLIEST_MS = 1_000_000_000_000
 """2001-09-09T01:46:40Z. From here on the ids of jobs are in the order of their nominal times, all of one length."""
+_STEP = 100
+_COUNTED_AT_ONCE_MS = 365 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +36,45 @@ class BackfillPlan:
     undecided: int
 
 
-def backfill_times(trigger: Trigger, from_ms: int, to_ms: int, times_max: int = BACKFILL_TIMES_MAX) -> list[WallMs]:
+def backfill_times(
+    trigger: Trigger, from_ms: int, to_ms: int, times_max: int = BACKFILL_TIMES_MAX
+) -> Generator[None, None, list[WallMs]]:
     """The nominal times from ``from_ms`` through ``to_ms`` that are not excluded; ``max_fires`` is not applied.
 
-    `InvalidInput` where there are too many, saying how many, and up to when there are not.
+    It yields after every few. `InvalidInput` where there are too many, saying how many, and up to when there are not.
     """
-    times = list(islice(_times(trigger, from_ms, to_ms), times_max + 1))
+    times: list[WallMs] = []
+    nominal_ms = next_nominal(trigger, from_ms - 1)
+    steps = 0
+    while nominal_ms is not None and nominal_ms <= to_ms:
+        until_ms = excluded_until(trigger, nominal_ms)
+        if until_ms is None:
+            times.append(nominal_ms)
+            if len(times) > times_max:
+                break
+        nominal_ms = next_nominal(trigger, nominal_ms if until_ms is None else until_ms - 1)
+        steps += 1
+        if steps % _STEP == 0:
+            yield
     if len(times) > times_max:
-        count = count_firing(trigger, from_ms, to_ms)
+        count = yield from count_in_steps(trigger, from_ms, to_ms)
         problem = f"{count} nominal times, and at most {times_max} are made at once"
         last_instant = format_instant(times[times_max] - 1)
         raise InvalidInput(("to",), problem, f"at most {last_instant}, which makes {times_max}")
     return times
+
+
+def count_in_steps(
+    trigger: Trigger, from_ms: int, through_ms: int, enough: int | None = None
+) -> Generator[None, None, int]:
+    """As `count_firing`, a year at a time, until there are ``enough``."""
+    count = 0
+    for begin_ms in range(from_ms, through_ms + 1, _COUNTED_AT_ONCE_MS):
+        if enough is not None and count >= enough:
+            break
+        yield
+        count += count_firing(trigger, begin_ms, min(begin_ms + _COUNTED_AT_ONCE_MS - 1, through_ms))
+    return count
 
 
 def possible_job_ids(schedule: ScheduleId, times: Sequence[WallMs]) -> list[str]:
@@ -81,15 +109,6 @@ def plan_backfill(
         if known_id is None:
             missing.append(nominal_ms)
     return BackfillPlan(job_ids, missing, undecided)
-
-
-def _times(trigger: Trigger, from_ms: int, to_ms: int) -> Iterator[WallMs]:
-    nominal_ms = next_nominal(trigger, from_ms - 1)
-    while nominal_ms is not None and nominal_ms <= to_ms:
-        until_ms = excluded_until(trigger, nominal_ms)
-        if until_ms is None:
-            yield nominal_ms
-        nominal_ms = next_nominal(trigger, nominal_ms if until_ms is None else until_ms - 1)
 
 
 def _backfill_ids(schedule: ScheduleId, nominal_ms: WallMs) -> tuple[str, str]:

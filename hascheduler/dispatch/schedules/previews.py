@@ -1,16 +1,17 @@
 """The fires to come of a trigger, what an edit changes about them, and how a preview shows them.
 
 A preview shows each fire in UTC and on the clock of the trigger's zone, and what the clock changes of the next 400 days
-do to the trigger.
+do to the trigger. What its caller may make long is a generator that yields after every few times, and returns.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Literal
+from typing import Literal, TypeVar
 from zoneinfo import ZoneInfo
 
+from hascheduler.dispatch.schedules.backfill import count_in_steps
 from hascheduler.dispatch.schedules.trigger_periods import undecided
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger import Trigger
@@ -19,9 +20,8 @@ from hascheduler.triggers import (
     ClockChange,
     Upcoming,
     clock_changes,
-    count_firing,
     due_ms,
-    excluded_until,
+    is_excluded,
     next_firing,
     remarks,
     upcoming,
@@ -34,8 +34,12 @@ PREVIEW_COUNT_MAX = 1_000
 
 _CLOCK_CHANGES_WITHIN_MS = 400 * 86_400_000
 _COMPARED_MAX = 1_000
+_STEP = 10
+"""Times in a slice: with the jitter of ten patterns, half a millisecond each."""
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +54,20 @@ class FiresToCome:
     def __iter__(self) -> Iterator[Upcoming]:
         return upcoming(self.schedule, self.trigger, self.after_ms, fired=self.fired)
 
-    def first(self, count: int) -> list[Upcoming]:
-        return list(islice(self, count))
+    def first(self, count: int) -> Generator[None, None, list[Upcoming]]:
+        found: list[Upcoming] = []
+        for fire in islice(self, count):
+            found.append(fire)
+            if len(found) % _STEP == 0:
+                yield
+        return found
 
-    def starting_at(self, from_ms: int) -> "FiresToCome":
+    def starting_at(self, from_ms: int) -> Generator[None, None, "FiresToCome"]:
         """The fires from ``from_ms`` on, if all before them fire."""
-        counts = self.trigger.max_fires is not None
-        between = count_firing(self.trigger, self.after_ms + 1, from_ms - 1) if counts else 0
-        return replace(self, after_ms=WallMs(from_ms - 1), fired=self.fired + between)
+        fired, max_fires = self.fired, self.trigger.max_fires
+        if max_fires is not None:
+            fired += yield from count_in_steps(self.trigger, self.after_ms + 1, from_ms - 1, max_fires - fired)
+        return replace(self, after_ms=WallMs(from_ms - 1), fired=fired)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,31 +130,46 @@ def next_fire(schedule: ScheduleRef) -> Upcoming | None:
     return None
 
 
-def compare_fires(present: FiresToCome, edited: FiresToCome, count: int) -> FiresChanged:
+def compare_fires(present: FiresToCome, edited: FiresToCome, count: int) -> Generator[None, None, FiresChanged]:
     """Through the later of the ``count``-th times of both, but of neither more than a thousand."""
-    both = [[*fires.first(count)] for fires in (present, edited)]
-    until_ms = max((fires[-1].nominal_ms for fires in both if fires), default=edited.after_ms)
-    before, after = (_through(fires, until_ms) for fires in (present, edited))
+    before = yield from present.first(_COMPARED_MAX)
+    after = yield from edited.first(_COMPARED_MAX)
+    both = (before, after)
+    last = [fires[:count][-1].nominal_ms for fires in both if fires]
+    until_ms = max(last, default=edited.after_ms)
+    before, after = ([fire for fire in fires if fire.nominal_ms <= until_ms] for fires in both)
     # A list that was cut is complete only through its last time.
     until_ms = min([until_ms, *(fires[-1].nominal_ms for fires in (before, after) if len(fires) == _COMPARED_MAX)])
     before_ms, after_ms = ({fire.nominal_ms for fire in fires if not fire.excluded} for fires in (before, after))
+    added_ms, removed_ms = after_ms - before_ms, before_ms - after_ms
     return FiresChanged(
-        added=[fire for fire in after if _is_in(fire, after_ms - before_ms, until_ms)],
-        removed=[fire for fire in before if _is_in(fire, before_ms - after_ms, until_ms)],
+        added=[fire for fire in after if _is_in(fire, added_ms, until_ms)],
+        removed=[fire for fire in before if _is_in(fire, removed_ms, until_ms)],
         until_ms=until_ms,
     )
 
 
-def make_preview(schedule: str, trigger: Trigger, after_ms: WallMs, fires: Sequence[Upcoming]) -> Preview:
+def make_preview(
+    schedule: str, trigger: Trigger, after_ms: WallMs, fires: Sequence[Upcoming]
+) -> Generator[None, None, Preview]:
     """``fires``, and the clock changes of the 400 days after ``after_ms``; the name ``schedule`` fixes the jitter."""
     until_ms = min(after_ms + _CLOCK_CHANGES_WITHIN_MS, LATEST_MS - 1)
-    changes = clock_changes(trigger, after_ms, until_ms)
-    return Preview(
-        fires=local_fires(fires, trigger),
-        clock_changes=[_local_change(schedule, trigger, change) for change in changes],
-        timezone=trigger.zone,
-        warnings=remarks(trigger),
-    )
+    changes: list[LocalClockChange] = []
+    for change in clock_changes(trigger, after_ms, until_ms):
+        yield
+        changes.append((yield from _local_change(schedule, trigger, change)))
+    yield
+    return Preview(local_fires(fires, trigger), changes, timezone=trigger.zone, warnings=remarks(trigger))
+
+
+def finished(steps: Generator[None, None, Found]) -> Found:
+    """What ``steps`` return, at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Found = end.value
+            return found
 
 
 def local_fires(fires: Sequence[Upcoming], trigger: Trigger) -> list[LocalFire]:
@@ -152,16 +177,16 @@ def local_fires(fires: Sequence[Upcoming], trigger: Trigger) -> list[LocalFire]:
     return [_local_fire(fire, zone) for fire in fires]
 
 
-def _through(fires: FiresToCome, until_ms: int) -> list[Upcoming]:
-    return [fire for fire in islice(fires, _COMPARED_MAX) if fire.nominal_ms <= until_ms]
-
-
 def _is_in(fire: Upcoming, times_ms: set[WallMs], until_ms: int) -> bool:
     return fire.nominal_ms in times_ms and fire.nominal_ms <= until_ms
 
 
-def _local_change(schedule: str, trigger: Trigger, change: ClockChange) -> LocalClockChange:
-    fires = [_upcoming(schedule, trigger, nominal_ms) for nominal_ms in change.nominal_ms]
+def _local_change(schedule: str, trigger: Trigger, change: ClockChange) -> Generator[None, None, LocalClockChange]:
+    fires: list[Upcoming] = []
+    for nominal_ms in change.nominal_ms:
+        fires.append(_upcoming(schedule, trigger, nominal_ms))
+        if len(fires) % _STEP == 0:
+            yield
     return LocalClockChange(
         at=format_instant(change.at_ms),
         kind="gap" if change.kind == "gap" else "fold",
@@ -173,8 +198,8 @@ def _local_change(schedule: str, trigger: Trigger, change: ClockChange) -> Local
 
 
 def _upcoming(schedule: str, trigger: Trigger, nominal_ms: WallMs) -> Upcoming:
-    excluded = excluded_until(trigger, nominal_ms) is not None
-    return Upcoming(nominal_ms, due_ms(schedule, trigger, nominal_ms), excluded=excluded, note=None)
+    due, excluded = due_ms(schedule, trigger, nominal_ms), is_excluded(trigger, nominal_ms)
+    return Upcoming(nominal_ms, due, excluded=excluded, note=None)
 
 
 def _local_fire(fire: Upcoming, zone: ZoneInfo) -> LocalFire:

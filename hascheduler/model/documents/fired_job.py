@@ -1,29 +1,37 @@
 """The jobs that a schedule makes for a nominal time: as they are stored, and as a mirror will see the last of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job_template import decode_jobs
 from hascheduler.model.documents.schedule import decode_policy
+from hascheduler.model.documents.trigger import stored_zone
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id, graph_job_id, is_before_last, last_job_id
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.payload import (
+    NOTHING,
     PAYLOAD_BYTES_MAX,
-    json_bytes,
+    RenderedSize,
     longest_values,
     placeholder_values,
     render,
-    rendered_bytes_max,
+    rendered_size,
+    require_few_placeholders,
     require_storable_size,
 )
-from hascheduler.model.schedule import Basis, JobGraph, JobTemplate, Overlap, ScheduleRef
+from hascheduler.model.schedule import Basis, GraphJob, JobGraph, JobTemplate, Overlap, ScheduleRef
 from hascheduler.model.values.fields import Document, is_integer
 from hascheduler.model.values.instants import WallMs
 
 AFTER_MAX = 100
 """Jobs that one fire waits for: an entry of the journal, which may have a hundred such fires, has to stay small."""
+WORK_AT_ONCE_MAX = 4 * 1024 * 1024
+"""The `JobMaker.work` that may be done in one piece: some milliseconds."""
+_AS_BYTES = 160
+"""To fill a placeholder, or to copy and send a value of any kind, takes as long as to send so many bytes of text."""
 
 
 class Payload(NamedTuple):
@@ -34,43 +42,134 @@ class Payload(NamedTuple):
     rendered: bool
 
 
-def jobs_from_schedule(
-    name: str,
-    schedule: Document,
-    job_id: str,
-    nominal_ms: WallMs,
-    *,
-    serial: bool,
-    keyed_by: Sequence[str] = (),
-    after: Sequence[str] = (),
-) -> list[NewJob]:
-    """The jobs that the stored ``schedule`` makes for ``nominal_ms``, each after those that it waits for, ``job_id`` at
-    the end; empty if their templates are unreadable, or their rendered payloads too large to be stored.
+class JobMaker:
+    """Makes the jobs of the nominal times of one stored ``schedule``, which it reads and measures once.
 
-    The result depends on the arguments alone, so every leader makes the same jobs. They count as submitted at their
-    nominal time. ``keyed_by`` are the keys of the limits per key of their definitions. They begin when the jobs
-    ``after`` have ended, however these did. The jobs of a graph are never ``serial``: they may run beside each other.
+    They count as submitted at their nominal time. ``keyed_by`` are the keys of the limits per key of their definitions.
+    ``size`` is that of all their payloads, rendered or not. ``makes_jobs`` is false if the templates are unreadable, or
+    the rendered payloads too large to be stored.
     """
-    try:
-        template, graph = decode_jobs(schedule.get("job"), name)
-    except InvalidInput:
-        return []
-    # Checked before rendering: a payload that is too large is never built.
-    if schedule.get("render") and rendered_payload_bytes_max(name, schedule) > PAYLOAD_BYTES_MAX:
-        return []
-    fire = _Making(name, schedule, nominal_ms, keyed_by)
+
+    def __init__(self, name: str, schedule: Document, keyed_by: Sequence[str] = ()) -> None:
+        stored_labels, created_at_ms = schedule.get("labels"), schedule.get("created_at_ms")
+        self._name = name
+        self._labels = stored_labels if isinstance(stored_labels, dict) else {}
+        self._created_at_ms = WallMs(created_at_ms) if is_integer(created_at_ms) else None
+        self._keyed_by = keyed_by
+        self._zone = stored_zone(schedule.get("trigger"))
+        self._policy = schedule.get("policy")
+        self._graph: JobGraph | None = None
+        self._made: Sequence[_Made] = ()
+        self.size = NOTHING
+        with suppress(InvalidInput):
+            self._made, self._graph = _made(name, schedule)
+        sizes = [_size(made.payload, name, self._labels) for made in self._made]
+        for size in sizes:
+            self.size += size
+        # What has no placeholder is the same in each job.
+        self._made = [
+            made if size.placeholders else made._replace(payload=made.payload._replace(rendered=False))
+            for made, size in zip(self._made, sizes, strict=True)
+        ]
+        # Measured before it is rendered: a payload that is too large is never built.
+        is_too_large = bool(schedule.get("render")) and self.size.bytes > PAYLOAD_BYTES_MAX
+        self.makes_jobs = bool(self._made) and not is_too_large
+
+    @property
+    def work(self) -> int:
+        """What it costs to make the jobs of one time and to send them, in bytes of plain text."""
+        return self.size.bytes + _AS_BYTES * (self.size.placeholders + self.size.values)
+
+    def payloads(self, job_id: str, nominal_ms: WallMs) -> Any:
+        """The rendered payload of the job ``job_id``; of a graph, those by ref. None if there is none to render."""
+        if not any(made.payload.rendered for made in self._made):
+            return None
+        if self._graph is None:
+            return self._payload(self._made[0].payload, job_id, nominal_ms)
+        ids = graph_job_ids(self._graph, job_id)
+        return {made.ref: self._payload(made.payload, ids[made.ref], nominal_ms) for made in self._made}
+
+    def jobs(self, job_id: str, nominal_ms: WallMs, *, serial: bool, after: Sequence[str] = ()) -> list[NewJob]:
+        """The jobs for ``nominal_ms``, each after those that it waits for, ``job_id`` at the end; empty unless it
+        ``makes_jobs``.
+
+        The result depends on the arguments alone, so every leader makes the same jobs. They begin when the jobs
+        ``after`` have ended, however these did. The jobs of a graph are never ``serial``: they may run beside each
+        other.
+        """
+        if not self.makes_jobs:
+            return []
+        if self._graph is None:
+            return [begins_after(after, replace(self._job(job_id, self._made[0], nominal_ms), serial=serial))]
+        ids = graph_job_ids(self._graph, job_id)
+        jobs = []
+        for made in self._made:
+            waits_for = tuple(ids[ref] for ref in made.depends_on)
+            job = self._job(ids[made.ref], made, nominal_ms)
+            jobs.append(begins_after(after, replace(job, depends_on=waits_for, waits_for=waits_for)))
+        return jobs
+
+    def fired(self, nominal_ms: WallMs, after: Sequence[str] = ()) -> list[NewJob]:
+        """The jobs that a fire inserts, the last as the fire itself; empty if there are none: the schedule was broken
+        by hand, or an earlier release accepted a payload that is too large when rendered."""
+        try:
+            overlap = decode_policy(self._policy).overlap
+        except InvalidInput:
+            return []
+        return self.jobs(fire_job_id(self._name, nominal_ms), nominal_ms, serial=overlap.is_serial, after=after)
+
+    def _payload(self, payload: Payload, id: str, nominal_ms: WallMs) -> Any:
+        if not payload.rendered:
+            return payload.value
+        values = placeholder_values(self._name, payload.target, id, nominal_ms, zone=self._zone, labels=self._labels)
+        return render(payload.value, values)
+
+    def _job(self, id: str, made: "_Made", nominal_ms: WallMs) -> NewJob:
+        template, target, labels = made.template, made.payload.target, self._labels
+        payload = self._payload(made.payload, id, nominal_ms)
+        return NewJob(
+            id=id,
+            definition=template.definition,
+            target=target,
+            payload=payload,
+            tenant=template.tenant,
+            lane=template.lane,
+            fairness_key=template.fairness_key,
+            priority=template.priority,
+            mode=template.mode,
+            labels=labels,
+            submitted_at_ms=nominal_ms,
+            schedule=self._name,
+            schedule_created_at_ms=self._created_at_ms,
+            nominal_ms=nominal_ms,
+            resources=template.resources,
+            limit_keys=limit_keys(self._keyed_by, payload, target, labels),
+        )
+
+
+class _Made(NamedTuple):
+    """A job that each nominal time makes; of a graph, with its place in it."""
+
+    template: JobTemplate
+    payload: Payload
+    ref: str = ""
+    depends_on: tuple[str, ...] = ()
+
+
+def _made(name: str, schedule: Document) -> tuple[list[_Made], JobGraph | None]:
+    """The jobs, each after those that it waits for; `InvalidInput` if their templates are unreadable."""
+    template, graph = decode_jobs(schedule.get("job"), name)
     if graph is None:
-        job = fire.job(job_id, template, schedule.get("payload"), rendered=bool(schedule.get("render")))
-        return [begins_after(after, replace(job, serial=serial))]
-    payloads = schedule.get("payloads")
-    ids = graph_job_ids(graph, job_id)
-    jobs = []
-    for made in graph.in_order:
-        payload = payloads.get(made.ref) if isinstance(payloads, Mapping) else None
-        waits_for = tuple(ids[ref] for ref in made.depends_on)
-        job = fire.job(ids[made.ref], made.template, payload, rendered=made.render)
-        jobs.append(begins_after(after, replace(job, depends_on=waits_for, waits_for=waits_for)))
-    return jobs
+        rendered = bool(schedule.get("render"))
+        return [_Made(template, Payload(schedule.get("payload"), template.target_of(name), rendered))], None
+    stored = schedule.get("payloads")
+    payloads = stored if isinstance(stored, Mapping) else {}
+
+    def made(job: GraphJob) -> _Made:
+        payload = Payload(payloads.get(job.ref), job.template.target_of(name), job.render)
+        return _Made(job.template, payload, job.ref, tuple(job.depends_on))
+
+    return [made(job) for job in graph.in_order], graph
 
 
 def begins_after(jobs: Sequence[str], job: NewJob) -> NewJob:
@@ -85,46 +184,12 @@ def graph_job_ids(graph: JobGraph, last_id: str) -> dict[str, str]:
     return {job.ref: last_id if job.ref == last else graph_job_id(last_id, job.ref) for job in graph.jobs}
 
 
-class _Making:
-    """What all jobs of one nominal time have in common."""
-
-    def __init__(self, name: str, schedule: Document, nominal_ms: WallMs, keyed_by: Sequence[str]) -> None:
-        stored_labels, created_at_ms = schedule.get("labels"), schedule.get("created_at_ms")
-        self._name = name
-        self._labels = stored_labels if isinstance(stored_labels, dict) else {}
-        self._created_at_ms = WallMs(created_at_ms) if is_integer(created_at_ms) else None
-        self._nominal_ms = nominal_ms
-        self._keyed_by = keyed_by
-
-    def job(self, id: str, template: JobTemplate, payload: Any, *, rendered: bool) -> NewJob:
-        target, labels = template.target_of(self._name), self._labels
-        if rendered:
-            payload = render(payload, placeholder_values(self._name, target, id, self._nominal_ms, labels))
-        return NewJob(
-            id=id,
-            definition=template.definition,
-            target=target,
-            payload=payload,
-            tenant=template.tenant,
-            lane=template.lane,
-            fairness_key=template.fairness_key,
-            priority=template.priority,
-            mode=template.mode,
-            labels=labels,
-            submitted_at_ms=self._nominal_ms,
-            schedule=self._name,
-            schedule_created_at_ms=self._created_at_ms,
-            nominal_ms=self._nominal_ms,
-            resources=template.resources,
-            limit_keys=limit_keys(self._keyed_by, payload, target, labels),
-        )
-
-
-def require_storable_payload(payload: Payload, schedule: str, labels: Any, path: tuple[str | int, ...]) -> int:
-    """The largest size of this payload in bytes; `InvalidInput` at ``path`` unless every job with it, of such a
-    schedule, can be stored."""
-    size = _payload_bytes_max(payload, schedule, labels)
-    require_storable_size(size, path, rendered=payload.rendered)
+def require_storable_payload(payload: Payload, schedule: str, labels: Any, path: tuple[str | int, ...]) -> RenderedSize:
+    """The largest size of this payload; `InvalidInput` at ``path`` unless every job with it, of such a schedule, can be
+    stored, and it has few placeholders."""
+    size = _size(payload, schedule, labels)
+    require_storable_size(size.bytes, path, rendered=payload.rendered)
+    require_few_placeholders(size.placeholders, path)
     return size
 
 
@@ -133,27 +198,12 @@ def rendered_payload_bytes_max(name: object, schedule: Document) -> int:
 
     Of a graph, the size of all its payloads, rendered or not.
     """
-    if not schedule.get("render") or not isinstance(name, str):
-        return 0
-    try:
-        template, graph = decode_jobs(schedule.get("job"), name)
-    except InvalidInput:
-        return 0
-    labels = schedule.get("labels")
-    if graph is None:
-        made = [Payload(schedule.get("payload"), template.target_of(name), rendered=True)]
-    else:
-        stored = schedule.get("payloads")
-        payloads = stored if isinstance(stored, Mapping) else {}
-        made = [Payload(payloads.get(job.ref), job.template.target_of(name), rendered=job.render) for job in graph.jobs]
-    return sum(_payload_bytes_max(payload, name, labels) for payload in made)
+    return JobMaker(name, schedule).size.bytes if schedule.get("render") and isinstance(name, str) else 0
 
 
-def _payload_bytes_max(payload: Payload, schedule: str, labels: Any) -> int:
-    if not payload.rendered:
-        return json_bytes(payload.value)
+def _size(payload: Payload, schedule: str, labels: Any) -> RenderedSize:
     values = longest_values(schedule, payload.target, labels if isinstance(labels, dict) else {})
-    return rendered_bytes_max(payload.value, values)
+    return rendered_size(payload.value, values if payload.rendered else {})
 
 
 def jobs_waited_for(
@@ -220,11 +270,5 @@ def fired_on(basis: Basis) -> list[int | None]:
 def new_fired_jobs(
     name: str, schedule: Document, nominal_ms: WallMs, keyed_by: Sequence[str] = (), after: Sequence[str] = ()
 ) -> list[NewJob]:
-    """The jobs that a fire inserts, the last as the fire itself; empty if the stored ``schedule`` makes none: it was
-    broken by hand, or an earlier release accepted a payload that is too large when rendered."""
-    try:
-        overlap = decode_policy(schedule.get("policy")).overlap
-    except InvalidInput:
-        return []
-    id, serial = fire_job_id(name, nominal_ms), overlap.is_serial
-    return jobs_from_schedule(name, schedule, id, nominal_ms, serial=serial, keyed_by=keyed_by, after=after)
+    """As `JobMaker.fired`."""
+    return JobMaker(name, schedule, keyed_by).fired(nominal_ms, after)

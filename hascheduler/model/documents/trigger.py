@@ -31,6 +31,7 @@ from hascheduler.model.trigger import (
 from hascheduler.model.values.fields import as_document, instant_or_none, integer, is_integer, shared_text, text_or_none
 from hascheduler.model.values.instants import WallMs
 
+ZONE_FIELDS = ("timezone", "of.timezone", "trigger.timezone", "trigger.of.timezone")
 _SHARED_MAX = 4_096
 _CALENDARS = "calendars"
 _ANY = "any"
@@ -85,6 +86,17 @@ def decode_trigger(stored: object) -> Trigger:
         return trigger if isinstance(pattern, Times | Once) else _shared(trigger)
     except InvalidInput as error:
         raise InvalidInput(("trigger", *error.path), error.problem, error.expected) from None
+
+
+def stored_zone(stored: object) -> str:
+    """`Trigger.zone` of a stored trigger, of which only the fields `ZONE_FIELDS` need be there."""
+    fields = as_document(stored) or {}
+    inside = as_document(fields.get("trigger"))
+    fields = fields if inside is None else inside
+    parts = fields.get("of")
+    found = [as_document(part) or {} for part in parts] if isinstance(parts, list) else [fields]
+    zones = {zone for part in found if isinstance(zone := part.get("timezone"), str)}
+    return zones.pop() if len(zones) == 1 else "UTC"
 
 
 def _decode_on_calendars(fields: Mapping[str, Any]) -> Trigger:

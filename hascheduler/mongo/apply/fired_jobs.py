@@ -18,7 +18,7 @@ from pymongo.errors import BulkWriteError
 from hascheduler.dispatch.decisions import Dispatch, Fire, Settlement, TimeOutcome
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.fired_job import FIRED_ON, fired_on, new_fired_jobs
+from hascheduler.model.documents.fired_job import FIRED_ON, WORK_AT_ONCE_MAX, JobMaker, fired_on
 from hascheduler.model.documents.job import MADE_BY_FIELDS, maker_of, new_job_document
 from hascheduler.model.job import NewJob, ScheduleId, is_before_last, last_job_id
 from hascheduler.model.values.instants import WallMs
@@ -56,11 +56,38 @@ class FiredJobs:
         A job whose first attempt is among ``claims`` (by job id) is inserted as dispatched, which saves a write and an
         event for every mirror; the second answer has the ids of these jobs.
         """
+        settled: Settlements = {}
+        claimed: set[str] = set()
+        makers: dict[tuple[str, tuple[str, ...]], JobMaker] = {}
+        group: dict[Fire, list[NewJob]] = {}
+        work = 0
+        for fire, schedule in fires.items():
+            key = (fire.schedule, fire.keyed_by)
+            if key not in makers:
+                makers[key] = JobMaker(fire.schedule, schedule, fire.keyed_by)
+            maker = makers[key]
+            if group and work + maker.work > WORK_AT_ONCE_MAX:
+                # What large payloads cost is cut, so that the loop turns meanwhile.
+                settled |= await self._insert_group(group, claims, at_ms, claimed, majority=majority)
+                group, work = {}, 0
+            group[fire] = maker.fired(fire.nominal_ms, fire.after)
+            work += maker.work
+        settled |= await self._insert_group(group, claims, at_ms, claimed, majority=majority)
+        return settled, claimed
+
+    async def _insert_group(
+        self,
+        fires: Mapping[Fire, Sequence[NewJob]],
+        claims: Mapping[str, Dispatch],
+        at_ms: WallMs,
+        claimed: set[str],
+        *,
+        majority: bool,
+    ) -> Settlements:
         documents: dict[Fire, dict[str, Any]] = {}
         before_last: dict[_BeforeLast, dict[str, Any]] = {}
         spans: dict[str, Span] = {}
-        for fire, schedule in fires.items():
-            jobs = new_fired_jobs(fire.schedule, schedule, fire.nominal_ms, fire.keyed_by, fire.after)
+        for fire, jobs in fires.items():
             if jobs:
                 said = {FIRED_ON: fired_on(fire.basis)}
                 before_last |= {(fire, job.id): self._document(job, spans) | said for job in jobs[:-1]}
@@ -83,7 +110,8 @@ class FiredJobs:
         fired = {fire.job_id for fire in documents if settled[fire] is Settlement.DONE and fire not in existing}
         for id in (fired | {id for (_, id), is_new in own.items() if is_new}) & spans.keys():
             spans[id].end()
-        return settled, fired & set(claims)
+        claimed |= fired & set(claims)
+        return settled
 
     def _document(self, job: NewJob, spans: dict[str, Span]) -> dict[str, Any]:
         if self._tracer.enabled:

@@ -31,6 +31,7 @@ from hascheduler.dispatch.schedules.cursor_steps import (
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import encode_fire_counts, encode_missed, encode_offsets
+from hascheduler.model.documents.trigger import ZONE_FIELDS
 from hascheduler.model.schedule import ZoneOffsets
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, MissedTimes
@@ -42,7 +43,7 @@ from hascheduler.telemetry.tracing import Tracer
 
 _READ = [
     "job", "payload", "payloads", "render", "labels", "policy.overlap", "created_at_ms", "since_ms", "paused_at_ms",
-    "cursor_ms", "tally",
+    "cursor_ms", "tally", *(f"trigger.{name}" for name in ZONE_FIELDS),
 ]  # fmt: skip
 
 Settlements = Mapping[TimeOutcome, Settlement]

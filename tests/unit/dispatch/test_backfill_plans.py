@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hascheduler.dispatch.schedules.backfill import backfill_times, plan_backfill, possible_job_ids
+from hascheduler.dispatch.schedules.previews import finished
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import ScheduleId, backfill_job_id, fire_job_id
 from hascheduler.model.trigger import Interval, Trigger, Window
@@ -53,7 +54,7 @@ def test_each_planned_id_is_among_the_possible_ones() -> None:
 
 def test_excluded_times_are_left_out_of_the_span_and_of_the_limit() -> None:
     trigger = Trigger(Interval(1_000, wall(0)), exclude=(Window(wall(1_000), wall(1_001_000)),))
-    times = backfill_times(trigger, wall(0), wall(1_999_000))
+    times = finished(backfill_times(trigger, wall(0), wall(1_999_000)))
     assert (len(times), times[:2]) == (1_000, [wall(0), wall(1_001_000)])
     with pytest.raises(InvalidInput, match="1001 nominal times"):
-        backfill_times(trigger, wall(0), wall(2_000_000))
+        finished(backfill_times(trigger, wall(0), wall(2_000_000)))

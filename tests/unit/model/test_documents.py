@@ -38,7 +38,7 @@ from hascheduler.model.documents.schedule import (
 from hascheduler.model.documents.share import decode_share, encode_share
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
-from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
+from hascheduler.model.documents.trigger import decode_trigger, encode_trigger, stored_zone
 from hascheduler.model.documents.verdict import decode_verdict, verdict_document, verdict_id
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead
@@ -62,10 +62,10 @@ from hascheduler.model.shard_report import LedShard, ShardReport
 from hascheduler.model.share import Share
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token
-from hascheduler.model.trigger import CalendarUse, Cron, Interval, Once, Times, Trigger, Window
+from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.model.uniqueness import OnDuplicate, Uniqueness
 from hascheduler.model.values.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from tests.factories import make_replica
 from tests.tiers import examples
@@ -330,6 +330,51 @@ def test_a_fired_job_is_what_the_insert_will_show(
     inserted = new_job_document(job)
     assert inserted["payload"] == {"of": str(nominal_ms) if filled else "${nominal_ms}"}
     assert fired_job(decode_schedule("s", document), nominal_ms) == decode_job(inserted["_id"], inserted)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "at", "expected"),
+    [
+        (Trigger(Cron("0 0 * * *", "Asia/Tokyo")), "2026-10-31T15:00:00Z", "2026-11-01 00:00:00 +09:00 2026-10-31"),
+        (
+            Trigger(Cron("0 0 * * *", "America/New_York")),
+            "2026-07-01T04:00:00Z",
+            "2026-07-01 00:00:00 -04:00 2026-07-01",
+        ),
+        (Trigger(Cron("30 2 * * *", "Europe/Paris")), "2027-03-28T01:00:00Z", "2027-03-28 03:00:00 +02:00 2027-03-28"),
+        (
+            Trigger(Cron("0 0 1 1 *", "Africa/Monrovia")),
+            "1971-01-01T00:44:30Z",
+            "1971-01-01 00:00:00 -00:44:30 1971-01-01",
+        ),
+        (Trigger(Interval(1_500, WallMs(0))), "2026-11-01T00:00:01.500Z", "2026-11-01 00:00:01 +00:00 2026-11-01"),
+        (
+            Trigger(
+                AnyOf((Cron("0 0 * * *", "Asia/Tokyo"), Cron("0 12 * * *", "Asia/Tokyo"))),
+                calendars=CalendarUse(("c",), timezone="Europe/Paris"),
+            ),
+            "2026-10-31T15:00:00Z",
+            "2026-11-01 00:00:00 +09:00 2026-10-31",
+        ),
+        (
+            Trigger(AnyOf((Cron("0 0 * * *", "Asia/Tokyo"), Cron("0 12 * * *", "Europe/Paris")))),
+            "2026-10-31T15:00:00Z",
+            "2026-10-31 15:00:00 +00:00 2026-10-31",
+        ),
+        (Trigger(Cron("0 0 * * *", "No/Where")), "2026-10-31T15:00:00Z", "2026-10-31 15:00:00 +00:00 2026-10-31"),
+    ],
+)
+def test_local_placeholders_are_those_of_the_zone_of_the_schedule(trigger: Trigger, at: str, expected: str) -> None:
+    payload = "${local_date} ${local_time} ${local_offset} ${nominal_date}"
+    document = new_schedule_document(
+        NewSchedule("s", trigger, JobTemplate("d", None, "t", "l", "k", 5, "m"), payload, {}, WallMs(0), render=True)
+    )
+    [job] = new_fired_jobs("s", document, parse_instant(at))
+    assert job.payload == expected
+    assert stored_zone(document["trigger"]) == trigger.zone
+    # As the leader reads it.
+    fields = {name: value for name, value in document["trigger"].items() if name in ("timezone", "of", "trigger")}
+    assert new_fired_jobs("s", {**document, "trigger": fields}, parse_instant(at)) == [job]
 
 
 def test_texts_and_instants_that_many_jobs_have_are_one_object() -> None:

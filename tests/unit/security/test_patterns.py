@@ -69,7 +69,6 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/model/values/redaction.py:_PATH": ("search", None),
     "hascheduler/model/values/redaction.py:_SPECIAL": ("search", None),
     "hascheduler/model/values/redaction.py:_TOKEN": ("search", None),
-    "hascheduler/model/payload.py:_Template.pattern": ("search", None),
     "hascheduler/model/resources.py:_NAME": ("match", None),
     "hascheduler/model/token.py:SECRET": ("fullmatch", 1_024),
     "hascheduler/model/trace.py:_FORM": ("fullmatch", 256),

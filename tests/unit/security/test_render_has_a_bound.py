@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
-from hascheduler.model.documents.fired_job import jobs_from_schedule, rendered_payload_bytes_max
+from hascheduler.model.documents.fired_job import JobMaker, rendered_payload_bytes_max
 from hascheduler.model.job import JOB_ID_TAIL_MAX, backfill_job_id, fire_job_id, trigger_job_id
-from hascheduler.model.payload import PAYLOAD_BYTES_MAX, rendered_bytes_max
+from hascheduler.model.payload import PAYLOAD_BYTES_MAX, rendered_size
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 from tests.factories import make_schedule, make_template
 from tests.unit.api.doubles import NOW, World
@@ -131,7 +131,7 @@ def test_no_job_is_larger_than_what_was_counted(payload: Any, target: str, label
         trigger_job_id("tick", "0194f3a1b2c3000001deadbeef01"),
     ):
         assert len(id) <= len("backfill:tick:") + JOB_ID_TAIL_MAX
-        [job] = jobs_from_schedule("tick", schedule, id, WallMs(nominal_ms), serial=False)
+        [job] = JobMaker("tick", schedule).jobs(id, WallMs(nominal_ms), serial=False)
         text = json.dumps(job.payload, ensure_ascii=False, separators=(",", ":"))
         assert len(text.encode()) <= counted
 
@@ -139,5 +139,5 @@ def test_no_job_is_larger_than_what_was_counted(payload: Any, target: str, label
 def test_what_is_escaped_or_unknown_does_not_grow() -> None:
     values = {"target": LONG}
     for text in ("$${target}", "${targets}", "$target", "${target", "${ target}"):
-        assert rendered_bytes_max(text, values) == len(text) + 2
-    assert rendered_bytes_max("${target}", values) == 258
+        assert rendered_size(text, values).bytes == len(text) + 2
+    assert rendered_size("${target}", values).bytes == 258

@@ -85,7 +85,7 @@ def around_a_change(draw: st.DrawFn) -> tuple[str, int, int]:
     timezone = draw(st.sampled_from(sorted(MONTHS)))
     begin = datetime.fromisoformat(draw(st.sampled_from(MONTHS[timezone])) + "-01T00:00:00+00:00")
     begin_ms = int(begin.timestamp()) * 1_000
-    changes = clock_changes(Trigger(Cron("0 0 * * *", timezone)), begin_ms - 1, begin_ms + 31 * 86_400_000)
+    changes = list(clock_changes(Trigger(Cron("0 0 * * *", timezone)), begin_ms - 1, begin_ms + 31 * 86_400_000))
     assert changes
     at_minute = draw(st.sampled_from(changes)).at_ms // 60_000
     after_minute = at_minute + draw(st.integers(-1_800, 240))
@@ -181,7 +181,7 @@ def test_from_within_the_second_pass_the_first_pass_is_over() -> None:
 )  # fmt: skip
 def test_clock_changes_are_explained(expression: str, gap: str, fold: str) -> None:
     trigger = Trigger(Cron(expression, "Europe/Paris"))
-    changes = clock_changes(trigger, parse_instant("2027-01-01T00:00Z"), parse_instant("2028-01-01T00:00Z"))
+    changes = list(clock_changes(trigger, parse_instant("2027-01-01T00:00Z"), parse_instant("2028-01-01T00:00Z")))
     assert [change.explanation for change in changes] == [gap, fold]
     assert [change.kind for change in changes] == ["gap", "fold"]
     assert [(change.offset_before_s, change.offset_after_s) for change in changes] == [(3_600, 7_200), (7_200, 3_600)]
@@ -223,17 +223,17 @@ def test_changes_at_midnight_name_the_day_and_show_its_fires(
 ) -> None:
     cron = Cron(expression, timezone)
     begin_ms = parse_instant(f"{around}-01T00:00Z")
-    (change,) = clock_changes(Trigger(cron), begin_ms, begin_ms + 31 * 86_400_000)
+    (change,) = list(clock_changes(Trigger(cron), begin_ms, begin_ms + 31 * 86_400_000))
     assert change.explanation == words
     assert [local(cron, at_ms).isoformat(timespec="minutes")[8:] for at_ms in change.nominal_ms] == fires
 
 
 def test_changes_a_week_apart_are_told_apart() -> None:
     trigger = Trigger(Cron("0 12 * * *", "America/Boa_Vista"))  # 2000: summer time, for a week
-    changes = clock_changes(trigger, parse_instant("2000-10-01T00:00Z"), parse_instant("2000-11-01T00:00Z"))
+    changes = list(clock_changes(trigger, parse_instant("2000-10-01T00:00Z"), parse_instant("2000-11-01T00:00Z")))
     assert [change.kind for change in changes] == ["gap", "fold"]
 
 
 def test_a_zone_without_clock_changes_has_none() -> None:
     trigger = Trigger(Cron("30 2 * * *", "Asia/Tokyo"))
-    assert clock_changes(trigger, parse_instant("2027-01-01T00:00Z"), parse_instant("2037-01-01T00:00Z")) == []
+    assert not list(clock_changes(trigger, parse_instant("2027-01-01T00:00Z"), parse_instant("2037-01-01T00:00Z")))

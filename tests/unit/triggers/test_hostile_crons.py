@@ -55,7 +55,7 @@ def test_each_answer_is_found_or_refused_in_few_steps(expression: str) -> None:
             lambda trigger: next_nominal(trigger, LATEST_MS - 2_000),
             lambda trigger: latest_nominal(trigger, NOW),
             lambda trigger: count_nominal(trigger, -1, LATEST_MS),
-            lambda trigger: clock_changes(trigger, NOW, NOW + 400 * 86_400_000),
+            lambda trigger: list(clock_changes(trigger, NOW, NOW + 400 * 86_400_000)),
         ):
             _read.cache_clear()
             assert _steps(ask, trigger) < STEPS_MAX
