@@ -16,6 +16,8 @@ from hascheduler.mongo.queries import has_labels
 from hascheduler.ports import StoredDocument
 
 _BY_ID = "_id_"
+_AT_ONCE = 10
+"""Schedules in an answer of the server, which the driver decodes in one go: each may be a megabyte."""
 """The hint that the index of the ids is read, whatever else is asked for."""
 
 
@@ -54,14 +56,16 @@ class MongoScheduleStore:
         if labels:
             which["$expr"] = has_labels(labels)
         with faults("list the schedules"):
-            return await self._schedules.find(which).sort("_id", ASCENDING).limit(limit).to_list(None)
+            found = self._schedules.find(which, batch_size=_AT_ONCE).sort("_id", ASCENDING)
+            return await found.limit(limit).to_list(None)
 
     async def among(
         self, names: Sequence[str], labels: Mapping[str, str], limit: int, *, tenant: str | None = None
     ) -> Sequence[StoredDocument]:
         which = _among(names, labels, tenant)
         with faults("list the schedules"):
-            return await self._schedules.find(which).sort("_id", ASCENDING).hint(_BY_ID).limit(limit).to_list(None)
+            found = self._schedules.find(which, batch_size=_AT_ONCE).sort("_id", ASCENDING).hint(_BY_ID)
+            return await found.limit(limit).to_list(None)
 
     async def names_among(
         self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None

@@ -9,7 +9,7 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import AdminOfAll, Viewer
 from hascheduler.api.resources.handler import GET, PATCH, ResourceHandler, patch_body, put_answers
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathName
+from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathName, page_in_slices
 from hascheduler.api.routing.revisions import IfMatch, IfNoneMatch
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
@@ -47,10 +47,11 @@ async def put_calendar(
     return await _calendars.put(name, body, services, response, precondition=precondition, unless=unless)
 
 
-@router.get("", responses=problem_responses(422))
-async def list_calendars(paging: Paging, services: Services, caller: Viewer) -> Page[CalendarResponse]:
+@router.get("", response_model=Page[CalendarResponse], responses=problem_responses(422))
+async def list_calendars(paging: Paging, services: Services, caller: Viewer) -> Response:
     """Calendars by name, a page at a time."""
-    return await _calendars.list(paging, services)
+    documents = await services.calendars.list(paging.after, paging.limit + 1)
+    return await page_in_slices(documents, paging.limit, None, _calendars.shown)
 
 
 @router.get("/{name}", response_model=CalendarResponse, responses=GET)

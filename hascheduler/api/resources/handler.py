@@ -92,13 +92,13 @@ class ResourceHandler(Generic[Resource, Shown]):
 
     async def list(self, paging: PageQuery, services: ApiServices) -> Page[Shown]:
         documents = await self.store(services).list(paging.after, paging.limit + 1)
-        return page(documents, paging.limit, self._shown)
+        return page(documents, paging.limit, self.shown)
 
     async def one(self, name: str, paging: PageQuery, services: ApiServices) -> Page[Shown]:
         """The list for a caller who sees ``name`` alone."""
         stored = await self.store(services).get(name)
         is_there = stored is not None and (paging.after is None or name > paging.after)
-        return page([stored] if stored is not None and is_there else [], paging.limit, self._shown)
+        return page([stored] if stored is not None and is_there else [], paging.limit, self.shown)
 
     async def get(self, name: str, services: ApiServices, response: Response, known: Tags | None) -> Shown | Response:
         document = await revisions.stored(self.kind, name, self.store(services))
@@ -118,7 +118,7 @@ class ResourceHandler(Generic[Resource, Shown]):
         """A merge patch on the request that would have created the stored resource, then validated like a PUT."""
 
         def change(stored: StoredDocument) -> Any:
-            form = self._shown(stored).model_dump(mode="json", include=set(self.body.model_fields))
+            form = self.shown(stored).model_dump(mode="json", include=set(self.body.model_fields))
             return whole(self.body, merge_patch(form, patch))
 
         return self._answer(await self._edit(name, services, precondition, change), response)
@@ -161,13 +161,13 @@ class ResourceHandler(Generic[Resource, Shown]):
         except InvalidInput:
             return False
 
-    def _shown(self, document: StoredDocument) -> Shown:
+    def shown(self, document: StoredDocument) -> Shown:
         return self.show(self.decode(document["_id"], document))
 
     def _answer(self, document: StoredDocument, response: Response) -> Shown:
         """The answer that shows it, with its tag."""
         try:
-            shown = self._shown(document)
+            shown = self.shown(document)
         except InvalidInput as error:
             raise UnreadableDocument(self.kind, str(document["_id"]), error) from error
         response.headers["ETag"] = etag(document)

@@ -4,13 +4,15 @@
 A page names a stored document that can't be read beside the others: it is neither left out nor fails the whole page.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Annotated, Generic, TypeVar, get_args
 
-from fastapi import Path, Query
+import orjson
+from fastapi import Path, Query, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
+from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import LATEST_MS
@@ -19,10 +21,12 @@ from hascheduler.wire.fields import LABELS_MAX, NAME, TEXT_LENGTH_MAX, Name, inv
 
 PAGE_SIZE_MAX = 200
 _PAGE_SIZE_DEFAULT = 100
+_PAGE_BYTES_MAX = 4 * 1024 * 1024
 _CURSOR_LENGTH_MAX = 512
 _NAME_TEXT_LENGTH_MAX = 128
 
 Item = TypeVar("Item")
+Model = TypeVar("Model", bound=BaseModel)
 
 _PATH_NAME = Path(description="The name it was given when it was made; upper and lower case differ")
 PathName = Annotated[str, _PATH_NAME]
@@ -94,6 +98,36 @@ def page_of(
         except InvalidInput as error:
             unreadable.append(Unlisted(id=str(document["_id"]), reason=str(error)))
     return Page(items=items, next=next, unreadable=unreadable)
+
+
+async def page_in_slices(
+    documents: Sequence[StoredDocument], limit: int, next: str | None, show: Callable[[StoredDocument], Model]
+) -> Response:
+    """As `page`, of documents that may be large: each is shown and encoded in a slice of its own, and the page ends
+    after `_PAGE_BYTES_MAX`. ``next`` is where to go on if there are no more ``documents`` than ``limit``."""
+    if next is None and len(documents) > limit:
+        next = str(documents[limit - 1]["_id"])
+    body = await run_in_slices(_encoded(documents[:limit], next, show))
+    return Response(body, media_type="application/json")
+
+
+def _encoded(
+    documents: Sequence[StoredDocument], next: str | None, show: Callable[[StoredDocument], Model]
+) -> Generator[None, None, bytes]:
+    items: list[bytes] = []
+    unreadable: list[dict[str, str]] = []
+    size = 0
+    for place, document in enumerate(documents):
+        yield
+        if size > _PAGE_BYTES_MAX:
+            next = str(documents[place - 1]["_id"])
+            break
+        try:
+            items.append(show(document).model_dump_json(by_alias=True).encode())
+            size += len(items[-1])
+        except InvalidInput as error:
+            unreadable.append({"id": str(document["_id"]), "reason": str(error)})
+    return b'{"items":[%b],%b' % (b",".join(items), orjson.dumps({"next": next, "unreadable": unreadable})[1:])
 
 
 def _label(text: str) -> str:

@@ -1,17 +1,19 @@
 """``…/preview``: when a schedule would fire, before anything is stored."""
 
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import CHANGES_NOTHING
-from hascheduler.api.middleware.auth import Viewer
+from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PathName
+from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.schedules.edits import (
     ScheduleEdit,
     SchedulePatch,
@@ -31,17 +33,20 @@ from hascheduler.dispatch.schedules.previews import (
     make_preview,
 )
 from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms
+from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker
 from hascheduler.model.documents.trigger import decode_trigger
+from hascheduler.model.job import fire_job_id
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.instants import WallMs
-from hascheduler.triggers import missing_calendar, on_calendars, with_calendars
+from hascheduler.triggers import Upcoming, missing_calendar, on_calendars, with_calendars
 from hascheduler.wire.fields import InstantMs, Name, StrictModel, instant_text
 from hascheduler.wire.trigger import TriggerBody, trigger_of
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
-
+_STEP = 100
+"""Fires that are shown in a slice."""
 _FIRE: JsonDict = {
     "nominal_at": "2027-03-28T01:00:00.000Z",
     "due_at": "2027-03-28T01:00:00.000Z",
@@ -49,6 +54,7 @@ _FIRE: JsonDict = {
     "weekday": "Sun",
     "excluded": False,
     "note": "02:30 does not exist on this day",
+    "payload": {"day": "2027-03-28"},
 }
 _PREVIEW: JsonDict = {
     "fires": [_FIRE],
@@ -100,6 +106,12 @@ class FireResponse(BaseModel):
     weekday: str = Field(description="There, on that clock", examples=["Sun"])
     excluded: bool = Field(description="It lies in an exclusion window or on a day left out by calendars: no fire")
     note: str | None = Field(description="Which calendar leaves it out, or what a clock change does to it")
+    payload: JsonValue = Field(
+        default=None,
+        description="The payload of its job with `${…}` filled; of several jobs, an object with that of each by its "
+        "`ref`. Null if nothing is to be filled, for those who see no payloads, and after the first fires if the "
+        "payload is large",
+    )
 
 
 class ClockChangeResponse(BaseModel):
@@ -137,11 +149,14 @@ async def preview_schedule(
     name: PathName, query: Annotated[PreviewQuery, Query()], services: Services, caller: Viewer
 ) -> PreviewResponse:
     """The next fires of a schedule, paused or not, and what the clock changes of the next 400 days do to it."""
-    stored = readable_schedule(await stored_schedule(name, caller, services))
-    schedule = with_calendars(stored, services.view.calendars())
+    stored = await stored_schedule(name, caller, services)
+    schedule = with_calendars(readable_schedule(stored), services.view.calendars())
     after_ms = _after(schedule, services.clock.wall_ms())
     fires = FiresToCome(name, schedule.trigger, after_ms, fired=schedule.tally.fired)
-    return PreviewResponse(**_preview(fires if query.from_ is None else fires.starting_at(query.from_), query.count))
+    if query.from_ is not None:
+        fires = await run_in_slices(fires.starting_at(query.from_))
+    shown = await run_in_slices(_preview(fires, query.count, _maker(name, stored, caller)))
+    return PreviewResponse.model_construct(**shown)
 
 
 @router.post("/preview", responses=problem_responses(413, 422), dependencies=[CHANGES_NOTHING])
@@ -156,7 +171,8 @@ async def preview_trigger(
         missing = missing_calendar(trigger.calendars, known)
         known = known if missing is None else {**known, **await stored_calendars(trigger.calendars.names, services)}
         trigger = on_calendars(trigger, known)
-    return PreviewResponse(**_preview(FiresToCome(body.name or "", trigger, now, fired=0), query.count))
+    fires = FiresToCome(body.name or "", trigger, now, fired=0)
+    return PreviewResponse.model_construct(**await run_in_slices(_preview(fires, query.count, None)))
 
 
 @router.post("/{name}/preview", responses=problem_responses(404, 409, 413, 422), dependencies=[CHANGES_NOTHING])
@@ -169,17 +185,20 @@ async def preview_edit(
     schedule = with_calendars(readable_schedule(stored), edit.calendars)
     whole = with_tenant(patched_body(name, body, stored, caller), caller)
 
-    def edited_trigger(edit: ScheduleEdit) -> Trigger:
-        return on_calendars(decode_trigger(replaced_fields(name, whole, stored, edit)["trigger"]), edit.calendars)
+    def edited_schedule(edit: ScheduleEdit) -> tuple[Mapping[str, Any], Trigger]:
+        fields = replaced_fields(name, whole, stored, edit)
+        return fields, on_calendars(decode_trigger(fields["trigger"]), edit.calendars)
 
-    trigger = await with_new_calendars(edited_trigger, edit, services)
+    fields, trigger = await with_new_calendars(edited_schedule, edit, services)
     after_ms, fired = _after(schedule, edit.now), schedule.tally.fired
     edited = FiresToCome(name, trigger, after_ms, fired=fired)
-    changed = compare_fires(FiresToCome(name, schedule.trigger, after_ms, fired=fired), edited, query.count)
-    return EditPreviewResponse(
-        **_preview(edited, query.count),
-        added=[FireResponse(**asdict(fire)) for fire in local_fires(changed.added, trigger)],
-        removed=[FireResponse(**asdict(fire)) for fire in local_fires(changed.removed, schedule.trigger)],
+    present = FiresToCome(name, schedule.trigger, after_ms, fired=fired)
+    changed = await run_in_slices(compare_fires(present, edited, query.count))
+    shown = await run_in_slices(_preview(edited, query.count, _maker(name, {**stored, **fields}, caller)))
+    return EditPreviewResponse.model_construct(
+        **shown,
+        added=await run_in_slices(_shown(changed.added, trigger)),
+        removed=await run_in_slices(_shown(changed.removed, schedule.trigger)),
         until=instant_text(changed.until_ms),
     )
 
@@ -189,5 +208,28 @@ def _after(schedule: ScheduleRef, now: WallMs) -> WallMs:
     return WallMs(max(now, decided_through_ms(schedule)))
 
 
-def _preview(fires: FiresToCome, count: int) -> dict[str, Any]:
-    return asdict(make_preview(fires.schedule, fires.trigger, fires.after_ms, fires.first(count)))
+def _maker(name: str, stored: Mapping[str, Any], caller: Caller) -> JobMaker | None:
+    return JobMaker(name, stored) if caller.sees_payloads and stored.get("render") else None
+
+
+def _preview(fires: FiresToCome, count: int, maker: JobMaker | None) -> Generator[None, None, dict[str, Any]]:
+    """The fields of a `PreviewResponse`; with the payloads that ``maker`` renders, if there is one."""
+    times = yield from fires.first(count)
+    preview = yield from make_preview(fires.schedule, fires.trigger, fires.after_ms, ())
+    shown = yield from _shown(times, fires.trigger)
+    if maker is not None and maker.makes_jobs:
+        firing = [(fire, each.nominal_ms) for fire, each in zip(shown, times, strict=True) if not each.excluded]
+        for fire, nominal_ms in firing[: max(1, WORK_AT_ONCE_MAX // max(maker.work, 1))]:
+            fire.payload = maker.payloads(fire_job_id(fires.schedule, nominal_ms), nominal_ms)
+    yield
+    changes = [ClockChangeResponse(**asdict(change)) for change in preview.clock_changes]
+    return {"fires": shown, "clock_changes": changes, "timezone": preview.timezone, "warnings": list(preview.warnings)}
+
+
+def _shown(times: Sequence[Upcoming], trigger: Trigger) -> Generator[None, None, list[FireResponse]]:
+    shown: list[FireResponse] = []
+    for first in range(0, len(times), _STEP):
+        yield
+        fires = local_fires(times[first : first + _STEP], trigger)
+        shown += (FireResponse.model_construct(**asdict(fire)) for fire in fires)
+    return shown

@@ -12,7 +12,7 @@ from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator, Viewer
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.queries import CheckedPathName, Page, PathName, page_of
+from hascheduler.api.routing.queries import CheckedPathName, Page, PathName, page_in_slices
 from hascheduler.api.routing.revisions import TAGGED, IfMatch, IfNoneMatch, etag, is_known
 from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.schedules.edits import (
@@ -59,19 +59,20 @@ async def create_schedule(
     return schedule_response(document, response, services.view, caller)
 
 
-@router.get("", responses=problem_responses(403, 422))
-async def list_schedules(
-    query: Annotated[ScheduleQuery, Query()], services: Services, caller: Viewer
-) -> Page[ScheduleResponse]:
-    """Schedules by name, a page at a time; with `label`, only those that have all of these labels.
+@router.get("", response_model=Page[ScheduleResponse], responses=problem_responses(403, 422))
+async def list_schedules(query: Annotated[ScheduleQuery, Query()], services: Services, caller: Viewer) -> Response:
+    """Schedules by name, a page at a time; with `label`, only those that have all of these labels. A page of large
+    payloads ends after 4 MiB.
 
     With `text`, `state` or `verdict` it shows those that match as far as this replica has heard of them, a moment ago.
     Where few of many match, a page may then hold less than `limit`, or nothing, and have a `next`: go on until that is
     null.
     """
     documents, next = await page_of_schedules(query, caller, services)
-    calendars = services.view.calendars()
-    return page_of(documents, next, lambda document: show_schedule(document, calendars, payloads=caller.sees_payloads))
+    calendars, payloads = services.view.calendars(), caller.sees_payloads
+    return await page_in_slices(
+        documents, query.limit, next, lambda document: show_schedule(document, calendars, payloads=payloads)
+    )
 
 
 @router.get(

@@ -140,14 +140,22 @@ async def known_schedules(tenant: str | None, services: ApiServices) -> Sequence
     after: str | None = None
     for _ in range(STORED_MAX // PAGE_SIZE_MAX):
         documents = await services.schedules.list(after, PAGE_SIZE_MAX, {}, tenant=tenant)
-        for document in documents:
-            with suppress(InvalidInput):
-                found.append(decode_schedule(document["_id"], document))
+        found += await run_in_slices(decoded(documents))
         if len(documents) < PAGE_SIZE_MAX:
             return found
         after = str(documents[-1]["_id"])
     problem = f"more than {STORED_MAX} schedules would have to be read, as this replica does not follow all shards"
     raise InvalidInput(("tenant",), problem, "a tenant with fewer, or a query without text, state and verdict")
+
+
+def decoded(documents: Sequence[StoredDocument]) -> Generator[None, None, list[ScheduleRef]]:
+    """Without those that can't be read."""
+    found: list[ScheduleRef] = []
+    for document in documents:
+        yield  # it may list ten thousand times
+        with suppress(InvalidInput):
+            found.append(decode_schedule(document["_id"], document))
+    return found
 
 
 def matching(

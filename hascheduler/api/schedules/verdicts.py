@@ -16,6 +16,7 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PageQuery, PathName
+from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.schedules.responses import CountsResponse, show_counts
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule
 from hascheduler.api.services import ApiServices, Services
@@ -137,7 +138,7 @@ async def list_verdicts(
         schedule = with_calendars(schedule, services.view.calendars())
     except MissingCalendar:
         schedule = without_calendars(schedule)  # all its times wait for that calendar
-    undecided = summarize_undecided(schedule, services.clock.wall_ms())
+    undecided = await run_in_slices(summarize_undecided(schedule, services.clock.wall_ms()))
     return VerdictsResponse(
         items=[_show(record, into.get(record.run.first_ms)) for record in shown],
         counts=show_counts(schedule.tally, unstorable_of(stored)),

@@ -3,6 +3,7 @@
 Takes the answer of the replica's previews, or the same computed here.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -31,6 +32,8 @@ Fire = Mapping[str, Any]
 
 _DRAWN_MAX = 48
 """From how many fires on an answer holds only some of a day: the chart would be wrong."""
+
+_PAYLOAD_SHOWN_MAX = 200
 
 _CHANGE = {"": "", "+": "green", "-": "red"}
 
@@ -93,6 +96,10 @@ def _fires(answer: Mapping[str, Any], now_ms: int) -> RenderableType:
             )
         elif fire["excluded"]:
             lines.append(Text.assemble((f"{_local(fire, finest)}  ", "dim"), ("is excluded", "yellow")))
+        if fire.get("payload") is not None:
+            text = json.dumps(fire["payload"], ensure_ascii=False)
+            shown = text if len(text) <= _PAYLOAD_SHOWN_MAX else f"{text[:_PAYLOAD_SHOWN_MAX]}…"
+            lines.append(Text.assemble((f"{_local(fire, finest)}  ", "dim"), shown))
     return Group("", grid, *(["", *lines] if lines else []))
 
 

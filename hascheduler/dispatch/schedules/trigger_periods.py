@@ -7,7 +7,7 @@ the edits, which must keep what is undecided, and for the API, which shows it.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from hascheduler.triggers import count_nominal, day_part, due_ms, latest_nominal
 from hascheduler.triggers.local_order import keeps_order, pieces
 
 _AT_ONCE_MS = 31 * 86_400_000
+_COUNTED_AT_ONCE_MS = 366 * 86_400_000
 
 UndecidedBecause = Literal["due", "paused", "excluded"]
 """What an undecided time waits for: a leader, which decides it at once; a resume; the end of its exclusion window."""
@@ -115,15 +116,22 @@ def _is_plain(schedule: ScheduleRef) -> bool:
     return not is_divided and schedule.paused_at_ms is None
 
 
-def summarize_undecided(schedule: ScheduleRef, now: WallMs) -> UndecidedSummary:
-    """The nominal times through ``now`` that have no verdict yet, those since a pause among them."""
+def summarize_undecided(schedule: ScheduleRef, now: WallMs) -> Generator[None, None, UndecidedSummary]:
+    """The nominal times through ``now`` that have no verdict yet, those since a pause among them.
+
+    It yields after each period and each year, as a pause may be long.
+    """
     count, since_ms = 0, None
     because: UndecidedBecause | None = None
     for times, reason in _undecided_with_reason(schedule, now):
+        yield
         first_ms = times.first()
         if first_ms is None:
             continue
-        count += times.count()
+        for after_ms in range(times.after_ms, times.through_ms, _COUNTED_AT_ONCE_MS):
+            through_ms = min(after_ms + _COUNTED_AT_ONCE_MS, times.through_ms)
+            count += count_nominal(times.trigger, after_ms, through_ms)
+            yield
         since_ms = first_ms if since_ms is None else since_ms
         because = because if because == "due" else reason
     return UndecidedSummary(count, since_ms, because)

@@ -33,6 +33,7 @@ async def test_a_preview_shows_the_next_fires(client: httpx.AsyncClient, world: 
         "weekday": "Tue",
         "excluded": False,
         "note": None,
+        "payload": None,
     }
     assert (answer["timezone"], answer["clock_changes"]) == ("UTC", [])
     assert len((await get(client, "/v1/schedules/tick/preview"))["fires"]) == 10
@@ -220,3 +221,42 @@ async def test_a_preview_of_an_edit_is_checked_like_the_edit(client: httpx.Async
     ]:
         check_problem(await client.post("/v1/schedules/tick/preview", json=patch), 422, where)
     assert world.everything() == before
+
+
+LOCAL = "${local_date} ${local_time} ${local_offset} ${nominal_date}"
+MIDNIGHT = {"type": "cron", "expression": "0 0 * * *", "timezone": "Asia/Tokyo"}
+
+
+async def test_a_preview_shows_the_payload_of_each_time(client: httpx.AsyncClient) -> None:
+    job = {"definition": "log", "payload": {"day": LOCAL, "id": "${job_id}"}, "render": True}
+    await create(client, trigger=MIDNIGHT, job=job)
+    fires = (await get(client, "/v1/schedules/tick/preview?count=2"))["fires"]
+    assert [fire["payload"]["day"] for fire in fires] == [
+        "2030-01-02 00:00:00 +09:00 2030-01-01",
+        "2030-01-03 00:00:00 +09:00 2030-01-02",
+    ]
+    assert fires[0]["payload"]["id"] == f"fire:tick:{NOW + 15 * 3_600_000}"
+    edited = await post(client, "/v1/schedules/tick/preview?count=1", {"job": {"payload": "at ${local_time}"}})
+    assert edited["fires"][0]["payload"] == "at 00:00:00"
+    unfilled = await post(client, "/v1/schedules/tick/preview?count=1", {"job": {"render": False}})
+    assert unfilled["fires"][0]["payload"] is None
+
+
+async def test_a_preview_shows_the_payloads_of_several_jobs_by_ref(client: httpx.AsyncClient) -> None:
+    jobs = [
+        {"ref": "a", "definition": "log", "payload": "${local_date}", "render": True},
+        {"ref": "b", "definition": "log", "payload": {"n": 1}, "depends_on": ["a"]},
+    ]
+    answer = await client.post("/v1/schedules", json={"name": "tick", "trigger": MIDNIGHT, "jobs": jobs})
+    assert answer.status_code == 201
+    [fire] = (await get(client, "/v1/schedules/tick/preview?count=1"))["fires"]
+    assert fire["payload"] == {"a": "2030-01-02", "b": {"n": 1}}
+
+
+async def test_large_payloads_are_shown_for_the_first_times_alone(client: httpx.AsyncClient) -> None:
+    job = {"definition": "log", "payload": "x" * 200_000 + "${local_date}", "render": True}
+    await create(client, job=job)
+    fires = (await get(client, "/v1/schedules/tick/preview?count=1000"))["fires"]
+    shown = [fire["payload"] is not None for fire in fires]
+    assert 0 < sum(shown) < 50
+    assert shown == sorted(shown, reverse=True)

@@ -283,3 +283,15 @@ async def test_ctrl_c_leaves_the_operation_and_says_how_to_follow_and_stop_it(
     assert (ended.status, operation["state"]) == (130, "running")
     for command in ("get --follow", "stop"):
         assert f"hascheduler operation {command} {operation['_id']}" in ended.err
+
+
+async def test_a_preview_shows_the_payload_of_each_time(replica: Replica) -> None:
+    add = ("schedule", "add", "midnight", "--cron", "0 0 * * *", "--timezone", "Asia/Tokyo", "--definition", "log")
+    await replica.done(*add, "--render", "--payload", '{"message": "the sales of ${local_date}"}')
+    shown = (await replica.done("schedule", "preview", "midnight", "--count", "2")).out
+    assert [f'{{"message": "the sales of 2030-01-0{day}"}}' in shown for day in (1, 2, 3, 4)] == [
+        False,
+        True,
+        True,
+        False,
+    ]

@@ -27,7 +27,8 @@ GRAPH: dict[str, Any] = {
         {"ref": "b", "definition": "log", "payload": {"of": "b"}, "depends_on": ["a"]},
     ],
 }
-SINGLE: dict[str, Any] = {**TICK, "job": {"definition": "log", "payload": PAYLOAD}}
+FILLED = {**PAYLOAD, "on": "${nominal_date}"}
+SINGLE: dict[str, Any] = {**TICK, "job": {"definition": "log", "payload": FILLED, "render": True}}
 SHOWN: dict[tuple[str, str], Any] = {
     ("GET", "/v1/schedules"): None,
     ("POST", "/v1/schedules"): {**SINGLE, "name": "new"},
@@ -37,6 +38,9 @@ SHOWN: dict[tuple[str, str], Any] = {
     ("POST", "/v1/schedules/{name}/pause"): {},
     ("POST", "/v1/schedules/{name}/resume"): {},
     ("POST", "/v1/schedules/{name}/trigger"): {},
+    ("GET", "/v1/schedules/{name}/preview"): None,
+    ("POST", "/v1/schedules/{name}/preview"): {"overlap": "skip"},
+    ("POST", "/v1/schedules/preview"): {"trigger": TICK["trigger"]},
     ("POST", "/v1/jobs"): {"definition": "log", "payload": PAYLOAD},
     ("GET", "/v1/jobs/{id}"): None,
 }
@@ -132,7 +136,7 @@ async def test_a_page_without_a_session_is_shown_none_and_a_program_is(app: Fast
     guarded = hiding_in(app, world, required=False)
     await prepared(guarded)
     async with guarded.showing(None) as client:
-        for headers, payload in (({}, PAYLOAD), ({"Sec-Fetch-Site": "same-origin"}, None)):
+        for headers, payload in (({}, FILLED), ({"Sec-Fetch-Site": "same-origin"}, None)):
             answer = await client.get("/v1/schedules/tick", headers=headers)
             assert answer.json()["job"]["payload"] == payload
 
@@ -201,7 +205,7 @@ async def test_what_a_page_says_takes_the_place_of_what_it_does_not_see(hiding: 
     await prepared(hiding)
     async with await hiding.page("operator") as page:
         await edited(page, "PATCH", "tick", {"job": {"payload": {"new": 1}}})
-        assert payloads(hiding.world, "tick") == {**PAYLOAD, "new": 1}  # a merge patch
+        assert payloads(hiding.world, "tick") == {**FILLED, "new": 1}  # a merge patch
         await edited(page, "PUT", "tick", {**TICK, "job": {"definition": "log", "payload": {"new": 1}}})
         assert payloads(hiding.world, "tick") == {"new": 1}
         jobs = [{**GRAPH["jobs"][0], "payload": {"new": 1}}, {**GRAPH["jobs"][1], "payload": None}]

@@ -1,0 +1,332 @@
+"""What a caller asks for is bounded before it is done, and what is long is done in pieces. Work is counted here."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from hascheduler.dispatch.decisions import Fire, Settlement
+from hascheduler.dispatch.schedules.previews import FiresToCome, finished
+from hascheduler.model.calendar import Calendar, read_days
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents import fired_job
+from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker
+from hascheduler.model.job import NewJob
+from hascheduler.model.payload import PLACEHOLDERS_MAX, render
+from hascheduler.model.trigger import CalendarUse, Cron, Interval, Trigger
+from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
+from hascheduler.mongo.apply.fired_jobs import FiredJobs
+from hascheduler.telemetry.tracing import NO_TRACING
+from hascheduler.triggers import due, next_firing, on_calendars
+from tests.factories import make_fire, make_schedule
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import TICK, check_problem, create, get, post
+
+LARGE = "x" * 200_000
+TOO_MANY = "$$" * (PLACEHOLDERS_MAX + 1)
+STEPS_MAX = 4_000
+
+
+def steps_of(work: Callable[[], object]) -> int:
+    """How many functions are called."""
+    steps = 0
+
+    def count(_frame: FrameType, event: str, _argument: Any) -> None:
+        nonlocal steps
+        steps += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return steps
+
+
+# Templates
+
+
+@pytest.mark.parametrize(
+    ("job", "path"),
+    [
+        ({"job": {"definition": "log", "payload": {"a": [TOO_MANY]}, "render": True}}, "job.payload"),
+        (
+            {
+                "jobs": [
+                    {"ref": ref, "definition": "log", "payload": "$$" * 1_500, "render": True, "depends_on": needs}
+                    for ref, needs in (("a", []), ("b", ["a"]))
+                ]
+            },
+            "jobs",
+        ),
+    ],
+)
+async def test_a_template_with_too_many_placeholders_is_refused_before_it_is_read(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, job: dict[str, Any], path: str
+) -> None:
+    rendered: list[Any] = []
+    monkeypatch.setattr(fired_job, "render", lambda payload, _: rendered.append(payload))
+    body = {"name": "tick", "trigger": TICK["trigger"], **job}
+    problem = check_problem(await client.post("/v1/schedules", json=body), 422, path)
+    assert f"at most {PLACEHOLDERS_MAX}" in problem["detail"]
+    assert rendered == []
+
+
+async def test_a_trigger_with_too_many_placeholders_is_refused(client: httpx.AsyncClient) -> None:
+    await create(client, job={"definition": "log", "payload": "", "render": True})
+    check_problem(await client.post("/v1/schedules/tick/trigger", json={"payload": TOO_MANY}), 422, "payload")
+
+
+async def test_a_stored_template_beyond_the_bound_still_fires_is_triggered_and_shown(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client)
+    stored = make_schedule("tick", payload=TOO_MANY, render=True)
+    world.rewrite(Collection.SCHEDULES, "tick", payload=TOO_MANY, render=True)
+    assert JobMaker("tick", stored).fired(WallMs(NOW))[0].payload == TOO_MANY[::2]
+    assert (await post(client, "/v1/schedules/tick/trigger", status=201))["payload"] == TOO_MANY[::2]
+    assert (await get(client, "/v1/schedules/tick/preview?count=1"))["fires"][0]["payload"] == TOO_MANY[::2]
+
+
+def test_a_payload_without_placeholders_is_copied_for_no_job() -> None:
+    payload = {"large": [LARGE, {"n": 1}]}
+    maker = JobMaker("tick", make_schedule("tick", payload=payload, render=True))
+    for second in range(2):
+        [job] = maker.fired(WallMs(NOW + second))
+        assert job.payload is payload
+
+
+async def test_large_payloads_of_a_backfill_are_made_and_sent_a_few_at_a_time(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create(client, job={"definition": "log", "payload": LARGE + "${local_date}", "render": True})
+    made: list[int] = []
+    held = 0
+    submit_many = world.jobs.submit_many
+
+    def counted(payload: Any, values: Any) -> Any:
+        nonlocal held
+        held += 1
+        return render(payload, values)
+
+    async def sent(jobs: Sequence[NewJob]) -> Any:
+        nonlocal held
+        made.append(held)
+        held = 0
+        return await submit_many(jobs)
+
+    monkeypatch.setattr(fired_job, "render", counted)
+    monkeypatch.setattr(world.jobs, "submit_many", sent)
+    span = {"from": format_instant(NOW - 50_000), "to": format_instant(NOW - 1_000)}
+    assert (await post(client, "/v1/schedules/tick/backfill", span))["created"] == 50
+    assert sum(made) == 50
+    assert max(made) * len(LARGE) <= WORK_AT_ONCE_MAX
+
+
+class _Groups(FiredJobs):
+    """Inserts nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(cast("Any", _Jobs()), 1_000, NO_TRACING)
+        self.groups: list[int] = []
+
+    async def _insert_group(self, fires: Any, *_: Any, **__: Any) -> Any:
+        self.groups.append(len(fires))
+        return dict.fromkeys(fires, Settlement.DONE)
+
+
+class _Jobs(dict[str, Any]):
+    def __missing__(self, _: str) -> Any:
+        return self
+
+    def with_options(self, **_: Any) -> Any:
+        return self
+
+
+@pytest.mark.parametrize(("payload", "at_once"), [("x", 100), (LARGE, 20), ("$$" * 100_000, 1), ([1] * 20_000, 1)])
+async def test_fires_that_are_due_together_are_rendered_and_sent_a_few_at_a_time(payload: Any, at_once: int) -> None:
+    fires: dict[Fire, Any] = {
+        make_fire(1, schedule=f"s{number}"): make_schedule(f"s{number}", payload=payload, render=True)
+        for number in range(100)
+    }
+    jobs = _Groups()
+    settled, _ = await jobs.insert(fires, {}, WallMs(NOW), majority=True)
+    assert list(settled) == list(fires)
+    assert max(jobs.groups) <= at_once
+    assert sum(jobs.groups) == 100
+
+
+# Calendars
+
+WORKDAYS = Calendar("x", weekdays=(0, 1, 2, 3, 4))
+ODD = Calendar("odd", weekdays=(0, 2, 4))
+FULL = Calendar(
+    "full",
+    weekdays=(0, 1, 2, 3, 4, 5, 6),
+    exclude=read_days(["1970-01-01/2099-12-31", *(f"--{month:02d}-01" for month in range(1, 13))]),
+)
+NEVER = [
+    (Cron("* * * * *"), CalendarUse(("x",), ("x",))),
+    (Interval(100, WallMs(0)), CalendarUse(("x",), ("x",))),
+    (Cron("0 0 29 2 *", "Europe/Paris"), CalendarUse(("full",))),
+    (Cron("*/5 * * * 6,0", "Australia/Lord_Howe"), CalendarUse(("x",))),
+]
+
+
+def of(pattern: Any, use: CalendarUse) -> Trigger:
+    calendars = {each.name: each for each in (WORKDAYS, ODD, FULL)}
+    return on_calendars(Trigger(pattern, calendars=use), calendars)
+
+
+@pytest.mark.parametrize(("pattern", "use"), NEVER)
+def test_calendars_that_leave_out_everything_are_seen_through_in_few_steps(pattern: Any, use: CalendarUse) -> None:
+    trigger = of(pattern, use)
+    due._searched.cache_clear()
+    next_firing(of(pattern, CalendarUse(())), NOW)  # clocks of years are found once
+    assert steps_of(lambda: next_firing(trigger, NOW)) < 4 * STEPS_MAX
+    assert next_firing(trigger, NOW) is None
+    shown = finished(FiresToCome("s", trigger, NOW, 0).first(10))
+    assert all(fire.excluded for fire in shown)
+    assert steps_of(lambda: finished(FiresToCome("s", trigger, NOW, 0).first(10))) < STEPS_MAX
+
+
+@pytest.mark.parametrize(("pattern", "use"), NEVER)
+def test_a_search_that_found_nothing_is_not_made_again(
+    monkeypatch: pytest.MonkeyPatch, pattern: Any, use: CalendarUse
+) -> None:
+    due._searched.cache_clear()
+    assert next_firing(of(pattern, use), NOW) is None
+    asked: list[int] = []
+    excluded_until = due.excluded_until
+
+    def counted(trigger: Trigger, nominal_ms: int) -> WallMs | None:
+        asked.append(nominal_ms)
+        return excluded_until(trigger, nominal_ms)
+
+    monkeypatch.setattr(due, "excluded_until", counted)
+    for later_ms in range(NOW, NOW + 10_000, 1_000):
+        assert next_firing(of(pattern, use), later_ms) is None  # as it is decoded at each look
+    assert len(asked) <= 10
+
+
+def test_what_was_searched_is_of_these_days_alone() -> None:
+    pattern, use = Cron("0 12 * * *"), CalendarUse(("x",), ("x",))
+    assert next_firing(of(pattern, use), NOW) is None
+    other = on_calendars(Trigger(pattern, calendars=use), {"x": Calendar("x")})
+    assert next_firing(other, NOW) is None
+    allowing = on_calendars(Trigger(pattern, calendars=CalendarUse(("x",))), {"x": WORKDAYS})
+    assert next_firing(allowing, NOW) == NOW + 12 * 3_600_000
+
+
+@pytest.mark.parametrize(
+    "calendar",
+    [
+        WORKDAYS,
+        FULL,
+        Calendar("all", weekdays=tuple(range(7)), exclude=read_days(["--02-29", "--12-31", "2099-12-30/2099-12-31"])),
+        Calendar(
+            "none", include=read_days(["--01-01", "--12-31", "1970-01-01", "2099-12-31", "2030-05-01/2031-01-03"])
+        ),
+    ],
+    ids=lambda calendar: calendar.name,
+)
+def test_the_bits_of_a_calendar_are_its_days(calendar: Calendar) -> None:
+    days = range(-1, LATEST_MS // 86_400_000 + 1)
+    assert [day for day in days if calendar.bits >> day + 1 & 1] == [day for day in days if calendar.has(day)]
+
+
+# Routes
+
+
+async def test_an_atomic_batch_costs_in_proportion_to_its_jobs(client: httpx.AsyncClient) -> None:
+    counted: dict[int, int] = {}
+    for count in (100, 100, 1_000):
+        jobs = [
+            {"definition": "log", "ref": f"r{n}", "depends_on": [f"ref:r{n - 1}"] if n else []} for n in range(count)
+        ]
+        steps = 0
+
+        def count_calls(_frame: FrameType, event: str, _argument: Any) -> None:
+            nonlocal steps
+            steps += event in {"call", "c_call"}
+
+        sys.setprofile(count_calls)
+        try:
+            answer = await client.post("/v1/jobs:batch", json={"atomic": True, "jobs": jobs})
+        finally:
+            sys.setprofile(None)
+        assert answer.status_code == 200, answer.text
+        counted[count] = steps
+    assert counted[1_000] < 12 * counted[100]
+
+
+async def turns_of(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> int:
+    """In how many pieces the request's long work is cut."""
+    turns = 0
+    sleep = asyncio.sleep
+
+    async def turned(seconds: float) -> None:
+        nonlocal turns
+        turns += 1
+        await sleep(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", turned)
+    await work()
+    return turns
+
+
+PREVIEW = {"trigger": {"type": "cron", "expression": "* * * * *", "timezone": "Europe/Paris"}}
+
+
+@pytest.mark.parametrize(
+    ("ask", "pieces"),
+    [
+        (lambda client: post(client, "/v1/schedules/preview?count=1000", PREVIEW), 100),
+        (lambda client: post(client, "/v1/schedules/tick/preview?count=1000", {"overlap": "skip"}), 300),
+        (lambda client: get(client, "/v1/schedules?limit=200"), 20),
+        (lambda client: get(client, "/v1/calendars?limit=200"), 20),
+        (lambda client: get(client, "/v1/schedules/old/verdicts"), 30),
+        (lambda client: get(client, "/v1/schedules/often/preview?from=2099-01-01T00:00:00Z"), 60),
+    ],
+    ids=[
+        "a preview",
+        "a preview of an edit",
+        "schedules",
+        "calendars",
+        "verdicts of a long pause",
+        "a later beginning",
+    ],
+)
+async def test_long_work_of_a_request_is_cut(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch, ask: Any, pieces: int
+) -> None:
+    await create(client)
+    for number in range(20):
+        await create(client, name=f"s{number}")
+        answer = await client.put(f"/v1/calendars/c{number}", json={"weekdays": ["mon"]})
+        assert answer.status_code == 201
+    await create(client, name="often", trigger={"type": "interval", "every": "1s", "max_fires": 10**12})
+    await create(client, name="old")
+    paused = {"since_ms": 10**12 - 1, "cursor_ms": 10**12 - 1, "paused_at_ms": 10**12}
+    world.rewrite(Collection.SCHEDULES, "old", **paused)
+    assert await turns_of(monkeypatch, lambda: ask(client)) >= pieces
+
+
+async def test_a_page_of_large_payloads_ends_early_and_says_where_to_go_on(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    for number in range(30):
+        await create(client, name=f"s{number:02}", job={"definition": "log", "payload": LARGE})
+    found: list[str] = []
+    pages = 0
+    next = "."
+    while next is not None:
+        page = await get(client, f"/v1/schedules?limit=200&after={next}")
+        found += [schedule["name"] for schedule in page["items"]]
+        next, pages = page["next"], pages + 1
+    assert found == [f"s{number:02}" for number in range(30)]
+    assert pages == 2
