@@ -79,6 +79,7 @@ verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a
 	$(MAKE) check-compiled
 	$(MAKE) chaos ROWS=smoke
 	$(BIN)/python -m tests.bench guard
+	$(BIN)/python -m tests.bench stalls
 
 # The rooms that are compiled, what they are given by strangers, and whole systems that fail; without the tests of 0.2.0's
 # core, which import that from elsewhere.

@@ -56,6 +56,7 @@ from tests.bench.stacks import (
     on_stack,
     with_batch_delay,
 )
+from tests.bench.stalls import measure_stalls
 from tests.bench.starts import measure_starts
 from tests.bench.storm import measure_storm
 from tests.bench.submits import measure_submits
@@ -348,6 +349,13 @@ def pending(count: Count = 1_000_000, seconds: Count = 20, runs: Runs = 1) -> No
         return {f"{count:,} pending": run_in_foreground(measure_pending(count, seconds, FOLDER / "pending"))}
 
     run_bench("pending", measure, runs)
+
+
+@app.command()
+def stalls() -> None:
+    """Requests that ask for as much as they may: the longest piece of the loop's work; exit status 1 if one is too
+    long, or keeps another's submit."""
+    run_bench("stalls", lambda: run_in_foreground(measure_stalls(FOLDER / "stalls")))
 
 
 @app.command()

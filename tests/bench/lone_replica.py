@@ -6,6 +6,7 @@ begins behind everything that is in the database in the core's inbox, so nothing
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -74,7 +75,11 @@ class LoneReplica:
 
 @asynccontextmanager
 async def start_lone_replica(
-    uri: str, database: str, folder: Path, more: Mapping[str, str] | None = None
+    uri: str,
+    database: str,
+    folder: Path,
+    more: Mapping[str, str] | None = None,
+    program: Sequence[str] = (sys.executable, "-m", "hascheduler"),
 ) -> AsyncIterator[LoneReplica]:
     """``more``: settings of its own."""
     port, health_port = free_port(), free_port()
@@ -93,7 +98,12 @@ async def start_lone_replica(
     # The health port is of replicas alone; a processor that is given none of its own has none.
     environment = {**os.environ, **settings}
     child = await start_daemon(
-        "replica", ["serve"], folder / f"{database}.log", environment=environment, url=f"http://127.0.0.1:{health_port}"
+        "replica",
+        ["serve"],
+        folder / f"{database}.log",
+        environment=environment,
+        url=f"http://127.0.0.1:{health_port}",
+        program=program,
     )
     of_processors = {name: value for name, value in settings.items() if name != "HASCHEDULER_HEALTH_PORT"}
     try:

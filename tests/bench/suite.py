@@ -30,6 +30,7 @@ SUITE: Mapping[str, Sequence[str]] = {
     "shards-memory": (),
     "schedules": (),
     "pending": (),
+    "stalls": (),
     "floor-at-start": (),
     "finished": (),
     "dashboard": (),
