@@ -16,13 +16,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JOB_ID_TAIL_MAX
 from hascheduler.model.values.instants import LATEST_MS, format_instant
+from hascheduler.model.values.zone_data import read_zone
 
 PAYLOAD_BYTES_MAX = 256 * 1024
 """Of every job. MongoDB holds 16 MiB; as BSON, a list of many small numbers takes six times its JSON size."""
@@ -98,8 +98,8 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 def _local(at_ms: int, zone: str) -> str:
     """``2027-03-28T03:00:00+02:00``; in UTC where there is no such zone, as the schedule was broken by hand."""
     moment = _EPOCH + timedelta(milliseconds=at_ms)
-    with suppress(ZoneInfoNotFoundError, ValueError, OSError):
-        moment = moment.astimezone(ZoneInfo(zone))
+    with suppress(KeyError, ValueError, OSError):
+        moment = moment.astimezone(read_zone(zone))
     return moment.isoformat(timespec="seconds")
 
 

@@ -307,7 +307,7 @@ async def _submit_level(indexes: Sequence[int], resolver: "_Resolver", services:
         try:
             submissions = await services.jobs.submit_many([item.job for item in chunk if item.job is not None])
         except Moving as error:
-            if any(item.submission for item in items):
+            if any(item.submission for item in resolver.items):
                 raise StoreUnavailable(f"submit the rest of the batch: {error}") from error
             raise
         for item, submission in zip(chunk, submissions, strict=True):

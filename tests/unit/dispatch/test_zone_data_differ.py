@@ -23,7 +23,7 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
-from hascheduler.dispatch.schedules.previews import next_fire
+from hascheduler.dispatch.schedules.previews import finished, next_fire
 from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms, summarize_undecided
 from hascheduler.model.documents.schedule import decode_schedule, encode_schedule_ref, with_leader_fields
 from hascheduler.model.schedule import CatchUp, SchedulePolicy, ScheduleRef, ZoneOffsets
@@ -163,13 +163,13 @@ def test_what_is_to_come_is_shown_as_it_will_be_decided() -> None:
         assert shown is not None
         assert shown.nominal_ms == at("05T17:00")
         assert decided_through_ms(schedule) == at("04T17:00")
-        assert summarize_undecided(schedule, at("04T18:00")).count == 0
+        assert finished(summarize_undecided(schedule, at("04T18:00"))).count == 0
     schedule, _ = led(schedule_of(TWICE), "old", at("04T17:30"))
     with other_zone_data(RULES["new"]):
         shown = next_fire(schedule)
         assert shown is not None
         assert shown.nominal_ms == at("04T17:00") + 1
-        assert summarize_undecided(schedule, at("04T17:31")).count == 1
+        assert finished(summarize_undecided(schedule, at("04T17:31"))).count == 1
 
 
 @pytest.mark.parametrize("edit", ["a pause", "another trigger", "the zone"])

@@ -18,7 +18,7 @@ _ZONE = "America/Vancouver"
 _ASKED = f"""
 from hascheduler.cli.output.instants import instant_text
 from hascheduler.cli.schedules.timeline_chart import zone_or_default
-from hascheduler.dispatch.schedules.previews import make_preview
+from hascheduler.dispatch.schedules.previews import finished, make_preview
 from hascheduler.model.trigger import Cron, Trigger
 from hascheduler.model.values.instants import parse_instant
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
@@ -26,7 +26,8 @@ from hascheduler.triggers import next_nominal, upcoming
 
 trigger, after_ms = Trigger(Cron("0 9 * * *", "{_ZONE}")), parse_instant("2027-01-04T00:00Z")
 print(next_nominal(trigger, after_ms) - after_ms)
-print(make_preview("s", trigger, after_ms, [next(upcoming("s", trigger, after_ms))]).fires[0].local)
+preview = finished(make_preview("s", trigger, after_ms, [next(upcoming("s", trigger, after_ms))]))
+print(preview.fires[0].local)
 print(zone_or_default("{_ZONE}").utcoffset(None))
 print(instant_text("2027-01-04T17:00:00.000Z"))
 print(ZONE_DATA_VERSION)
