@@ -6,9 +6,13 @@ database's, and the time so far, which went on with the monotonic clock since th
     wall, database          the time goes on as the wall clock has it
     time so far, database   the wall clock was set: it is not followed
     time so far, wall       the database's clock was set, or another primary has another one: it is not followed, and
-                            what it is off is left out from then on; if instead it has drifted away bit by bit,
-                            there is no telling which is right
+                            what it is off is left out for as long as the wall clock and the database differ; if
+                            instead it has drifted away bit by bit, there is no telling which is right
     none                    as at a start with a wrong clock: such a replica does not lead
+
+The first line comes first. Two clocks that agree now outweigh the time so far, which may come from two clocks that were
+wrong together and have been corrected one after the other. Then the time goes back, at once; the cursors of schedules
+keep what is decided.
 
 Between two beats the time is as good as the monotonic clock. Late fires are caught up with, early ones can't be taken
 back; so where the time is unknown, nothing is decided.
@@ -62,12 +66,15 @@ class TrustedClock:
         """The database read its clock between those two moments; the longer that was, the less it proves."""
         wall = self._machine.wall_ms() - self._machine.mono_ms()
         before, self._database_level_ms = self._database_level_ms, (database_ms - ended_at, database_ms - began_at)
+        if all(abs(wall - level) <= self._skew_max_ms for level in self._database_level_ms):
+            self._database_off_ms = 0
         off_ms, so_far = self._off(wall), self._level_ms
         if not off_ms:
-            self._go_on(wall, "")
+            behind_ms = -self._database_off_ms
+            self._go_on(wall, f"the database's clock is {behind_ms} ms behind" if behind_ms else "")
         elif so_far is not None and not self._off(so_far):
             self._go_on(so_far, f"the clock was set, and is {off_ms} ms ahead")
-        elif so_far is not None and abs(wall - so_far) <= self._skew_max_ms and self._was_set(before):
+        elif self._may_learn(wall) and self._was_set(before):
             self._database_off_ms -= off_ms
             self._go_on(wall, f"the database's clock was set, or another primary's is {off_ms} ms behind")
         else:
@@ -84,6 +91,11 @@ class TrustedClock:
         low, high = (level - self._database_off_ms for level in self._database_level_ms)
         off_ms = level_ms - min(max(level_ms, low), high)
         return off_ms if abs(off_ms) > self._skew_max_ms else 0
+
+    def _may_learn(self, wall: int) -> bool:
+        """Whether the time is known without the database: its clock alone has changed."""
+        so_far = None if self._wrong_because else self._level_ms
+        return so_far is not None and abs(wall - so_far) <= self._skew_max_ms
 
     def _was_set(self, before: tuple[int, int] | None) -> bool:
         """Whether the database's clock has moved since the comparison before, not only gone on at another rate."""

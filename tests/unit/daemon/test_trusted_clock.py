@@ -129,3 +129,69 @@ def test_a_slow_exchange_proves_little() -> None:
     machine.database_off_ms = 9_000
     machine.beat(clock, took_ms=10_000)
     assert (machine.off_ms(clock), clock.wrong_because) == (0, "")
+
+
+H = 3 * 3_600_000
+"""How far ahead the clocks are, in the stories below; with another sign, how far behind."""
+Story = tuple[tuple[int, int, int | None], ...]
+
+
+@pytest.mark.parametrize("sign", [1, -1], ids=["ahead", "behind"])
+@pytest.mark.parametrize("beats", [1, 5], ids=["at once", "five beats later"])
+@pytest.mark.parametrize(
+    "story",
+    [
+        # How far off the wall clock is, the database's, and then the time (None: unknown).
+        pytest.param(((H, H, H), (H, 0, H), (0, 0, 0)), id="the database's first"),
+        pytest.param(((H, H, H), (0, H, H), (0, 0, 0)), id="the own first"),
+        pytest.param(((H, H, H), (0, 0, 0)), id="both at once"),
+        pytest.param(((0, 0, 0), (0, H, 0), (H, H, H), (H, 0, H), (0, 0, 0)), id="there and back"),
+        pytest.param(((0, 0, 0), (H, 0, 0), (H, H, H), (0, H, H), (0, 0, 0)), id="there and back, the own first"),
+        pytest.param(((H, H, H), (H, H // 2, H), (H, 0, H), (0, 0, 0)), id="the database's in two steps"),
+        pytest.param(((H, H, H), (H // 2, H, H), (0, H, H), (0, 0, 0)), id="the own in two steps"),
+        pytest.param(
+            ((H, H, H), (H, H // 2, H), (H // 2, H // 2, H // 2), (H // 2, 0, H // 2), (0, 0, 0)), id="by turns"
+        ),
+        pytest.param(((H, H, H), (H, 0, H), (2 * H, 0, H), (0, 0, 0)), id="the own wrong again in between"),
+        pytest.param(((H, H, H), (H, 0, H), (H, -H, H), (H, 0, H), (0, 0, 0)), id="between two primaries"),
+        pytest.param(((H, H, H), (0, -H, None), (0, 0, 0)), id="each to another time"),
+        pytest.param(((H, H, H), (0, -H, None), (-H, -H, -H), (0, 0, 0)), id="each to another time, then alike"),
+        pytest.param(((H, 0, None), (0, 0, 0)), id="started between, the database's first"),
+        pytest.param(((0, H, None), (0, 0, 0)), id="started between, the own first"),
+        pytest.param(((H, 0, None), (H, H, H), (0, H, H), (0, 0, 0)), id="started between, wrong together"),
+        pytest.param(((H, 0, None), (H, -H, None), (0, 0, 0)), id="started between, and the database's set again"),
+    ],
+)
+def test_clocks_that_agree_again_are_followed_in_whatever_order_they_were_corrected(
+    story: Story, sign: int, beats: int
+) -> None:
+    machine = Machine()
+    clock = TrustedClock(machine, SKEW_MAX_MS)
+    for step, (wall_off_ms, database_off_ms, time_off_ms) in enumerate(story):
+        machine.wall_off_ms, machine.database_off_ms = sign * wall_off_ms, sign * database_off_ms
+        for _ in range(beats):
+            machine.beat(clock)
+            assert clock.is_trusted() is (time_off_ms is not None), step
+            assert time_off_ms is None or machine.off_ms(clock) == sign * time_off_ms, step
+
+
+def test_a_slow_exchange_does_not_prove_that_they_agree_again() -> None:
+    machine, clock = running()
+    machine.database_off_ms = -SKEW_MAX_MS - 3_000
+    for took_ms in (0, 4_000, 0, 20_000, 0):
+        machine.beat(clock, took_ms)
+        assert (machine.off_ms(clock), clock.wrong_because) == (0, "")
+
+
+def test_what_the_database_is_off_is_not_learned_while_the_time_is_unknown() -> None:
+    machine, clock = running()
+    for turn in range(1, 8):
+        machine.database_off_ms = -900 * turn
+        machine.beat(clock)
+    assert clock.wrong_because
+    machine.database_off_ms = -DAY_MS
+    machine.beat(clock)
+    assert clock.wrong_because
+    machine.database_off_ms = 0
+    machine.beat(clock)
+    assert (machine.off_ms(clock), clock.wrong_because) == (0, "")
