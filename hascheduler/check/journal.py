@@ -12,6 +12,7 @@ from hascheduler.dispatch.decisions import (
     Fire,
     RecordVerdict,
     ReleaseShare,
+    ResetCursor,
     Settlement,
     TimeOutcome,
 )
@@ -109,7 +110,7 @@ def _is_undone(
     match decision:
         case Fire() | RecordVerdict():
             return _is_open(decision, schedules.get(decision.schedule))
-        case CountFailures() | ReleaseShare():
+        case CountFailures() | ResetCursor() | ReleaseShare():
             return False  # a later one replaces it
         case _:
             return classify_outcome(decision, jobs.get(decision.job_id)) is Settlement.UNKNOWN
@@ -130,6 +131,8 @@ def _shown(decision: Decision) -> str:
             return f"{run.verdict} {run.schedule} through {instant_or_ms(run.last_ms)}"
         case CountFailures(schedule):
             return f"count the failures of {schedule}"
+        case ResetCursor(schedule):
+            return f"reset the cursor of {schedule}"
         case ReleaseShare(key):
             return f"release the share of {key}"
         case _:

@@ -39,7 +39,8 @@ def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: b
             f"schedules/{schedule.name}",
             f"its cursor stands {ahead_s} s in the future ({instant_or_ms(schedule.cursor_ms)}): until then it does"
             " not fire",
-            "compare the clocks of the replicas with each other; the times in between were decided too early",
+            "compare the clocks of the replicas and of MongoDB; the times in between were decided too early. When the"
+            f" clocks are right: hascheduler schedule reset {schedule.name} --from now",
             witness=f"{schedule.rev}",
         )
 

@@ -40,6 +40,10 @@ _SCHEDULE: CommandTable = {
     "resume": LazyCommand(
         "hascheduler.cli.schedules.actions:resume", "Resume a paused schedule, or all that match, from now on."
     ),
+    "reset": LazyCommand(
+        "hascheduler.cli.schedules.actions:reset",
+        "Let a schedule go on that a wrong clock made fire early.",
+    ),
     "trigger": LazyCommand(
         "hascheduler.cli.schedules.actions:trigger", "Make a job of a schedule now, or of all that match."
     ),

@@ -32,6 +32,7 @@ class Action(StrEnum):
     REPRIORITIZE_JOBS = "reprioritize-jobs"
     PAUSE_SCHEDULES = "pause-schedules"
     RESUME_SCHEDULES = "resume-schedules"
+    RESET_SCHEDULES = "reset-schedules"
     TRIGGER_SCHEDULES = "trigger-schedules"
 
 

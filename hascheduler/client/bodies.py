@@ -69,12 +69,13 @@ class JobListFilter(JobErrorFilter, total=False):
 
 class ScheduleFilter(TypedDict, total=False):
     """All that is given must hold. ``text`` is in the name, ``verdict`` was that of the last decided time; of several
-    states or verdicts any one."""
+    states or verdicts any one. ``ahead``: only those that fired ahead of time."""
 
     text: str
     state: Literal["active", "paused", "ended"] | Sequence[Literal["active", "paused", "ended"]]
     verdict: str | Sequence[str]
     tenant: str
+    ahead: bool
 
 
 class OperationFilter(_JobAttributes, total=False):

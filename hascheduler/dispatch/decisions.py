@@ -151,6 +151,18 @@ class CountFailures:
 
 
 @dataclass(frozen=True, slots=True)
+class ResetCursor:
+    """Take the schedule's cursor back to ``reset_at_ms``, as was asked for (`hascheduler.dispatch.schedules.resets`).
+
+    It holds for that creation of the schedule, and as long as that request is stored in it.
+    """
+
+    schedule: str
+    reset_at_ms: WallMs
+    created_at_ms: WallMs
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseShare:
     """This shard keeps to revision ``rev`` of its share of the cap ``key``: no more of those jobs run than that allows,
     and whatever is decided from here on keeps to it, by whom ever. So what it had more may go to another shard."""
@@ -181,7 +193,7 @@ def missed(outcomes: Iterable[TimeOutcome]) -> MissedTimes | None:
 
 JobMove = Dispatch | Requeue | Fail | Cancel
 """What becomes of an existing job; each names the attempt it holds for."""
-Decision = TimeOutcome | JobMove | CountFailures | ReleaseShare
+Decision = TimeOutcome | JobMove | CountFailures | ResetCursor | ReleaseShare
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +230,7 @@ class Settlement(StrEnum):
 
 
 def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
-    """The compact form that the journal stores: one list per decision, its type first."""
+    """The compact form that the journal stores: one list per decision, its type first; resets stand beside them."""
     rows: list[list[Any]] = []
     for decision in decisions:
         match decision:
@@ -253,7 +265,7 @@ def encode_creations(decisions: tuple[Decision, ...]) -> dict[str, list[int | No
 def encode_beside(decisions: tuple[Decision, ...]) -> dict[str, list[Any]]:
     """All that stands beside the rows of ``decisions``, by the fields of `BESIDE`: their creations; for each fire the
     keys of limits, the jobs that it comes after, and whether it makes a graph; for each outcome of nominal times the
-    offsets at its cursor. No field where nothing is in it."""
+    offsets at its cursor; the resets. No field where nothing is in it."""
     beside: dict[str, list[Any]] = {**encode_creations(decisions)}
     fires = [each for each in decisions if isinstance(each, Fire)]
     for name in _OF_FIRES:
@@ -261,18 +273,32 @@ def encode_beside(decisions: tuple[Decision, ...]) -> dict[str, list[Any]]:
         if any(texts):
             beside[name] = texts
     graphs = [fire.is_graph for fire in fires]
+    if any(graphs):
+        beside["graphs"] = graphs
     offsets = [offsets_text(each.offsets) for each in decisions if isinstance(each, Fire | RecordVerdict)]
-    return beside | ({"graphs": graphs} if any(graphs) else {}) | ({"offsets": offsets} if any(offsets) else {})
+    if any(offsets):
+        beside["offsets"] = offsets
+    # No rows: a leader of 0.2.0, which refuses a row that it does not know, leaves them to a later leader.
+    resets = [
+        [each.schedule, each.reset_at_ms, each.created_at_ms] for each in decisions if isinstance(each, ResetCursor)
+    ]
+    return beside | ({"resets": resets} if resets else {})
 
 
-def decode_decisions(rows: list[list[Any]], creations: object = None, *beside: object) -> tuple[Decision, ...]:
-    """The decisions of a stored entry; a type of a newer version is an `InvalidInput`, never skipped.
+def decode_decisions(rows: list[list[Any]], *beside: object) -> tuple[Decision, ...]:
+    """The decisions of a stored entry, the resets last; a type of a newer version is an `InvalidInput`, never skipped.
 
-    The others are those of `encode_beside`, in the order of `BESIDE`; None where there is no such field, as in an entry
-    of 0.2.0.
+    ``beside`` are the fields of `encode_beside`; None where there is no such field, as in an entry of 0.2.0.
     """
+    fields = dict(zip(BESIDE, beside, strict=False))
+    decisions = _decode_rows(rows, list(map(fields.get, BESIDE)))
+    resets = fields.get("resets")
+    return decisions if resets is None else (*decisions, *_resets(resets))
+
+
+def _decode_rows(rows: list[list[Any]], beside: Sequence[object]) -> tuple[Decision, ...]:
+    creations, keyed_by, after, graphs, offsets, _ = beside
     decisions = tuple(_decode(row) for row in rows)
-    keyed_by, after, graphs, offsets = (*beside, None, None, None, None)[:4]
     for name, texts in zip(_OF_FIRES, (keyed_by, after), strict=True):
         if texts is not None:
             decisions = _carrying(decisions, name, _lists_of_texts(texts))
@@ -292,7 +318,7 @@ def decode_decisions(rows: list[list[Any]], creations: object = None, *beside: o
 
 
 _OF_FIRES = ("keyed_by", "after")
-BESIDE = ("creations", *_OF_FIRES, "graphs", "offsets")
+BESIDE = ("creations", *_OF_FIRES, "graphs", "offsets", "resets")
 """The fields beside the rows, in the order in which `decode_decisions` takes them."""
 
 
@@ -309,6 +335,17 @@ def _carrying(
         fields: dict[str, Any] = {name: value}
         carrying[number] = replace(decision, **fields)
     return tuple(carrying)
+
+
+def _resets(value: object) -> list[ResetCursor]:
+    resets = []
+    for each in value if isinstance(value, list) else [value]:
+        match each:
+            case [str(schedule), int(reset_at_ms), int(created_at_ms)]:
+                resets.append(ResetCursor(schedule, WallMs(reset_at_ms), WallMs(created_at_ms)))
+            case _:
+                raise InvalidInput(("resets",), f"{str(each)[:64]!r}", "[schedule, reset_at_ms, created_at_ms]")
+    return resets
 
 
 def _lists_of_texts(value: object) -> list[tuple[str, ...]] | None:

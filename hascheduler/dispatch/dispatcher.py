@@ -34,6 +34,7 @@ from hascheduler.dispatch.decisions import (
     RecordVerdict,
     ReleaseShare,
     Requeue,
+    ResetCursor,
     Send,
     Settlement,
 )
@@ -224,6 +225,7 @@ class Dispatcher:
                 decisions += self._times.take_due(now, self._config.fires_max)
             decisions += self._replaced(now)
             decisions += self._times.take_counts(now)
+            decisions += self._times.take_resets(now)
             decisions += self._released(now)
             if self._dispatching:
                 decisions += self._dispatches(now)
@@ -401,7 +403,7 @@ class Dispatcher:
         match promised:
             case ReleaseShare():
                 return True
-            case Fire() | RecordVerdict() | CountFailures():
+            case Fire() | RecordVerdict() | CountFailures() | ResetCursor():
                 schedule = self._times.schedule(promised.schedule)
                 return schedule is not None and slot_of(schedule.template.tenant) != slot
             case _:
@@ -420,7 +422,7 @@ class Dispatcher:
                 # Those that follow it can't be carried out either, even if the edit is taken back.
                 for later in self._ledger.outcomes_after(decision):
                     self._end_promise(later, Settlement.LOST, now)
-        if isinstance(decision, RecordVerdict | CountFailures | ReleaseShare):
+        if isinstance(decision, RecordVerdict | CountFailures | ResetCursor | ReleaseShare):
             return
         if not is_over:
             if settlement is Settlement.DONE and self._ledger.is_retried(decision):
@@ -452,7 +454,7 @@ class Dispatcher:
             match decision:
                 case Fire():
                     fired[decision.job_id] = decision
-                case RecordVerdict() | CountFailures():
+                case RecordVerdict() | CountFailures() | ResetCursor():
                     pass
                 case ReleaseShare():
                     self._ledger.promise(decision, now)

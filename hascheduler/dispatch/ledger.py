@@ -2,9 +2,9 @@
 
 A *fire* is fulfilled when the stream has shown its job and a cursor that reached it; a *verdict* on times that do not
 fire, when its record is written and the stream has shown such a cursor; a *move* when the stream shows the job at or
-past what was promised; a *count* of failures when the stream shows it on its schedule, a *release* when it shows it on
-its share. Then the decision is reported as
-settled, which lets the journal's ``applied_through`` advance: a successor would apply again what is not settled.
+past what was promised; a *count* of failures when the stream shows it on its schedule, a *reset* when it shows the
+schedule without the request, a *release* when it shows it on its share. Then the decision is reported as settled, which
+lets the journal's ``applied_through`` advance: a successor would apply again what is not settled.
 
 A promise that is overdue is handed out again, to be decided again with writes that wait for a majority. If that ends
 DONE the outcome is durable. It fulfils a fire, even if this replica's stream never shows the job (it had ended before),
@@ -29,6 +29,7 @@ from hascheduler.dispatch.decisions import (
     RecordVerdict,
     ReleaseShare,
     Requeue,
+    ResetCursor,
     Settlement,
     TimeOutcome,
 )
@@ -56,6 +57,7 @@ class Ledger:
         self._fires: dict[str, Fire] = {}
         self._outcomes_of: dict[str, dict[WallMs, TimeOutcome]] = {}
         self._counts: dict[str, CountFailures] = {}
+        self._resets: dict[str, ResetCursor] = {}
         self._releases: dict[str, ReleaseShare] = {}
         self._new_fires: dict[str, None] = {}
         self._settled: list[Decision] = []
@@ -106,6 +108,10 @@ class Ledger:
         """The count that is promised for that schedule and not seen yet."""
         return self._counts.get(schedule)
 
+    def has_reset(self, schedule: str) -> bool:
+        """Whether a reset of that schedule is promised and not seen yet."""
+        return schedule in self._resets
+
     def has_release(self, key: str) -> bool:
         """Whether a release of the share of that cap is promised and not seen yet."""
         return key in self._releases
@@ -124,6 +130,8 @@ class Ledger:
                 self._outcomes_of.setdefault(decision.schedule, {})[decision.nominal_ms] = decision
             case CountFailures():
                 self._counts[decision.schedule] = decision
+            case ResetCursor():
+                self._resets[decision.schedule] = decision
             case ReleaseShare():
                 self._releases[decision.key] = decision
             case _:
@@ -160,13 +168,16 @@ class Ledger:
         count = self._counts.get(schedule.name)
         if count is not None and (schedule.rev > count.rev or _counted(schedule, count)):
             self._fulfil(count)
+        reset = self._resets.get(schedule.name)
+        if reset is not None and schedule.reset_at_ms != reset.reset_at_ms:
+            self._fulfil(reset)
 
     def schedule_gone(self, schedule: str) -> None:
         for outcome in list(self._outcomes_of.get(schedule, {}).values()):
             self._cursor_seen(outcome)
-        count = self._counts.get(schedule)
-        if count is not None:
-            self._fulfil(count)
+        for promised in (self._counts.get(schedule), self._resets.get(schedule)):
+            if promised is not None:
+                self._fulfil(promised)
 
     def share_seen(self, share: Share) -> None:
         release = self._releases.get(share.key)
@@ -252,8 +263,8 @@ class Ledger:
     def clear(self) -> None:
         """Forget all promises, without settling them."""
         for table in (
-            self._promises, self._moves, self._fires, self._outcomes_of, self._counts, self._releases, self._new_fires,
-            self._under_way,
+            self._promises, self._moves, self._fires, self._outcomes_of, self._counts, self._resets, self._releases,
+            self._new_fires, self._under_way,
         ):  # fmt: skip
             table.clear()
         self._settled.clear()
@@ -287,6 +298,8 @@ class Ledger:
                     del self._outcomes_of[decision.schedule]
             case CountFailures():
                 del self._counts[decision.schedule]
+            case ResetCursor():
+                del self._resets[decision.schedule]
             case ReleaseShare():
                 del self._releases[decision.key]
             case _:

@@ -116,7 +116,7 @@ TABLES: dict[Collection, Table] = {
         encode=encode_schedule_ref,
         arrived=seen.ScheduleSeen,
         left=_left(seen.ScheduleGone),
-        # The cursor advances without an edit, and an edit never takes it back.
+        # The cursor advances without an edit; what takes it back, a reset, raises rev.
         revision=lambda schedule: (schedule.rev, schedule.cursor_ms),
         revised="rev",
         unnumbered=LEADER_FIELDS,

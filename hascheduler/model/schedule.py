@@ -61,6 +61,8 @@ class ScheduleState(StrEnum):
     ENDED = "ended"
 
 
+AHEAD_MS = 60_000
+"""A cursor further ahead than that is no matter of clocks that differ a little."""
 GRACE_MS_DEFAULT = 60_000
 CATCH_UP_MAX_DEFAULT = 1_000
 
@@ -156,15 +158,16 @@ class Basis:
         return self.created_at_ms is None or self.created_at_ms == created_at_ms
 
 
-@compact("policy", "paused_at_ms", "past", "failures", "graph")
+@compact("policy", "paused_at_ms", "past", "failures", "graph", "reset_at_ms")
 @dataclass(frozen=True, slots=True)
 class ScheduleRef:
     """One schedule. ``rev`` grows with every edit.
 
-    The leader's fields, whose writing is no edit: ``cursor_ms`` is the last nominal time decided, and only grows;
-    ``tally`` counts those decided, by verdict; ``failures`` is how many of its jobs failed in a row. ``offsets`` are
-    those at the cursor by the time-zone data of the leader that set it, which another leader's may contradict (see
-    `hascheduler.triggers.local_order`); a zone that is not in it is not known to differ.
+    The leader's fields, whose writing is no edit: ``cursor_ms`` is the last nominal time decided, and grows until a
+    reset; ``tally`` counts those decided, by verdict; ``failures`` is how many of its jobs failed in a row. ``offsets``
+    are those at the cursor by the time-zone data of the leader that set it, which another leader's may contradict (see
+    `hascheduler.triggers.local_order`); a zone that is not in it is not known to differ. ``reset_at_ms``: the leader is
+    asked to take the cursor back to that instant.
 
     ``template`` is that of the job that a fire makes. Where it makes several, they are the ``graph``, and ``template``
     is that of the last.
@@ -184,6 +187,12 @@ class ScheduleRef:
     failures: int = 0
     graph: JobGraph | None = None
     offsets: ZoneOffsets = ()
+    reset_at_ms: WallMs | None = None
+
+    def is_ahead(self, now: int) -> bool:
+        """Whether its times were decided that early that it is silent for no reason that people gave: a clock was
+        wrong."""
+        return self.cursor_ms > now + AHEAD_MS
 
     @property
     def jobs_per_fire(self) -> int:

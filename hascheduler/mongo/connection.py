@@ -133,3 +133,12 @@ async def session_after(database: Database, moment: Timestamp | None) -> AsyncIt
         if moment is not None:
             session.advance_operation_time(moment)
         yield session
+
+
+@asynccontextmanager
+async def transaction(database: Database) -> AsyncIterator[Any]:
+    """Aborted, unless it is committed inside."""
+    async with await awaited(database.client.start_session()) as session:
+        begun = session.start_transaction(read_concern=ReadConcern("snapshot"), write_concern=MAJORITY)
+        async with await awaited(begun):
+            yield session

@@ -39,6 +39,7 @@ class OperationAction(StrEnum):
     REPRIORITIZE_JOBS = "reprioritize_jobs"
     PAUSE_SCHEDULES = "pause_schedules"
     RESUME_SCHEDULES = "resume_schedules"
+    RESET_SCHEDULES = "reset_schedules"
     TRIGGER_SCHEDULES = "trigger_schedules"
 
     @property

@@ -21,6 +21,7 @@ from hascheduler.dispatch.decisions import (
     RecordVerdict,
     ReleaseShare,
     Requeue,
+    ResetCursor,
     Settlement,
 )
 from hascheduler.model.failover import Cause, Failover
@@ -46,6 +47,7 @@ _KINDS = {
     Fail: "fail",
     Cancel: "cancel",
     CountFailures: "count_failures",
+    ResetCursor: "reset_cursor",
     ReleaseShare: "release_share",
 }
 SUSPICIONS = ("suspected", "right", "wrong")

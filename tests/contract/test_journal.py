@@ -1,6 +1,16 @@
 """`Journal`: one entry per (shard, seq), written once, never changed."""
 
-from hascheduler.dispatch.decisions import Cancel, CountFailures, Dispatch, Fail, RecordVerdict, ReleaseShare, Requeue
+from hascheduler.dispatch.decisions import (
+    Cancel,
+    CountFailures,
+    Dispatch,
+    Fail,
+    RecordVerdict,
+    ReleaseShare,
+    Requeue,
+    ResetCursor,
+    encode_decisions,
+)
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import LATEST_MS, WallMs
@@ -27,7 +37,7 @@ async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
         make_fire(1, tally=FireCounts(fired=5)), RecordVerdict(run, paused, FireCounts(1, 2, 3, 4, 5, 6)),
         Dispatch("a", 1, "p1"),
         Requeue("b", 2, "lost: $p"), Fail("c", 3, "used up"), Cancel("d", 0, "replaced"), CountFailures("tick", 3, 2),
-        CountFailures("tick", 3, 2, pause_at_ms=NOW), ReleaseShare("definition/$log", 7),
+        CountFailures("tick", 3, 2, pause_at_ms=NOW), ReleaseShare("definition/$log", 7), ResetCursor("tick", NOW, NOW),
     )  # fmt: skip
     entry = make_entry(1, *decisions, term=7, holder="r2")
     assert await backend.journal.insert(entry) is True
@@ -48,6 +58,16 @@ async def test_what_a_fire_carries_is_read_back(backend: Backend) -> None:
     assert [getattr(each, "after", None) for each in read.decisions] == [(), None, after]
     assert [getattr(each, "is_graph", None) for each in read.decisions] == [False, None, True]
     assert [getattr(each, "offsets", None) for each in read.decisions] == [(), None, more.offsets]
+
+
+async def test_a_leader_of_the_release_before_reads_an_entry_with_a_reset(backend: Backend) -> None:
+    reset = ResetCursor("tick", LATEST_MS, NOW)
+    decisions = (reset, make_fire(1))
+    assert encode_decisions(decisions) == encode_decisions((make_fire(1),))
+    await backend.journal.insert(make_entry(1, *decisions))
+    read = await backend.journal.get("default", 1)
+    assert read is not None
+    assert read.decisions == (make_fire(1), reset)
 
 
 async def test_a_term_begins_with_an_entry_without_decisions(backend: Backend) -> None:

@@ -9,9 +9,9 @@ from pymongo.errors import OperationFailure
 from hascheduler.clock import SystemClock
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.documents.share import encode_share
-from hascheduler.mongo.connection import Client, Database, open_database
+from hascheduler.mongo.connection import Client, Database, open_database, transaction
 from hascheduler.mongo.slots import LeftTransactions, MongoSlotStore
-from hascheduler.mongo.slots.transactions import is_still, transaction
+from hascheduler.mongo.slots.transactions import is_still
 from hascheduler.ports.sharding import MovedDocuments
 from tests.contract.test_moved_parcels import AT, CLOSED, FIRST, TENANT, UNOPENED
 

@@ -16,7 +16,7 @@ caller              may
 `Authenticated`     ask for its own identity
 `Viewer`            read jobs, schedules, events, its own tenant; definitions, lanes, calendars, the cluster
 `Submitter`         submit and cancel jobs, trigger schedules
-`Operator`          write, pause and backfill schedules; retry and reprioritize jobs
+`Operator`          write, pause, reset and backfill schedules; retry and reprioritize jobs
 `Admin`             create and revoke tokens, read the audit log
 `Worker`            use ``/v1/work``
 `ViewerOfAll`       read processors and metrics, which show the jobs of all tenants

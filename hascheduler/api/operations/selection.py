@@ -27,7 +27,11 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import BulkOperation, JobSelection, MatchingSchedules, OperationAction, ScheduleSlice
 
 _UNPAUSED = (ScheduleState.ACTIVE, ScheduleState.ENDED)
-_MET = {OperationAction.PAUSE_SCHEDULES: _UNPAUSED, OperationAction.RESUME_SCHEDULES: (ScheduleState.PAUSED,)}
+_MET = {
+    OperationAction.PAUSE_SCHEDULES: _UNPAUSED,
+    OperationAction.RESUME_SCHEDULES: (ScheduleState.PAUSED,),
+    OperationAction.RESET_SCHEDULES: _UNPAUSED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +81,13 @@ async def some_schedules(operation: BulkOperation, limit: int, services: ApiServ
     if not states:
         return ScheduleSlice([], None)
     which = _stored(operation, filter, states)
-    if not _needs_the_mirror(filter):
+    if not _needs_the_mirror(operation.action, filter):
         return await services.matches.schedules(which, after, limit)
-    asked = _query(filter, states)
+    asked = _query(operation.action, filter, states)
     last, _ = await last_verdicts(asked.verdict, services)
     known = await known_schedules(which.tenant, services)
-    steps = first_names(asked, which.tenant, last, known, LABELS_LOOKED_AT_MAX + 1, after=after)
+    now = services.clock.wall_ms()
+    steps = first_names(asked, which.tenant, last, known, LABELS_LOOKED_AT_MAX + 1, after=after, now=now)
     names = await run_in_slices(steps)
     some = names[:LABELS_LOOKED_AT_MAX]
     found = await services.matches.schedules(replace(which, names=some), after, limit)
@@ -100,8 +105,9 @@ async def count(operation: BulkOperation, services: ApiServices) -> Matched:
     if not states:
         return Matched(0, exact=True)
     which, exact = _stored(operation, filter, states), True
-    if _needs_the_mirror(filter):
-        by_state, exact = await count_matching(_query(filter, states), which.tenant, services)
+    if _needs_the_mirror(operation.action, filter):
+        query = _query(operation.action, filter, states)
+        by_state, exact = await count_matching(query, which.tenant, services)
         found = sum(by_state.values())
     else:
         found = await services.matches.count_schedules(which, COUNTED_MAX + 1)
@@ -124,7 +130,9 @@ def _schedule_states(action: OperationAction, filter: OperationFilterBody) -> Se
     return [state for state in _MET.get(action, tuple(ScheduleState)) if filter.state in (None, state.value)]
 
 
-def _needs_the_mirror(filter: OperationFilterBody) -> bool:
+def _needs_the_mirror(action: OperationAction, filter: OperationFilterBody) -> bool:
+    if action is OperationAction.RESET_SCHEDULES:
+        return True
     return filter.verdict is not None or filter.state in (ScheduleState.ACTIVE.value, ScheduleState.ENDED.value)
 
 
@@ -141,10 +149,13 @@ def _stored(
     )
 
 
-def _query(filter: OperationFilterBody, states: Sequence[ScheduleState]) -> ScheduleFilterQuery:
+def _query(
+    action: OperationAction, filter: OperationFilterBody, states: Sequence[ScheduleState]
+) -> ScheduleFilterQuery:
     return ScheduleFilterQuery(
         text=filter.text,
         state=list(states),
         verdict=[] if filter.verdict is None else [filter.verdict],
         label=[f"{key}={value}" for key, value in filter.labels.items()],
+        ahead=action is OperationAction.RESET_SCHEDULES,
     )

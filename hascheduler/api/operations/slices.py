@@ -13,7 +13,7 @@ from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.operations.selection import caller_of, selected_jobs, some_schedules
 from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.api.routing.revisions import Precondition
-from hascheduler.api.schedules.pauses import pause, resume
+from hascheduler.api.schedules.pauses import pause, reset, resume
 from hascheduler.api.schedules.trigger_now import TriggerNowBody, trigger
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import CallerError, NotFound, TooMany
@@ -116,6 +116,8 @@ async def _change_schedule(operation: BulkOperation, name: str, services: ApiSer
             await pause(name, caller, services, _UNCONDITIONALLY, operation.reason)
         case OperationAction.RESUME_SCHEDULES:
             await resume(name, caller, services, _UNCONDITIONALLY, catch_up=operation.catch_up)
+        case OperationAction.RESET_SCHEDULES:
+            await reset(name, caller, services, _UNCONDITIONALLY)
         case _:
             key = f"{operation.id}/{name}"
             await trigger(name, caller, services, TriggerNowBody(), key=key, request=None)

@@ -1,7 +1,7 @@
-"""``/v1/schedules/{name}/pause`` and ``…/resume``: repeating either is harmless."""
+"""``/v1/schedules/{name}/pause``, ``…/resume`` and ``…/reset``: repeating any of them is harmless."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import ConfigDict, Field
@@ -17,6 +17,7 @@ from hascheduler.api.schedules.responses import ScheduleResponse
 from hascheduler.api.schedules.tenant_scope import readable_schedule, schedule_response
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.edits import paused, resumed
+from hascheduler.errors import Conflict
 from hascheduler.model.documents.schedule import encode_schedule_edit
 from hascheduler.ports import StoredDocument
 from hascheduler.wire.fields import StrictModel, Text
@@ -40,6 +41,12 @@ class ResumeBody(StrictModel):
     )
 
 
+class ResetBody(StrictModel):
+    model_config = ConfigDict(populate_by_name=True, json_schema_extra={"examples": [{"from": "now"}]})
+
+    start: Literal["now"] = Field(default="now", alias="from", description="The times after this instant fire again")
+
+
 @router.post("/{name}/pause", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
 async def pause_schedule(
     name: PathName,
@@ -54,7 +61,7 @@ async def pause_schedule(
     """The nominal times after this instant do not fire until it is resumed. Jobs that it made go on."""
     because = note.because = None if body is None else body.because
     document = await pause(name, caller, services, precondition, because)
-    return schedule_response(document, response, services.view, caller)
+    return schedule_response(document, response, services, caller)
 
 
 @router.post("/{name}/resume", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
@@ -70,7 +77,23 @@ async def resume_schedule(
     """The nominal times after this instant fire again; with `catch_up`, so do those since the pause."""
     catch_up = body is not None and body.catch_up
     document = await resume(name, caller, services, precondition, catch_up=catch_up)
-    return schedule_response(document, response, services.view, caller)
+    return schedule_response(document, response, services, caller)
+
+
+@router.post("/{name}/reset", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
+async def reset_schedule(
+    name: PathName,
+    services: Services,
+    caller: Operator,
+    response: Response,
+    *,
+    precondition: IfMatch,
+    body: ResetBody | None = None,
+) -> ScheduleResponse:
+    """A schedule that fired ahead of time, by a clock that was wrong, fires again from now on; `ahead_until` says
+    whether it is one. Times that have a job already keep it and do not fire again. The leader does it, at once."""
+    document = await reset(name, caller, services, precondition)
+    return schedule_response(document, response, services, caller)
 
 
 async def pause(
@@ -97,5 +120,19 @@ async def resume(
             return {}
         edited = resumed(schedule, edit.now, from_now=not catch_up)
         return {**encode_schedule_edit(edited), "paused_because": None, "failures": edited.failures}
+
+    return await edit_schedule(name, caller, services, precondition, change)
+
+
+async def reset(name: str, caller: Caller, services: ApiServices, precondition: Precondition) -> StoredDocument:
+    """As `pause`; `Conflict` if it is paused."""
+
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+        schedule = readable_schedule(stored)
+        if schedule.reset_at_ms is not None or not schedule.is_ahead(edit.now):
+            return {}
+        if schedule.paused_at_ms is not None:
+            raise Conflict(f"schedule {name!r} is paused; resume it first, and reset it then")
+        return {"reset_at_ms": edit.now}
 
     return await edit_schedule(name, caller, services, precondition, change)

@@ -16,6 +16,7 @@ from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
 from hascheduler.model.schedule import Overlap, ScheduleRef
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 from hascheduler.ports import StoredDocument
 from hascheduler.triggers import MissingCalendar, remarks, with_calendars
@@ -63,6 +64,7 @@ _EXAMPLE: JsonDict = {
     "last_nominal_at": "2030-01-01T00:00:09.000Z",
     "next_at": "2030-01-01T00:00:10.000Z",
     "next_due_at": "2030-01-01T00:00:10.137Z",
+    "ahead_until": None,
     "counts": {
         "fired": 8,
         "skipped": 1,
@@ -109,6 +111,11 @@ class ScheduleResponse(ScheduleFields, Revisioned):
     last_nominal_at: str | None = Field(description="The last nominal time that was decided; null before the first")
     next_at: str | None = Field(description="The next nominal time that fires; null when none does, or it is paused")
     next_due_at: str | None = Field(description="The same with its jitter")
+    ahead_until: str | None = Field(
+        default=None,
+        description="Its times through this instant, which is to come, were decided by a clock that was wrong: it does "
+        "not fire until then, unless it is reset; null: it is not ahead",
+    )
     counts: CountsResponse = Field(description="Of all its nominal times so far, by verdict")
     failures_in_a_row: int = Field(
         description="Failed jobs since the last that succeeded; counted only with `pause_after_failures`"
@@ -117,7 +124,11 @@ class ScheduleResponse(ScheduleFields, Revisioned):
 
 
 def show_schedule(
-    document: StoredDocument, calendars: Mapping[str, Calendar] = NO_CALENDARS, *, payloads: bool = True
+    document: StoredDocument,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+    *,
+    payloads: bool = True,
+    now: WallMs | None = None,
 ) -> ScheduleResponse:
     """Where it uses a calendar that is not among ``calendars``, it says so, and not when it fires. Without ``payloads``
     those of its jobs are null.
@@ -132,6 +143,14 @@ def show_schedule(
     except MissingCalendar as missing:
         fire = None
         warnings.append(f"it does not fire: {missing.problem}")
+    ahead_until = instant_text(schedule.cursor_ms) if now is not None and schedule.is_ahead(now) else None
+    if ahead_until is not None and schedule.reset_at_ms is not None:
+        warnings.append("it is about to be reset, by the leader")
+    elif ahead_until is not None:
+        warnings.append(
+            f"a clock was wrong: its times through {ahead_until} were decided too early, and it does not fire until"
+            f" then; hascheduler schedule reset {schedule.name} --from now"
+        )
     because = document.get("paused_because")
     jobs, last = _jobs(schedule, document), None if schedule.graph is None else schedule.graph.last.ref
     return ScheduleResponse.model_construct(
@@ -151,6 +170,7 @@ def show_schedule(
         last_nominal_at=instant(document, "cursor_ms") if schedule.tally != NOTHING_DECIDED else None,
         next_at=None if fire is None else instant_text(fire.nominal_ms),
         next_due_at=None if fire is None else instant_text(fire.due_ms),
+        ahead_until=ahead_until,
         counts=show_counts(schedule.tally, unstorable_of(document)),
         failures_in_a_row=schedule.failures,
         warnings=warnings,

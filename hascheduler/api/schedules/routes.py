@@ -56,7 +56,7 @@ async def create_schedule(
         raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
     response.headers["Location"] = note.location
     _warn_of_lanes(response, [job for _, job in whole.made], services)
-    return schedule_response(document, response, services.view, caller)
+    return schedule_response(document, response, services, caller)
 
 
 @router.get("", response_model=Page[ScheduleResponse], responses=problem_responses(403, 422))
@@ -64,14 +64,14 @@ async def list_schedules(query: Annotated[ScheduleQuery, Query()], services: Ser
     """Schedules by name, a page at a time; with `label`, only those that have all of these labels. A page of large
     payloads ends after 4 MiB.
 
-    With `text`, `state` or `verdict` it shows those that match as far as this replica has heard of them, a moment ago.
-    Where few of many match, a page may then hold less than `limit`, or nothing, and have a `next`: go on until that is
-    null.
+    With `text`, `state`, `verdict` or `ahead` it shows those that match as far as this replica has heard of them, a
+    moment ago. Where few of many match, a page may then hold less than `limit`, or nothing, and have a `next`: go on
+    until that is null.
     """
     documents, next = await page_of_schedules(query, caller, services)
-    calendars, payloads = services.view.calendars(), caller.sees_payloads
+    calendars, payloads, now = services.view.calendars(), caller.sees_payloads, services.clock.wall_ms()
     return await page_in_slices(
-        documents, query.limit, next, lambda document: show_schedule(document, calendars, payloads=payloads)
+        documents, query.limit, next, lambda document: show_schedule(document, calendars, payloads=payloads, now=now)
     )
 
 
@@ -87,7 +87,7 @@ async def get_schedule(
     document = await stored_schedule(name, caller, services)
     if is_known(known, document):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag(document)})
-    return schedule_response(document, response, services.view, caller)
+    return schedule_response(document, response, services, caller)
 
 
 @router.put("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
@@ -113,9 +113,8 @@ async def replace_schedule(
         return replaced_fields(name, with_unseen_payloads(name, whole, stored, caller), stored, edit)
 
     _warn_of_lanes(response, [job for _, job in whole.made], services)
-    return schedule_response(
-        await edit_schedule(name, caller, services, precondition, change), response, services.view, caller
-    )
+    document = await edit_schedule(name, caller, services, precondition, change)
+    return schedule_response(document, response, services, caller)
 
 
 @router.patch("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
@@ -134,7 +133,7 @@ async def patch_schedule(
         return replaced_fields(name, with_tenant(patched_body(name, body, stored, caller), caller), stored, edit)
 
     document = await edit_schedule(name, caller, services, precondition, change)
-    shown = schedule_response(document, response, services.view, caller)
+    shown = schedule_response(document, response, services, caller)
     _warn_of_lanes(response, shown.jobs or [shown.job], services)
     return shown
 

@@ -24,6 +24,7 @@ from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.schedule import ScheduleRef, ScheduleState
 from hascheduler.model.trigger import Once, Times, Trigger
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
 from hascheduler.ports import StoredDocument, VerdictSelection
 from hascheduler.triggers import without_calendars
@@ -57,10 +58,13 @@ class ScheduleFilterQuery(LabelsQuery):
         f"newest {DECISIONS_MAX} decisions with these verdicts",
     )
     tenant: str | None = Field(default=None, max_length=256, description="Only schedules of this tenant")
+    ahead: bool = Field(
+        default=False, description="Only those whose times were decided too early, by a clock that was wrong: see reset"
+    )
 
     @property
     def needs_the_mirror(self) -> bool:
-        return self.text is not None or bool(self.state or self.verdict)
+        return self.text is not None or self.ahead or bool(self.state or self.verdict)
 
 
 class ScheduleQuery(ScheduleFilterQuery, LabelledQuery):
@@ -78,7 +82,8 @@ async def page_of_schedules(
     looked_at = LABELS_LOOKED_AT_MAX if labels else limit
     last, _ = await last_verdicts(query.verdict, services)
     known = await known_schedules(tenant, services)
-    steps = first_names(query, tenant, last, known, looked_at + 1, after=query.after)
+    now = services.clock.wall_ms()
+    steps = first_names(query, tenant, last, known, looked_at + 1, after=query.after, now=now)
     names = await run_in_slices(steps)
     documents = await services.schedules.among(names[:looked_at], labels, limit + 1, tenant=tenant)
     if len(documents) > limit:
@@ -93,7 +98,7 @@ async def count_matching(
     labels = query.labels()
     last, exact = await last_verdicts(query.verdict, services)
     known = await known_schedules(tenant, services)
-    found = await run_in_slices(matching(query, tenant, last, known, with_states=True))
+    found = await run_in_slices(matching(query, tenant, last, known, now=services.clock.wall_ms(), with_states=True))
     counts = {state: len(names) for state, names in found.items()}
     if not labels:
         return counts, exact
@@ -145,7 +150,7 @@ async def known_schedules(tenant: str | None, services: ApiServices) -> Sequence
             return found
         after = str(documents[-1]["_id"])
     problem = f"more than {STORED_MAX} schedules would have to be read, as this replica does not follow all shards"
-    raise InvalidInput(("tenant",), problem, "a tenant with fewer, or a query without text, state and verdict")
+    raise InvalidInput(("tenant",), problem, "a tenant with fewer, or a query without text, state, verdict and ahead")
 
 
 def decoded(documents: Sequence[StoredDocument]) -> Generator[None, None, list[ScheduleRef]]:
@@ -164,6 +169,7 @@ def matching(
     last: Collection[tuple[str, int]],
     schedules: Sequence[ScheduleRef],
     *,
+    now: WallMs,
     after: str | None = None,
     with_states: bool = False,
 ) -> Generator[None, None, dict[ScheduleState, list[str]]]:
@@ -185,6 +191,7 @@ def matching(
                 or (text and text not in name.lower())
                 or (tenant is not None and schedule.template.tenant != tenant)
                 or (query.verdict and not _was_last(schedule, last))
+                or (query.ahead and not schedule.is_ahead(now))
             ):
                 continue
             if schedule.paused_at_ms is not None:
@@ -213,9 +220,10 @@ def first_names(
     count: int,
     *,
     after: str | None,
+    now: WallMs,
 ) -> Generator[None, None, list[str]]:
     """By name, those after that one whose labels may match."""
-    found = yield from matching(query, tenant, last, schedules, after=after)
+    found = yield from matching(query, tenant, last, schedules, after=after, now=now)
     return nsmallest(count, chain.from_iterable(found.values()))
 
 

@@ -19,7 +19,7 @@ from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.ports import ClusterView, ScheduleStore, StoredDocument
+from hascheduler.ports import ScheduleStore, StoredDocument
 from hascheduler.triggers import next_nominal
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
 
@@ -91,11 +91,13 @@ def too_large_to_render(name: str) -> Conflict:
 
 
 def schedule_response(
-    document: StoredDocument, response: Response, view: ClusterView, caller: Caller
+    document: StoredDocument, response: Response, services: ApiServices, caller: Caller
 ) -> ScheduleResponse:
     """The answer with one schedule, as the caller sees it, and its tag."""
     try:
-        shown = show_schedule(document, view.calendars(), payloads=caller.sees_payloads)
+        shown = show_schedule(
+            document, services.view.calendars(), payloads=caller.sees_payloads, now=services.clock.wall_ms()
+        )
     except InvalidInput as error:
         raise UnreadableDocument("schedule", str(document["_id"]), error) from error
     response.headers["ETag"] = etag(document)

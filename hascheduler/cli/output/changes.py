@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 ANSWERED = frozenset(
     {
-        "rev", "created_at", "paused_at", "paused_because", "last_nominal_at", "next_at", "next_due_at", "counts",
+        "rev", "created_at", "paused_at", "paused_because", "last_nominal_at", "next_at", "next_due_at", "ahead_until",
+        "counts",
         "failures_in_a_row", "warnings", "change", "changes",
     }
 )  # fmt: skip

@@ -6,6 +6,6 @@
     upcoming     timeline, calendar            timeline_chart draws, one row a schedule
     preview      preview                       local_preview computes without a replica; preview_page and dst_chart draw
     edit         add, edit                     options and trigger_options: what their options mean in a request
-    actions      pause, resume, trigger, backfill, delete
+    actions      pause, resume, reset, trigger, backfill, delete
     tables       schedules as tables and pages
 """

@@ -1,4 +1,4 @@
-"""``hascheduler schedule pause``, ``resume``, ``trigger``, ``backfill`` and ``delete``."""
+"""``hascheduler schedule pause``, ``resume``, ``reset``, ``trigger``, ``backfill`` and ``delete``."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -74,6 +74,37 @@ def resume(
     assert name is not None
     with replica(url) as scheduler:
         answer = scheduler.schedules.resume(check_name(name), catch_up=catch_up)
+    _show(answer, as_json=as_json)
+
+
+class ResetFrom(StrEnum):
+    NOW = "now"
+
+
+@example("hascheduler schedule reset nightly --from now", "hascheduler schedule reset --all --dry-run")
+@with_options("given", MATCHING)
+@with_utc
+def reset(
+    name: ScheduleNameOrNone = None,
+    start: Annotated[ResetFrom, typer.Option("--from", help="The times after this instant fire.")] = ResetFrom.NOW,
+    *,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+    given: Given,
+) -> None:
+    """Let a schedule go on that a wrong clock made fire early.
+
+    Or all that match. It would be silent until the time that it had come to. Times that have a job already keep it, and
+    do not fire again. Nothing changes for schedules that are not ahead.
+    """
+    if is_of_many("reset", name, given, asked=dry_run or yes):
+        carry_out("reset", given, url, dry_run=dry_run, yes=yes, as_json=as_json)
+        return
+    assert name is not None
+    with replica(url) as scheduler:
+        answer = scheduler.schedules.reset(check_name(name), start.value)
     _show(answer, as_json=as_json)
 
 

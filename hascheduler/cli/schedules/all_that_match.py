@@ -1,4 +1,4 @@
-"""``hascheduler schedule pause``, ``resume`` and ``trigger`` without a name: an operation on all that match."""
+"""``hascheduler schedule pause``, ``resume``, ``reset`` and ``trigger`` of all that match: an operation."""
 
 from typing import Annotated, Any
 
@@ -31,7 +31,7 @@ MATCHING: Options = {
     ],
     "label": LabelFilter,
 }
-_DONE = {"pause": "paused", "resume": "resumed", "trigger": "triggered"}
+_DONE = {"pause": "paused", "resume": "resumed", "reset": "reset", "trigger": "triggered"}
 
 
 def is_of_many(verb: str, name: str | None, given: Given, *, asked: bool, of_one: tuple[str, ...] = ()) -> bool:

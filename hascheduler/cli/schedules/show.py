@@ -45,6 +45,7 @@ def list_schedules(
         str | None, typer.Option("--tenant", metavar="NAME", help="Only its own.", autocompletion=complete_tenant)
     ] = None,
     labels: LabelFilter = None,
+    ahead: Annotated[bool, typer.Option("--ahead", help="Only those that a wrong clock made fire too early.")] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
     watch: Watch = False,
@@ -56,6 +57,7 @@ def list_schedules(
         "state": [state.value for state in states or ()],
         "verdict": [verdict.value for verdict in last or ()],
         "tenant": tenant,
+        "ahead": ahead,
     }
     filter = {name: value for name, value in given.items() if value}
     with replica(url) as scheduler:

@@ -72,6 +72,8 @@ def _state(schedule: Schedule) -> Text:
     if schedule.get("paused"):
         because = schedule.get("paused_because")
         return Text(f"paused: {because}" if because else "paused", style="yellow")
+    if schedule.get("ahead_until") is not None:
+        return Text("ahead of now", style="red")
     if schedule["next_at"] is None:
         return Text("over", style="dim")
     return Text("active", style="green")

@@ -148,6 +148,14 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         look = None if if_match is None else look_for(named("schedules", name), {"paused": False})
         return await self._ask(Request("POST", path, body_of, headers=matching(if_match), content=content, look=look))
 
+    async def reset(
+        self, name: str, start: str | None = None, *, if_match: str | int | None = None
+    ) -> ScheduleResponse:
+        """A schedule that fired ahead of time, by a clock that was wrong, fires again from ``start`` on, which is now;
+        may be repeated."""
+        path, content = named("schedules", name, "reset"), encoded(plain(**{"from": start}))
+        return await self._ask(Request("POST", path, body_of, headers=matching(if_match), content=content))
+
     async def trigger(
         self, name: str, body: TriggerNowBody | None = None, *, idempotency_key: str | None = None
     ) -> Job:

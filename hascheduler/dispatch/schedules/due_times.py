@@ -6,6 +6,8 @@ counts, so that nothing is decided again from the older ones that the stream sti
 for all jobs of earlier ones has no timer meanwhile: the stream shows the jobs of a fire before it shows its cursor. Nor
 has one whose overlap policy looks at jobs that an earlier leader decided on and the stream has yet to show.
 
+Nor has a schedule whose cursor is to be taken back (`resets`): its times wait for that.
+
 A schedule that uses a calendar which is not there is held with that reason, until the calendar comes.
 """
 
@@ -38,6 +40,7 @@ class DueTimes:
         self._promised: dict[str, tuple[WallMs, FireCounts, ZoneOffsets, bool]] = {}
         """The cursor, the counts and offsets beside it; and whether what comes next must not overlap jobs that are not
         known here yet."""
+        self._to_reset: dict[str, None] = {}
         self._held: dict[str, int] = {}
         self._lost: set[str] = set()
         self._timers = Timers()
@@ -50,13 +53,22 @@ class DueTimes:
     def schedules(self) -> Iterable[ScheduleRef]:
         return self._schedules.values()
 
+    def to_reset(self) -> list[ScheduleRef]:
+        """The schedules whose cursors are to be taken back."""
+        return [self._schedules[name] for name in self._to_reset]
+
     def seen(self, schedule: ScheduleRef) -> None:
         before = self._schedules.get(schedule.name)
         self._schedules[schedule.name] = schedule
         if before is None or before.trigger is not schedule.trigger or before.past is not schedule.past:
             self._note_use(before, schedule)
+        if schedule.reset_at_ms is not None:
+            self._to_reset[schedule.name] = None
+        elif self._to_reset:
+            self._to_reset.pop(schedule.name, None)
         promised = self._promised.get(schedule.name)
-        if promised is not None and promised[0] <= schedule.cursor_ms:
+        was_reset = before is not None and schedule.cursor_ms < before.cursor_ms
+        if promised is not None and (promised[0] <= schedule.cursor_ms or was_reset):
             del self._promised[schedule.name]
             promised = None
         # Nearly always nothing is promised: the two bases are made for the few.
@@ -71,6 +83,7 @@ class DueTimes:
     def gone(self, name: str) -> None:
         self._note_use(self._schedules.pop(name, None), None)
         self._promised.pop(name, None)
+        self._to_reset.pop(name, None)
         self._held.pop(name, None)
         self._lost.discard(name)
         self._timers.clear(name)
@@ -211,7 +224,9 @@ class DueTimes:
             self._timers.set(schedule.name, max(at_ms, not_before_ms))
 
     def _has_to_wait(self, schedule: ScheduleRef) -> bool:
-        """Whether what was decided last has to be seen before more is decided."""
+        """Whether what was decided last has to be seen before more is decided, or a reset."""
+        if schedule.reset_at_ms is not None:
+            return True
         promised = self._promised.get(schedule.name)
         return promised is not None and (schedule.waits_for_its_fires or promised[3])
 

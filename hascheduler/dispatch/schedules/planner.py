@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, Settlement, TimeOutcome
+from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, ResetCursor, Settlement, TimeOutcome
 from hascheduler.dispatch.ledger import Ledger
 from hascheduler.dispatch.live_jobs.table import LiveJobs
 from hascheduler.dispatch.rules import Rules
@@ -155,6 +155,18 @@ class SchedulePlanner:
         for count in counts:
             self._ledger.promise(count, now)
         return counts
+
+    def take_resets(self, now: WallMs) -> list[ResetCursor]:
+        """Decide the resets that were asked for, each once nothing is promised of the schedule's times."""
+        resets = [
+            ResetCursor(schedule.name, schedule.reset_at_ms, schedule.created_at_ms)
+            for schedule in self._due_times.to_reset()
+            if schedule.reset_at_ms is not None
+            and not (self._ledger.has_outcomes(schedule.name) or self._ledger.has_reset(schedule.name))
+        ]
+        for reset in resets:
+            self._ledger.promise(reset, now)
+        return resets
 
     def _fire(self, fire: Fire, schedule: ScheduleRef, now: WallMs) -> None:
         known = self._jobs.get(fire.job_id)

@@ -8,6 +8,8 @@ unstorable, missed, cursor_offsets}`` by the leader. ``unstorable``, 0 if absent
 ``missed`` is written where a move of the cursor counts times as missed, with the first, the last and the number of
 them. It stays until the next such move: what it tells is the change that brings it. ``cursor_offsets``, a text such as
 ``1785600000000 Europe/Paris=7200``, names its cursor first: 0.2.0 moves the cursor without it, and then it is void.
+``reset_at_ms``, absent or null if there is none, is a request of the API that the leader carries out
+(`hascheduler.dispatch.schedules.resets`).
 """
 
 import re
@@ -55,7 +57,7 @@ _OFFSET = re.compile(r"-?[0-9]{1,5}", re.ASCII)
 
 SCHEDULE_FIELDS = (
     "v", "rev", "trigger", "since_ms", "past", "policy", "paused_at_ms", "job", "created_at_ms",
-    "cursor_ms", "tally", "failures", "throttled", "missed", "cursor_offsets",
+    "cursor_ms", "tally", "failures", "throttled", "missed", "cursor_offsets", "reset_at_ms",
 )  # fmt: skip
 """The fields that a mirror needs."""
 
@@ -109,7 +111,7 @@ def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
 def decode_schedule(id: object, fields: Document) -> ScheduleRef:
     require_known_version(fields)
     name = identifier(id, longest=NAME_CHARACTERS_MAX)
-    paused_at_ms = fields.get("paused_at_ms")
+    paused_at_ms, reset_at_ms = fields.get("paused_at_ms"), fields.get("reset_at_ms")
     past = fields.get("past")
     created_at_ms = shared_instant(integer(fields, "created_at_ms"))
     template, graph = decode_jobs(fields.get("job"), name)
@@ -129,12 +131,13 @@ def decode_schedule(id: object, fields: Document) -> ScheduleRef:
         integer(fields, "failures", default=0),
         graph,
         decode_offsets(fields),
+        None if reset_at_ms is None else WallMs(integer(fields, "reset_at_ms")),
     )
 
 
 def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
     """The lean fields of a schedule, as `decode_schedule` reads them."""
-    return {
+    stored = {
         **encode_schedule_edit(schedule),
         "v": WRITTEN_VERSION,
         "rev": schedule.rev,
@@ -144,7 +147,21 @@ def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
         "tally": encode_fire_counts(schedule.tally),
         "failures": schedule.failures,
         "throttled": schedule.tally.throttled,
-    } | encode_offsets(schedule.cursor_ms, schedule.offsets)
+    }
+    reset = {} if schedule.reset_at_ms is None else {"reset_at_ms": schedule.reset_at_ms}
+    return stored | encode_offsets(schedule.cursor_ms, schedule.offsets) | reset
+
+
+def encode_reset(schedule: ScheduleRef) -> dict[str, Any]:
+    """The fields that a reset writes, which gave ``schedule``."""
+    return {
+        **encode_schedule_edit(schedule),
+        "cursor_ms": schedule.cursor_ms,
+        "tally": encode_fire_counts(schedule.tally),
+        "throttled": schedule.tally.throttled,
+        "missed": None,
+        "reset_at_ms": None,
+    }
 
 
 def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
@@ -165,6 +182,7 @@ def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
         integer(fields, "failures", default=schedule.failures),
         schedule.graph,
         decode_offsets(fields) if "cursor_ms" in fields else schedule.offsets,
+        schedule.reset_at_ms,
     )
 
 

@@ -20,6 +20,7 @@ from hascheduler.dispatch.decisions import (
     JobMove,
     RecordVerdict,
     ReleaseShare,
+    ResetCursor,
     Settlement,
     TimeOutcome,
 )
@@ -29,6 +30,7 @@ from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES
 from hascheduler.model.values.instants import WallMs
+from hascheduler.mongo.apply.cursor_resets import CursorResets
 from hascheduler.mongo.apply.job_updates import JobUpdates
 from hascheduler.mongo.apply.time_outcomes import TimeOutcomeWriter
 from hascheduler.mongo.connection import MAJORITY, ONE, Database
@@ -42,6 +44,7 @@ class MongoClaimStore:
     def __init__(self, database: Database, job_retention_ms: int, tracer: Tracer = NO_TRACING) -> None:
         self._time_outcomes = TimeOutcomeWriter(database, job_retention_ms, tracer)
         self._failures = FailureCounts(database)
+        self._resets = CursorResets(database)
         self._shares = ShareReleases(database)
         self._job_updates = JobUpdates(database, job_retention_ms)
 
@@ -49,6 +52,7 @@ class MongoClaimStore:
         settled: dict[Decision, Settlement] = dict.fromkeys(decisions, Settlement.UNKNOWN)
         outcomes = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
         counts = [decision for decision in decisions if isinstance(decision, CountFailures)]
+        resets = [decision for decision in decisions if isinstance(decision, ResetCursor)]
         releases = [decision for decision in decisions if isinstance(decision, ReleaseShare)]
         freed = freeing(decisions)
         first = set(freed)
@@ -76,6 +80,8 @@ class MongoClaimStore:
                 moves = [move for move in moves if move != riders.get(move.job_id) and move.job_id not in unanswered]
             if counts:
                 settled.update((await self._failures.count(counts, majority=majority)).items())
+            if resets:
+                settled.update((await self._resets.reset(resets)).items())
             if releases:
                 settled.update((await self._shares.release(releases, majority=majority)).items())
             # The cursors and the jobs are different documents, so neither waits for the other.

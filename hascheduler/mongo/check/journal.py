@@ -19,6 +19,7 @@ from hascheduler.dispatch.decisions import (
     JobMove,
     RecordVerdict,
     ReleaseShare,
+    ResetCursor,
     decode_decisions,
 )
 from hascheduler.dispatch.settlements import CLASSIFIED_FIELDS
@@ -161,7 +162,7 @@ def _is_sound(decision: Decision) -> bool:
     match decision:
         case Fire() | RecordVerdict():
             named: tuple[object, object] = (decision.schedule, decision.nominal_ms)
-        case CountFailures():
+        case CountFailures() | ResetCursor():
             return True
         case ReleaseShare():
             named = (decision.key, decision.rev)

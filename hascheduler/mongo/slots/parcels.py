@@ -26,8 +26,8 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.share import slot_of_key
-from hascheduler.mongo.connection import Database
-from hascheduler.mongo.slots.transactions import Route, Which, is_duplicate, is_still, marked, transaction, unchanged
+from hascheduler.mongo.connection import Database, transaction
+from hascheduler.mongo.slots.transactions import Route, Which, is_duplicate, is_still, marked, unchanged
 from hascheduler.ports.sharding import MOVE_MARK, MOVED, duplicate_of_another, is_late_copy
 
 _TRIES = 3

@@ -5,18 +5,16 @@ move or another step of this one, it is refused. A transaction is one entry of e
 reads it as a whole: so it is a small part.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pymongo.errors import BulkWriteError, DuplicateKeyError
-from pymongo.read_concern import ReadConcern
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.share import Share
 from hascheduler.model.values.instants import WallMs
-from hascheduler.mongo.connection import MAJORITY, Database, awaited
+from hascheduler.mongo.connection import Database, transaction
 from hascheduler.mongo.faults import DUPLICATE_KEY
 from hascheduler.ports.sharding import MOVE_MARK, Passage, duplicate_of_another, is_late_copy
 
@@ -104,15 +102,6 @@ class Together:
                 await there.insert_many(inserted, ordered=False, session=session)
             await session.commit_transaction()
         return len(documents)
-
-
-@asynccontextmanager
-async def transaction(database: Database) -> AsyncIterator[Any]:
-    """Aborted, unless it is committed inside."""
-    async with await awaited(database.client.start_session()) as session:
-        begun = session.start_transaction(read_concern=ReadConcern("snapshot"), write_concern=MAJORITY)
-        async with await awaited(begun):
-            yield session
 
 
 async def is_still(database: Database, share: Share, session: Any) -> bool:

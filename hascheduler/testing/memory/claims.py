@@ -17,6 +17,7 @@ from hascheduler.dispatch.decisions import (
     RecordVerdict,
     ReleaseShare,
     Requeue,
+    ResetCursor,
     Settlement,
     attempt_end,
 )
@@ -29,7 +30,7 @@ from hascheduler.ports import AttemptOutcome
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.state_updates import back_to_pending, dispatched, may, to_terminal
-from hascheduler.testing.memory.time_outcomes import apply_time_outcomes, count_failures
+from hascheduler.testing.memory.time_outcomes import apply_reset, apply_time_outcomes, count_failures
 
 
 class MemoryClaimStore:
@@ -50,6 +51,8 @@ class MemoryClaimStore:
                 for decision in decisions:
                     if isinstance(decision, CountFailures):
                         settled[decision] = count_failures(database, decision)
+                    if isinstance(decision, ResetCursor):
+                        settled[decision] = apply_reset(database, decision)
                 for decision in decisions:
                     if isinstance(decision, ReleaseShare):
                         settled[decision] = _release(database, decision)

@@ -8,24 +8,28 @@ from hascheduler.dispatch.decisions import (
     CountFailures,
     Fire,
     RecordVerdict,
+    ResetCursor,
     Settlement,
     TimeOutcome,
     missed,
     throttled,
 )
 from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, counted, cursor_steps
+from hascheduler.dispatch.schedules.resets import reset_cursor
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import FIRED_ON, fired_on, new_fired_jobs
 from hascheduler.model.documents.job import maker_of, new_job_document
 from hascheduler.model.documents.schedule import (
     TOO_MANY_FAILURES,
+    decode_schedule,
     encode_fire_counts,
     encode_missed,
     encode_offsets,
+    encode_reset,
     unstorable_of,
 )
-from hascheduler.model.documents.verdict import verdict_document, verdict_id
+from hascheduler.model.documents.verdict import decode_verdict, verdict_document, verdict_id
 from hascheduler.model.job import is_before_last, last_job_id
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun, is_unstorable, stored_verdict
@@ -72,6 +76,37 @@ def count_failures(database: MemoryDatabase, decision: CountFailures) -> Settlem
             "rev": decision.rev + 1,
         }
     database.update(Collection.SCHEDULES, schedule, fields)
+    return Settlement.DONE
+
+
+def apply_reset(database: MemoryDatabase, decision: ResetCursor) -> Settlement:
+    """LOST when the schedule is gone or another one; DONE when the request is gone, now or before."""
+    stored = database.find(Collection.SCHEDULES, decision.schedule)
+    if stored is None or stored["created_at_ms"] != decision.created_at_ms:
+        return Settlement.LOST
+    if stored.get("reset_at_ms") != decision.reset_at_ms:
+        return Settlement.DONE
+    try:
+        schedule = decode_schedule(decision.schedule, stored)
+        made = {
+            run.first_ms: (document, run)
+            for document in database.documents(Collection.VERDICTS)
+            if document["schedule"] == schedule.name
+            and document.get("schedule_created_at_ms") == schedule.created_at_ms
+            if (run := decode_verdict(document)).last_ms > decision.reset_at_ms
+            and run.verdict is not Verdict.UNSTORABLE
+        }
+        done = reset_cursor(schedule, [run for _, (_, run) in sorted(made.items())])
+    except InvalidInput:  # broken by hand since
+        database.update(Collection.SCHEDULES, stored, {"reset_at_ms": None, "rev": stored["rev"] + 1})
+        return Settlement.DONE
+    for run, left in done.withdrawn:
+        document, _ = made[run.first_ms]
+        if left is None:
+            database.delete(Collection.VERDICTS, document["_id"])
+        else:
+            database.update(Collection.VERDICTS, document, {"last_ms": left.last_ms, "count": left.count})
+    database.update(Collection.SCHEDULES, stored, {**encode_reset(done.schedule), "rev": stored["rev"] + 1})
     return Settlement.DONE
 
 

@@ -404,11 +404,11 @@ class World:
         schedule = decode_schedule(name, self.schedule(name))
         basis, tally = schedule.basis_at(schedule.cursor_ms), schedule.tally.plus(Verdict.FIRED)
         fire = Fire(name, WallMs(nominal_ms), basis, tally, is_graph=schedule.graph is not None)
-        await self._decide(fire)
+        await self.decide(fire)
         return fire.job_id
 
     async def dispatch(self, job_id: str, processor_id: str, attempt: int = 1) -> None:
-        await self._decide(Dispatch(job_id, attempt, processor_id))
+        await self.decide(Dispatch(job_id, attempt, processor_id))
         self.view.waiters.notify(processor_id)
 
     async def pass_over(
@@ -424,15 +424,15 @@ class World:
         schedule = decode_schedule(name, self.schedule(name))
         last_ms = first_ms if last_ms is None else last_ms
         run = VerdictRun(name, verdict, WallMs(first_ms), WallMs(last_ms), count, because_of)
-        await self._decide(
+        await self.decide(
             RecordVerdict(run, schedule.basis_at(schedule.cursor_ms), schedule.tally.plus(verdict, count))
         )
 
     async def count_failures(self, failures: int, pause_at_ms: int | None = None, name: str = "tick") -> None:
         pause_at = None if pause_at_ms is None else WallMs(pause_at_ms)
-        await self._decide(CountFailures(name, self.schedule(name)["rev"], failures, pause_at))
+        await self.decide(CountFailures(name, self.schedule(name)["rev"], failures, pause_at))
 
-    async def _decide(self, decision: Decision) -> None:
+    async def decide(self, decision: Decision) -> None:
         claims = MemoryClaimStore(self.connection, RETENTION_MS)
         assert await claims.apply([decision], self.clock.now, majority=True) == [Settlement.DONE]
 

@@ -321,6 +321,7 @@ async def test_a_token_begins_what_it_may_do_with_one(guarded: Guarded) -> None:
         ("reprioritize_jobs", LOG, {"priority": 3}, "operator"),
         ("pause_schedules", {"text": "a"}, {}, "operator"),
         ("resume_schedules", {"text": "a"}, {}, "operator"),
+        ("reset_schedules", {"text": "a"}, {}, "operator"),
     ]
     in_order = ["worker", "viewer", "submitter", "operator", "admin"]
     for action, filter, more, least in bodies:

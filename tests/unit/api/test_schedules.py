@@ -81,6 +81,7 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
         "last_nominal_at": None,
         "next_at": "2030-01-01T00:00:01.000Z",
         "next_due_at": "2030-01-01T00:00:01.000Z",
+        "ahead_until": None,
         "counts": NOTHING_COUNTED,
         "failures_in_a_row": 0,
         "warnings": [],

@@ -76,8 +76,8 @@ async def test_a_job_is_not_submitted_with_a_misspelt_parameter(client: httpx.As
     [
         ("lable=a%3Db", "label"),
         ("after_=a", "after"),
-        ("zzz=1", "one of after, limit, label, text, state, verdict, tenant"),
-        (f"{'label' * 100}=1", "one of after, limit, label, text, state, verdict, tenant"),
+        ("zzz=1", "one of after, limit, label, text, state, verdict, tenant, ahead"),
+        (f"{'label' * 100}=1", "one of after, limit, label, text, state, verdict, tenant, ahead"),
     ],
 )
 async def test_the_nearest_name_is_told(client: httpx.AsyncClient, query: str, expected: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hascheduler.dispatch.decisions import ResetCursor
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
@@ -251,6 +252,27 @@ async def test_all_that_match_are_paused_triggered_and_resumed(replica: Replica,
     ended: Any = (await replica.done("schedule", "pause", "--all", "--state", "active", "--yes", "--json")).json
     assert (ended["action"], ended["state"], ended["changed"]) == ("pause_schedules", "done", 3)
     assert paused() == {"nightly-a", "nightly-b", "hourly"}
+
+
+@pytest.mark.usefixtures("runner")
+async def test_schedules_that_are_ahead_are_listed_and_reset(replica: Replica, world: World) -> None:
+    for name in ("tick", "tock", "tack"):
+        await replica.done("schedule", "add", name, "--every", "1h", "--definition", "log")
+    for name in ("tick", "tock"):
+        await world.fire(NOW + 3 * 3_600_000, name)
+    assert "ahead of now" in (await replica.done("schedule", "list")).out
+    listed: Any = (await replica.done("schedule", "list", "--ahead", "--json")).json
+    assert [one["name"] for one in listed["items"]] == ["tick", "tock"]
+    assert "hascheduler schedule reset tick --from now" in " ".join(
+        (await replica.done("schedule", "get", "tick")).out.split()
+    )
+    answer: Any = (await replica.done("schedule", "reset", "tick", "--from", "now", "--json")).json
+    assert answer["rev"] == 2
+    await world.decide(ResetCursor("tick", NOW, NOW))
+    assert (await replica.done("schedule", "reset", "--all", "--dry-run")).out == "would reset 1 schedule\n"
+    assert (await replica.done("schedule", "reset", "--all", "--yes")).out == "reset 1 schedule\n"
+    refused = await replica.run("schedule", "reset", "tick", "--from", "yesterday")
+    assert (refused.status, refused.out) == (2, "")
 
 
 @pytest.mark.parametrize(

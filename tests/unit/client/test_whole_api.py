@@ -94,6 +94,7 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     assert patched["labels"] == {"team": "b"}
     assert (await scheduler.schedules.pause("nightly", "a holiday"))["paused_because"] == "a holiday"
     assert not (await scheduler.schedules.resume("nightly"))["paused"]
+    assert (await scheduler.schedules.reset("nightly"))["ahead_until"] is None
     assert len((await scheduler.schedules.preview("nightly", count=3))["fires"]) == 3
     assert len((await scheduler.schedules.preview_trigger(CRON, count=2))["fires"]) == 2
     assert (await scheduler.schedules.preview_patch("nightly", {"trigger": {"expression": "0 3 * * *"}}))["added"]

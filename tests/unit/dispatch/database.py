@@ -17,11 +17,13 @@ from hascheduler.dispatch.decisions import (
     RecordVerdict,
     ReleaseShare,
     Requeue,
+    ResetCursor,
     Settlement,
     TimeOutcome,
     throttled,
 )
 from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, counted, cursor_steps
+from hascheduler.dispatch.schedules.resets import reset_cursor
 from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.calendar import Calendar
@@ -34,6 +36,7 @@ from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.schedule import (
     decode_schedule,
     encode_fire_counts,
+    encode_reset,
     encode_schedule_ref,
 )
 from hascheduler.model.documents.tenant import encode_tenant
@@ -180,6 +183,8 @@ class Database:
                 return self._conclude(decision)
             case CountFailures():
                 return self._count_failures(decision)
+            case ResetCursor():
+                return self._reset_cursor(decision)
             case ReleaseShare():
                 return Settlement.DONE  # no share is in these stories
             case _:
@@ -281,6 +286,22 @@ class Database:
         else:
             pause = {"failures": decision.failures, "paused_at_ms": decision.pause_at_ms, "rev": decision.rev + 1}
             self._patch(SCHEDULES, decision.schedule, **pause)
+        return Settlement.DONE
+
+    def _reset_cursor(self, decision: ResetCursor) -> Settlement:
+        stored = self.documents[SCHEDULES].get(decision.schedule)
+        if stored is None or stored["created_at_ms"] != decision.created_at_ms:
+            return Settlement.LOST
+        if stored.get("reset_at_ms") != decision.reset_at_ms:
+            return Settlement.DONE
+        runs = {key: run for key, run in self.passed_over.items() if key[0] == decision.schedule}
+        later = [run for _, run in sorted(runs.items()) if run.last_ms > decision.reset_at_ms]
+        done = reset_cursor(decode_schedule(decision.schedule, stored), later)
+        for run, left in done.withdrawn:
+            del self.passed_over[(run.schedule, run.first_ms)]
+            if left is not None:
+                self.passed_over[(run.schedule, run.first_ms)] = left
+        self._patch(SCHEDULES, decision.schedule, **encode_reset(done.schedule), rev=stored["rev"] + 1)
         return Settlement.DONE
 
     # Writing

@@ -109,6 +109,7 @@ PAST = st.lists(st.builds(TriggerPeriod, TRIGGERS, WALL, WALL, st.booleans()), m
 SCHEDULES = st.builds(
     ScheduleRef, NAME, INTEGER, TRIGGERS, TEMPLATES, WALL, WALL, WALL, POLICIES, st.none() | WALL, PAST, TALLIES,
     INTEGER, st.none(), st.sampled_from([(), (("Europe/Paris", 3_600),), (("X", -1), ("Asia/Tokyo", 32_400))]),
+    st.none() | WALL,
 ).filter(lambda schedule: schedule.template.target != schedule.name)  # fmt: skip
 """As they are read: a target that is the schedule's name is None."""
 RUNS = st.builds(
@@ -209,8 +210,10 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
 }
 OF_CHANGES_ALONE = {Collection.JOBS: {"finished_at_ms", "error"}, Collection.SCHEDULES: {"missed"}}
 """Lean fields that no live noun has: the changes that bring them tell of an end, or of missed times."""
-AT_TIMES = {Collection.REPLICAS: {"followed", "shards"}, Collection.SCHEDULES: {"cursor_offsets"}}
-"""Of replicas that follow some shards alone, and of schedules in zones."""
+AT_TIMES = {
+    Collection.REPLICAS: {"followed", "shards"}, Collection.SCHEDULES: {"cursor_offsets", "reset_at_ms"},
+}  # fmt: skip
+"""Of replicas that follow some shards alone; of schedules in zones, and of those that are to be reset."""
 NOT_MIRRORED = {Collection.REPLICAS: {"indexes"}}
 """Stored fields that no mirror reads: `hascheduler migrate` does."""
 

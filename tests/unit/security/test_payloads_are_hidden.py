@@ -37,6 +37,7 @@ SHOWN: dict[tuple[str, str], Any] = {
     ("PATCH", "/v1/schedules/{name}"): {"overlap": "skip"},
     ("POST", "/v1/schedules/{name}/pause"): {},
     ("POST", "/v1/schedules/{name}/resume"): {},
+    ("POST", "/v1/schedules/{name}/reset"): {},
     ("POST", "/v1/schedules/{name}/trigger"): {},
     ("GET", "/v1/schedules/{name}/preview"): None,
     ("POST", "/v1/schedules/{name}/preview"): {"overlap": "skip"},

@@ -1,4 +1,4 @@
-// What can be done with one schedule: pause, resume, trigger now, delete.
+// What can be done with one schedule: pause, resume, reset, trigger now, delete.
 import { html, useState } from "../html.js";
 import { post, request, segment } from "../api.js";
 import { plain } from "../format.js";
@@ -23,6 +23,8 @@ export function ScheduleActions({ schedule, reload, gone }) {
           question=${html`<p>${name} fires again from now on.</p>`}><label><input type="checkbox" name="catch_up" /> And catch up on the times since the pause, as its misfire policy says</label><//>`
       : html`<${Action} label="Pause" done=${reload} act=${(/** @type {FormData} */ form) => post(`${path}/pause`, { because: form.get("because") || null })}
           question=${html`<p>${name} does not fire until it is resumed. Jobs that it made go on.</p>`}><label class="field"><span>Why, for the others</span><input name="because" maxlength="256" /></label><//>`)}
+    ${may("operate") && schedule.ahead_until && !schedule.paused && html`<${Action} label="Reset" done=${reload} act=${() => post(`${path}/reset`)}
+      question=${html`<p>A clock was wrong, and ${name} fired ahead of time. If the clocks are right now, it fires again from now on; times that have a job already do not fire again.</p>`} />`}
     ${may("submit") && html`<${Action} label="Trigger now" done=${(/** @type {import("../wire.js").JobResponse} */ job) => {
       setMade(job.id);
       reload();

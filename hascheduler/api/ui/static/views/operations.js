@@ -14,6 +14,7 @@ const WORDS = {
   reprioritize_jobs: "Reprioritize jobs",
   pause_schedules: "Pause schedules",
   resume_schedules: "Resume schedules",
+  reset_schedules: "Reset schedules",
   trigger_schedules: "Trigger schedules",
 };
 

@@ -72,6 +72,7 @@ function Facts({ schedule }) {
     ["Next", instant(schedule.next_at) || (schedule.paused ? "when it is resumed" : "never again")],
     ["With jitter", schedule.next_due_at !== schedule.next_at && instant(schedule.next_due_at)],
     ["Last decided", instant(schedule.last_nominal_at)],
+    ["Ahead until", instant(schedule.ahead_until)],
     ["Overlap", html`<code>${schedule.overlap}</code> ${/** @type {any} */ (OVERLAPS)[schedule.overlap] || ""}`],
     ["When late", `beyond ${spanWords(misfire.grace)}: ${/** @type {any} */ (CATCH_UP)[misfire.catch_up] || misfire.catch_up}${misfire.catch_up === "all" ? `, ${number(misfire.limit)} at most` : ""}`],
     ["Pauses itself", schedule.pause_after_failures && `after ${counted(schedule.pause_after_failures, "failure")} in a row; now ${number(schedule.failures_in_a_row)}`],
@@ -203,7 +204,7 @@ function Backfill({ path, name }) {
     ${made && html`<span role="status">Backfilled: ${counted(made.created, "time")} got a job.</span>`}`;
 }
 
-const ACTS = { PUT: "edited", PATCH: "edited", DELETE: "deleted", pause: "paused", resume: "resumed", trigger: "triggered now", backfill: "backfilled" };
+const ACTS = { PUT: "edited", PATCH: "edited", DELETE: "deleted", pause: "paused", resume: "resumed", reset: "reset", trigger: "triggered now", backfill: "backfilled" };
 
 /** What each request was to do. @param {import("../wire.js").AuditResponse} record */
 function act(record) {
