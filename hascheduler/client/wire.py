@@ -1063,7 +1063,13 @@ class OnceResponse(TypedDict):
 
 
 OperationAction = Literal[
-    "cancel_jobs", "retry_jobs", "reprioritize_jobs", "pause_schedules", "resume_schedules", "trigger_schedules"
+    "cancel_jobs",
+    "retry_jobs",
+    "reprioritize_jobs",
+    "pause_schedules",
+    "resume_schedules",
+    "reset_schedules",
+    "trigger_schedules",
 ]
 
 
@@ -1230,6 +1236,9 @@ class ReprioritizeSomeBody(TypedDict):
     priority: int
 
 
+ResetBody = TypedDict("ResetBody", {"from": NotRequired[Literal["now"]]})
+
+
 class ResumeBody(TypedDict):
     catch_up: NotRequired[bool]
 
@@ -1283,6 +1292,7 @@ class ScheduleResponse(TypedDict):
     last_nominal_at: str | None
     next_at: str | None
     next_due_at: str | None
+    ahead_until: str | None
     counts: CountsResponse
     failures_in_a_row: int
     warnings: Sequence[str]

@@ -143,6 +143,12 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         look = None if if_match is None else look_for(named("schedules", name), {"paused": False})
         return self._ask(Request("POST", path, body_of, headers=matching(if_match), content=content, look=look))
 
+    def reset(self, name: str, start: str | None = None, *, if_match: str | int | None = None) -> ScheduleResponse:
+        """A schedule that fired ahead of time, by a clock that was wrong, fires again from ``start`` on, which is now;
+        may be repeated."""
+        path, content = named("schedules", name, "reset"), encoded(plain(**{"from": start}))
+        return self._ask(Request("POST", path, body_of, headers=matching(if_match), content=content))
+
     def trigger(self, name: str, body: TriggerNowBody | None = None, *, idempotency_key: str | None = None) -> Job:
         """One job of it now, outside its times; under one key it is one, however often it is asked for. ``body`` may
         hold a ``payload`` and an ``overlap`` in place of the schedule's own."""

@@ -839,7 +839,7 @@ export interface OnceResponse {
   "at": string;
 }
 
-export type OperationAction = ("cancel_jobs" | "retry_jobs" | "reprioritize_jobs" | "pause_schedules" | "resume_schedules" | "trigger_schedules");
+export type OperationAction = ("cancel_jobs" | "retry_jobs" | "reprioritize_jobs" | "pause_schedules" | "resume_schedules" | "reset_schedules" | "trigger_schedules");
 
 export interface OperationFilterBody {
   "state"?: (("pending" | "dispatched" | "running" | "succeeded" | "failed" | "cancelled" | "active" | "paused" | "ended") | null);
@@ -1059,6 +1059,10 @@ export interface ReprioritizeSomeBody {
   "priority": number;
 }
 
+export interface ResetBody {
+  "from": "now";
+}
+
 export interface ResumeBody {
   "catch_up": boolean;
 }
@@ -1116,6 +1120,7 @@ export interface ScheduleResponse {
   "last_nominal_at": (string | null);
   "next_at": (string | null);
   "next_due_at": (string | null);
+  "ahead_until": (string | null);
   "counts": CountsResponse;
   "failures_in_a_row": number;
   "warnings": string[];
