@@ -85,7 +85,8 @@ DEFAULT_POLICY = SchedulePolicy()
 class JobTemplate:
     """The job that a schedule makes at each fire, without its payload (that stays in the database).
 
-    ``target`` None: the schedule's name. It nearly always is, so many schedules can have one template.
+    ``target`` None: the schedule's name. It nearly always is, so many schedules can have one template. A job that has
+    not begun ``expires_in_ms`` after its nominal time never does; None: it does not expire.
     """
 
     definition: str
@@ -96,6 +97,7 @@ class JobTemplate:
     priority: int
     mode: str
     resources: Resources | None = None
+    expires_in_ms: int | None = None
 
     def target_of(self, schedule: str) -> str:
         """The target of the jobs of the schedule of that name."""
@@ -204,6 +206,14 @@ class ScheduleRef:
         if self.graph is None:
             return (self.template.definition,)
         return tuple(dict.fromkeys(job.template.definition for job in self.graph.in_order))
+
+    @property
+    def expires_in_ms(self) -> int | None:
+        """How long after a nominal time its fire makes no sense any more: the shortest of its jobs' spans."""
+        if self.graph is None:
+            return self.template.expires_in_ms
+        spans = [job.template.expires_in_ms for job in self.graph.jobs]
+        return min((span for span in spans if span is not None), default=None)
 
     @property
     def waits_for_its_fires(self) -> bool:

@@ -5,7 +5,7 @@
     fired       a job was made for it
     unstorable  a job was to be made for it, and no database can hold that job: there is none
     skipped     an earlier job of the schedule had not ended, and the overlap policy then makes no other
-    missed      it was later than the misfire policy lets it be
+    missed      it was later than the misfire policy lets it be, or its job would have expired already
     coalesced   it was late, and the next fire stands for it too
     paused      the schedule was paused, and resumed from a later time on
     excluded    it lies in one of the trigger's exclusion windows, or on a day that its calendars leave out
@@ -60,12 +60,16 @@ NOTHING_DECIDED = FireCounts()
 """Shared by all schedules before their first nominal time."""
 
 
+EXPIRED = "expired"
+"""The reason of a missed time whose job would have expired before it was made."""
+
+
 @dataclass(frozen=True, slots=True)
 class VerdictRun:
     """``count`` nominal times from ``first_ms`` through ``last_ms``, none of which fired.
 
-    ``because_of`` is the job that blocked a skipped one, or the tenant's limit that a throttled one met. An unstorable
-    one is always alone.
+    ``because_of`` is the job that blocked a skipped one, the tenant's limit that a throttled one met, or `EXPIRED` of a
+    missed one. An unstorable one is always alone.
     """
 
     schedule: str

@@ -21,6 +21,7 @@ from hascheduler.model.schedule import (
     Overlap,
     SchedulePolicy,
 )
+from hascheduler.model.values.durations import format_duration
 from hascheduler.wire.fields import DurationMs, Labels, Name, StrictModel, invalid_value
 from hascheduler.wire.schedule_jobs import (
     GraphJobBody,
@@ -122,6 +123,15 @@ class ScheduleBody(ScheduleFields):
         if self.job is not None and not self.jobs[order[-1]].is_same_job(self.job):
             problem = "is not the last of jobs, and both can't be had"
             raise _refused(InvalidInput(("job",), problem, "job or jobs; null takes a stored one away"))
+        return self
+
+    @model_validator(mode="after")
+    def _expires_after_its_due_time(self) -> "ScheduleBody":
+        for path, job in self.made:
+            if job.expires_in is not None and job.expires_in <= max(self.trigger.jitter, 0):
+                problem = f"{format_duration(job.expires_in)} is over before it is due"
+                expected = "more than 0s" if not self.trigger.jitter else "more than the jitter of the trigger"
+                raise _refused(InvalidInput((*path, "expires_in"), problem, expected))
         return self
 
     @property

@@ -11,7 +11,7 @@ from hascheduler.model.payload import PAYLOAD_BYTES_MAX, PLACEHOLDERS, PLACEHOLD
 from hascheduler.model.schedule import GraphJob, JobTemplate
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.wire.fields import Text, invalid_value
+from hascheduler.wire.fields import DurationMs, Text, invalid_value
 from hascheduler.wire.job import JobFields
 
 
@@ -28,6 +28,12 @@ class TemplateBody(JobFields):
     """The job that each fire makes."""
 
     target: Text | None = Field(default=None, description="What it works on; default: the schedule's name")
+    expires_in: DurationMs | None = Field(
+        default=None,
+        description="If it has not begun so long after its nominal time, it fails instead of running; a time that is "
+        "decided later than that is `missed`. Of a backfill and of a trigger by hand: so long after the request. "
+        "Null: never",
+    )
     render: bool = Field(
         default=False,
         description="Fill `${…}` in the texts of the payload: "
@@ -46,6 +52,7 @@ class TemplateBody(JobFields):
             priority=self.priority,
             mode=self.mode,
             resources=self.needs(),
+            expires_in_ms=self.expires_in,
         )
 
 
@@ -107,6 +114,7 @@ class TemplateResponse(TemplateBody):
             lane=template.lane,
             mode=template.mode,
             resources=None if template.resources is None else dict(template.resources),
+            expires_in=template.expires_in_ms,
         )
 
 

@@ -59,7 +59,8 @@ class ScheduleVerdictResponse(BaseModel):
     through_at: str = Field(description="The last of several")
     count: int = Field(description="How many nominal times")
     because_of: str | None = Field(
-        description="The job that was in the way of a skipped one, the limit of its tenant that a throttled one met"
+        description="The job that was in the way of a skipped one, the limit of its tenant that a throttled one met; "
+        "`expired`: the job of a missed one would have expired before it was made"
     )
     decided_at: str = Field(description="When the leader decided it")
 

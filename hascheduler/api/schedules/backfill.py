@@ -90,9 +90,9 @@ async def backfill_schedule(
 ) -> BackfillResponse:
     """Make the jobs of nominal times that have passed and have no job, by the trigger of now; paused or not.
 
-    Exclusion windows are left out, and so are the days that calendars leave out now; `max_fires` is not applied. At
-    most 1,000 jobs a request. One that is still to be decided is left alone, lest it get a second job when it
-    fires.
+    Exclusion windows are left out, and so are the days that calendars leave out now; `max_fires` is not applied. Jobs
+    that expire do so by their span from now on, as their nominal times lie in the past. At most 1,000 jobs a request.
+    One that is still to be decided is left alone, lest it get a second job when it fires.
     """
     note.unaudited, note.location = body.dry_run, f"/v1/jobs?id={backfill_job_ids(name)}"
     now = services.clock.wall_ms()
@@ -107,7 +107,7 @@ async def backfill_schedule(
     if body.dry_run:
         created = len(ids)
     else:
-        maker = JobMaker(name, stored)
+        maker = JobMaker(name, stored, expires_from_ms=now)
         if ids and not maker.makes_jobs:
             raise too_large_to_render(name)
         tenant, count = schedule.template.tenant, len(ids) * schedule.jobs_per_fire

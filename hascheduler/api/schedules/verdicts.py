@@ -95,7 +95,8 @@ class VerdictResponse(BaseModel):
     job: str | None = Field(description="The job of a fired one")
     job_state: JobState | None = Field(description="The state of that job; null where none was made")
     because_of: str | None = Field(
-        description="The job that was in the way of a skipped one, the limit of its tenant that a throttled one met"
+        description="The job that was in the way of a skipped one, the limit of its tenant that a throttled one met; "
+        "`expired`: the job of a missed one would have expired before it was made"
     )
     into: str | None = Field(description="The fire that stands for a coalesced one too; null while it is to come")
 

@@ -82,6 +82,10 @@ _JOB: Options = {
         typer.Option("--target", metavar="TEXT", help="What the job works on; default: the schedule's name."),
     ],
     **JOB,
+    "expires_in": Annotated[
+        str | None,
+        typer.Option("--expires-in", metavar="SPAN", help="A job that has not begun so long after its time fails."),
+    ],
     "render": Annotated[
         bool | None,
         typer.Option(
@@ -134,6 +138,8 @@ def changed_schedule(given: Given) -> dict[str, Any]:
         misfire["limit"] = whole_or_none("--catch-up-limit", given["catch_up_limit"])
     if "target" in given:
         job["target"] = or_none(given["target"])
+    if "expires_in" in given:
+        job["expires_in"] = or_none(given["expires_in"])
     for name in ("definition", "render"):
         if name in given:
             job[name] = given[name]

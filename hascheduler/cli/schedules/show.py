@@ -150,6 +150,8 @@ def outcome_text(item: Mapping[str, Any]) -> Text:
         return Text.assemble((state, style), " ", (item["job"], "dim"))
     if item["verdict"] == "throttled":
         return Text(f"the tenant's {item.get('because_of') or 'limits'} left no room")
+    if item.get("verdict") == "missed" and item.get("because_of"):
+        return Text("its job would have expired")
     if item.get("because_of"):
         return Text.assemble("in the way: ", (item["because_of"], "dim"))
     if item["verdict"] == "coalesced":

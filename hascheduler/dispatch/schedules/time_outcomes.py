@@ -8,6 +8,9 @@ line does not fire, what is behind it fires::
     latest    before the line: all but the newest         coalesced (into the next fire)
     all       before the line: all but the newest n       missed
 
+Where jobs expire, a time whose job would have expired by now is missed, whatever the policy says, unless the next fire
+stands for it.
+
 A time that would fire may still be skipped for a job that is in its way. Times are decided in their order, as the
 cursor is all that says what is decided: one whose jitter is not over holds up those after it, and so does a fire all of
 whose jobs have to be known then.
@@ -27,7 +30,7 @@ from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undec
 from hascheduler.model.job import fire_job_id, fired_at, last_job_id
 from hascheduler.model.schedule import Basis, CatchUp, Overlap, ScheduleRef, ZoneOffsets
 from hascheduler.model.values.instants import WallMs
-from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.model.verdict import EXPIRED, FireCounts, Verdict, VerdictRun
 from hascheduler.triggers import due_ms, latest_nominal, next_nominal
 from hascheduler.triggers.local_order import offset_zones, offsets_at
 
@@ -54,7 +57,8 @@ def decide_due_times(
     """
     backlog = [times for times in undecided(schedule, cursor_ms, now, offsets) if not times.is_exhausted(tally)]
     late_through = _line(schedule, [times for times in backlog if times.verdict is None], now)
-    late_verdict = Verdict.COALESCED if schedule.policy.catch_up is CatchUp.LATEST else Verdict.MISSED
+    expired_ms = 0 if schedule.expires_in_ms is None else now - schedule.expires_in_ms
+    late_verdict = _late_verdict(schedule, backlog, now, expired_ms)
     deciding = _Deciding(schedule, cursor_ms, tally, live, allowance, offsets=offsets)
     considered = 0
     for times in backlog:
@@ -66,8 +70,14 @@ def decide_due_times(
             continue
         line_ms = late_through(times)
         if line_ms > times.after_ms:
-            deciding.pass_over(UndecidedTimes(trigger, times.after_ms, WallMs(line_ms)), late_verdict)
-        nominal_ms = next_nominal(trigger, max(times.after_ms, line_ms))
+            because_of = EXPIRED if late_verdict is Verdict.MISSED and line_ms <= expired_ms else None
+            deciding.pass_over(UndecidedTimes(trigger, times.after_ms, WallMs(line_ms)), late_verdict, because_of)
+        begin_ms = max(times.after_ms, line_ms)
+        end_ms = deciding.before_made(begin_ms, min(times.through_ms, expired_ms))
+        if end_ms > begin_ms:
+            deciding.pass_over(UndecidedTimes(trigger, WallMs(begin_ms), WallMs(end_ms)), Verdict.MISSED, EXPIRED)
+            begin_ms = end_ms
+        nominal_ms = next_nominal(trigger, begin_ms)
         while nominal_ms is not None and nominal_ms <= times.through_ms:
             is_due = due_ms(schedule.name, trigger, nominal_ms) <= now
             if not is_due or considered >= limit or deciding.has_to_wait:
@@ -94,6 +104,16 @@ def _throttled_through(
         return last_ms  # a later part has a newer one
     waited_ms = now - due_ms(schedule.name, times.trigger, last_ms)
     return last_ms if waited_ms > min(schedule.policy.grace_ms, ROOM_WAIT_MS_MAX) else last_ms - 1
+
+
+def _late_verdict(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now: int, expired_ms: int) -> Verdict:
+    """The verdict on times that are too late to fire."""
+    if schedule.policy.catch_up is not CatchUp.LATEST:
+        return Verdict.MISSED
+    if not expired_ms:
+        return Verdict.COALESCED
+    newest_ms = next(iter(_newest_due(schedule, [each for each in backlog if each.verdict is None], now)), 0)
+    return Verdict.COALESCED if newest_ms > expired_ms else Verdict.MISSED  # nothing fires that could stand for them
 
 
 def _line(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now: int) -> Callable[[UndecidedTimes], int]:
@@ -183,16 +203,20 @@ class _Deciding:
     def throttle(self, times: UndecidedTimes, first_ms: WallMs, through_ms: int) -> WallMs:
         """Throttle the times from ``first_ms`` on, until one that has its job already; the last of them."""
         assert self._allowance is not None
-        made = [nominal_ms for nominal_ms in map(fired_at, self._live) if nominal_ms is not None]
-        end_ms = min([through_ms, *(each - 1 for each in made if each > first_ms)])
+        end_ms = self.before_made(first_ms, through_ms)
         part = UndecidedTimes(times.trigger, WallMs(first_ms - 1), WallMs(end_ms))
         self._record(Verdict.THROTTLED, first_ms, part.last() or first_ms, part.count(), self._allowance.limit)
         return WallMs(end_ms)
 
-    def pass_over(self, times: UndecidedTimes, verdict: Verdict) -> None:
+    def before_made(self, after_ms: int, through_ms: int) -> int:
+        """``through_ms``, or just before the first time after ``after_ms`` that has its job already."""
+        made = [nominal_ms for nominal_ms in map(fired_at, self._live) if nominal_ms is not None]
+        return min([through_ms, *(each - 1 for each in made if each > after_ms)])
+
+    def pass_over(self, times: UndecidedTimes, verdict: Verdict, because_of: str | None = None) -> None:
         first_ms, last_ms = times.first(), times.last()
         if first_ms is not None and last_ms is not None:
-            self._record(verdict, first_ms, last_ms, times.count(), None)
+            self._record(verdict, first_ms, last_ms, times.count(), because_of)
 
     def _in_the_way(self) -> str | None:
         match self._schedule.policy.overlap:

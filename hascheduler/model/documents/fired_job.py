@@ -47,15 +47,19 @@ class JobMaker:
 
     They count as submitted at their nominal time. ``keyed_by`` are the keys of the limits per key of their definitions.
     ``size`` is that of all their payloads, rendered or not. ``makes_jobs`` is false if the templates are unreadable, or
-    the rendered payloads too large to be stored.
+    the rendered payloads too large to be stored. What expires does so after ``expires_from_ms``, by default its nominal
+    time.
     """
 
-    def __init__(self, name: str, schedule: Document, keyed_by: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, schedule: Document, keyed_by: Sequence[str] = (), expires_from_ms: WallMs | None = None
+    ) -> None:
         stored_labels, created_at_ms = schedule.get("labels"), schedule.get("created_at_ms")
         self._name = name
         self._labels = stored_labels if isinstance(stored_labels, dict) else {}
         self._created_at_ms = WallMs(created_at_ms) if is_integer(created_at_ms) else None
         self._keyed_by = keyed_by
+        self._expires_from_ms = expires_from_ms
         self._zone = stored_zone(schedule.get("trigger"))
         self._policy = schedule.get("policy")
         self._graph: JobGraph | None = None
@@ -144,6 +148,7 @@ class JobMaker:
             nominal_ms=nominal_ms,
             resources=template.resources,
             limit_keys=limit_keys(self._keyed_by, payload, target, labels),
+            expires_at_ms=expires_at(template, nominal_ms if self._expires_from_ms is None else self._expires_from_ms),
         )
 
 
@@ -182,6 +187,10 @@ def graph_job_ids(graph: JobGraph, last_id: str) -> dict[str, str]:
     """By ref, the ids of the jobs of a graph whose last job is ``last_id``."""
     last = graph.last.ref
     return {job.ref: last_id if job.ref == last else graph_job_id(last_id, job.ref) for job in graph.jobs}
+
+
+def expires_at(template: JobTemplate, from_ms: WallMs) -> WallMs | None:
+    return None if template.expires_in_ms is None else WallMs(from_ms + template.expires_in_ms)
 
 
 def require_storable_payload(payload: Payload, schedule: str, labels: Any, path: tuple[str | int, ...]) -> RenderedSize:
@@ -254,6 +263,7 @@ def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
         resources=template.resources,
         waits_for=() if graph is None else tuple(ids[ref] for ref in graph.last.depends_on),
         schedule_created_at_ms=schedule.created_at_ms,
+        expires_at_ms=expires_at(template, nominal_ms),
     )
 
 

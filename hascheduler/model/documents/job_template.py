@@ -45,7 +45,7 @@ def encode_template(template: JobTemplate, schedule: str) -> dict[str, Any]:
         "priority": template.priority,
         "mode": template.mode,
         "resources": None if template.resources is None else encode_resources(template.resources),
-    }
+    } | ({} if template.expires_in_ms is None else {"expires_in_ms": template.expires_in_ms})
 
 
 def decode_template(stored: object, schedule: str) -> JobTemplate:
@@ -72,6 +72,7 @@ def _decode_template(fields: Document, target: str | None) -> JobTemplate:
         priority=integer(fields, "priority"),
         mode=shared_text(fields, "mode"),
         resources=None if fields.get("resources") is None else decode_resources(fields["resources"]),
+        expires_in_ms=None if fields.get("expires_in_ms") is None else integer(fields, "expires_in_ms"),
     )
 
 
@@ -107,7 +108,7 @@ def _decode_graph_job(fields: object, number: int, schedule: str) -> GraphJob:
     return GraphJob(ref, tuple(depends_on), decode_template(fields, schedule), bool(fields.get("render")))
 
 
-_SHARED_FIELDS = ("definition", "tenant", "lane", "fairness_key", "priority", "mode")
+_SHARED_FIELDS = ("definition", "tenant", "lane", "fairness_key", "priority", "mode", "expires_in_ms")
 
 
 @lru_cache(_SHARED_MAX, typed=True)  # True equals 1, and is no priority

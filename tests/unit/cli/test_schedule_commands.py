@@ -54,6 +54,7 @@ async def test_everything_that_an_option_says_arrives(replica: Replica) -> None:
         "tenant": "acme",
         "mode": "on_demand",
         "resources": {"cpu": 2, "gpu": 1},
+        "expires_in": None,
     }
 
 
@@ -317,3 +318,16 @@ async def test_a_preview_shows_the_payload_of_each_time(replica: Replica) -> Non
         True,
         False,
     ]
+
+
+async def test_jobs_of_a_schedule_may_expire(replica: Replica, tmp_path: Path) -> None:
+    await replica.done(*_TICK, "--expires-in", "90s")
+    written = (await replica.done("schedule", "get", "tick", "--yaml")).out
+    assert "  expires_in: 1m30s\n" in written
+    file = tmp_path / "tick.yaml"
+    file.write_text(written.replace("1m30s", "2h"))
+    await replica.done("apply", "-f", str(file), "--yes")
+    shown: Any = (await replica.done("schedule", "get", "tick", "--json")).json
+    assert shown["job"]["expires_in"] == "2h"
+    await replica.done("schedule", "edit", "tick", "--expires-in", "none")
+    assert "expires_in" not in (await replica.done("schedule", "get", "tick", "--yaml")).out

@@ -3,13 +3,19 @@
 from dataclasses import replace
 from typing import Any
 
-from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue
+import pytest
+
+from hascheduler.dispatch.decisions import Dispatch, Fail, Fire, Requeue
 from hascheduler.dispatch.explanation import BlockReason, Explanation, Overdue
 from hascheduler.dispatch.inputs import Input, TermBegan
-from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, ProcessorGone
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, ProcessorGone, ScheduleSeen
 from hascheduler.model.definition import Definition
+from hascheduler.model.documents.fired_job import fired_job
+from hascheduler.model.job import fire_job_id
 from hascheduler.model.retry import RetryPolicy
-from tests.unit.dispatch.nouns import dispatched, make_job, running, wall
+from hascheduler.model.schedule import Overlap, SchedulePolicy
+from hascheduler.model.values.instants import WallMs
+from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import CONFIG, Scene, jobs, processors
 
 GRACE_MS = CONFIG.timeout_grace_ms
@@ -122,3 +128,21 @@ def test_jobs_that_wait_are_counted_by_tenant() -> None:
     assert (scene.core.pending(), scene.core.pending("acme"), scene.core.pending("nobody")) == (2, 1, 0)
     scene.at(1, JobSeen(make_job("c", rev=9, attempt=1)), JobSeen(running("b", "p", rev=9, tenant="acme")))
     assert (scene.core.pending(), scene.core.pending("acme")) == (2, 0)
+
+
+@pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.BUFFER_ONE])
+def test_the_job_of_a_fire_that_waited_too_long_is_failed_and_never_runs(overlap: Overlap) -> None:
+    """No processor has room for it, or an earlier job of its schedule runs on."""
+    plain = make_schedule("s", every_ms=10_000, policy=SchedulePolicy(overlap=overlap))
+    schedule = replace(plain, template=replace(plain.template, expires_in_ms=3_000))
+    earlier = running(fire_job_id("s", wall(-10_000)), "p", schedule_created_at_ms=schedule.created_at_ms)
+    first_ms = WallMs(wall(0) // 10_000 * 10_000 + 10_000)
+    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=1), *jobs(earlier))
+    due_ms = first_ms - wall(0)
+    [fire] = scene.at(due_ms).decisions
+    assert isinstance(fire, Fire)
+    made = fired_job(schedule, first_ms)
+    assert made.expires_at_ms == first_ms + 3_000
+    scene.at(due_ms + 10, JobSeen(made), ScheduleSeen(replace(schedule, cursor_ms=first_ms)))
+    assert scene.at(due_ms + 2_999).decisions == ()
+    assert scene.at(due_ms + 3_000).decisions == (Fail(fire.job_id, 0, "expired before it could begin"),)

@@ -1,6 +1,7 @@
 """What becomes of the nominal times that are due."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
+from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.model.trigger import Interval, Trigger, Window
 from hascheduler.model.verdict import FireCounts
 from hascheduler.triggers import due_ms
@@ -197,3 +198,58 @@ def test_lateness_counts_from_when_it_was_due() -> None:
     schedule = make_schedule("s", trigger=trigger, policy=SchedulePolicy(grace_ms=0, catch_up=CatchUp.NONE))
     assert in_words(decide_due_times(schedule, wall(0), FireCounts(), due, live={}, limit=9)) == ["1 fired"]
     assert in_words(decide_due_times(schedule, wall(0), FireCounts(), due + 1, live={}, limit=9)) == ["1 missed"]
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "grace_ms", "expires_in_s", "expected"),
+    [
+        # What the policy lets fire has to be younger than the span; the 60th second is the newest.
+        (CatchUp.ALL, 3_000, 5, ["1-55 missed", *(f"{n} fired" for n in range(56, 61))]),
+        (CatchUp.NONE, 10_000, 5, ["1-55 missed", *(f"{n} fired" for n in range(56, 61))]),
+        (CatchUp.NONE, 3_000, 5, ["1-57 missed", *(f"{n} fired" for n in range(58, 61))]),
+        (CatchUp.LATEST, 3_000, 5, ["1-59 coalesced", "60 fired"]),
+        (CatchUp.LATEST, 100_000, 5, ["1-55 missed", *(f"{n} fired" for n in range(56, 61))]),
+        # Even the newest is half a second old, so nothing fires that could stand for the others.
+        (CatchUp.LATEST, 3_000, 0.4, ["1-60 missed"]),
+        (CatchUp.ALL, 3_000, 0.4, ["1-60 missed"]),
+        (CatchUp.NONE, 3_000, 0.5, ["1-60 missed"]),
+        (CatchUp.LATEST, 3_000, 0.6, ["1-59 coalesced", "60 fired"]),
+        (CatchUp.ALL, 3_000, 3_600, [f"{n} fired" for n in MINUTE]),
+    ],
+)
+def test_a_time_whose_job_would_have_expired_is_missed(
+    catch_up: CatchUp, grace_ms: int, expires_in_s: float, expected: list[str]
+) -> None:
+    schedule = expiring(schedule_of(SchedulePolicy(grace_ms, catch_up)), expires_in_s)
+    assert in_words(concluded(schedule, 60.5)) == expected
+
+
+def test_a_missed_time_says_that_its_job_would_have_expired() -> None:
+    late = expiring(schedule_of(SchedulePolicy(3_000, CatchUp.LATEST)), 0.4)
+    in_time = expiring(schedule_of(SchedulePolicy(100_000, CatchUp.LATEST)), 5)
+    by_policy = expiring(schedule_of(SchedulePolicy(3_000, CatchUp.NONE)), 5)
+    found = [concluded(schedule, 60.5) for schedule in (late, in_time, by_policy)]
+    reasons = [[each.run.because_of for each in of_one if isinstance(each, RecordVerdict)] for of_one in found]
+    assert reasons == [["expired"], ["expired"], [None]]
+
+
+def test_a_time_that_has_its_job_already_is_not_missed_as_that_expired() -> None:
+    schedule = expiring(schedule_of(SchedulePolicy(grace_ms=100_000)), 5)
+    found = concluded(schedule, 60.5, live=[fire_job_id("s", wall(20_000))])
+    assert in_words(found)[:2] == ["1-19 missed", "20 fired"]
+
+
+@pytest.mark.parametrize(
+    ("spans_ms", "shortest"), [((None, None), None), ((9_000, None), 9_000), ((9_000, 7_000), 7_000)]
+)
+def test_a_fire_of_several_jobs_makes_sense_as_long_as_none_of_them_would_have_expired(
+    spans_ms: tuple[int | None, int | None], shortest: int | None
+) -> None:
+    template = schedule_of().template
+    first, last = (replace(template, expires_in_ms=span_ms) for span_ms in spans_ms)
+    graph = JobGraph((GraphJob("a", (), first), GraphJob("b", ("a",), last)), (0, 1))
+    assert schedule_of(template=last, graph=graph).expires_in_ms == shortest
+
+
+def expiring(schedule: ScheduleRef, expires_in_s: float) -> ScheduleRef:
+    return replace(schedule, template=replace(schedule.template, expires_in_ms=round(1_000 * expires_in_s)))

@@ -100,7 +100,9 @@ TRIGGERS = st.builds(
     Trigger, PATTERNS, COUNT, st.none() | WALL, st.none() | WALL, st.none() | COUNT,
     st.lists(WINDOWS, max_size=2).map(tuple), st.none() | USES,
 )  # fmt: skip
-TEMPLATES = st.builds(JobTemplate, NAME, st.none() | NAME, NAME, NAME, TEXT, INTEGER, NAME, st.none() | RESOURCES)
+TEMPLATES = st.builds(
+    JobTemplate, NAME, st.none() | NAME, NAME, NAME, TEXT, INTEGER, NAME, st.none() | RESOURCES, st.none() | INTEGER
+)
 POLICIES = st.builds(
     SchedulePolicy, INTEGER, st.sampled_from(CatchUp), INTEGER, st.sampled_from(Overlap), st.none() | INTEGER
 )

@@ -45,6 +45,7 @@ export function Outcome({ item }) {
     case "skipped":
       return html`An earlier job of the schedule had not ended${item.because_of ? html`: <${JobLink} id=${item.because_of} />` : ""}.`;
     case "missed":
+      if (item.because_of) return "It was decided later than its job may begin (expires_in).";
       return "No replica decided it within the schedule's grace (misfire.grace).";
     case "coalesced":
       return html`It was late; the next fire stands for it too${item.into ? html`: that of ${time(item.into)}` : ""}.`;
