@@ -224,8 +224,10 @@ class Cluster:
     def went_off_about(self, life: Life) -> str:
         return (self.control(life.name) / failpoints.WENT_OFF).read_text()
 
-    def set_clock(self, name: str, *, offset_ms: int = 0, rate: float = 1.0) -> None:
-        self.write_control(name, skewed_clock.FILE, orjson.dumps({"offset_ms": offset_ms, "rate": rate}).decode())
+    def set_clock(self, name: str, *, offset_ms: int = 0, rate: float = 1.0, database_ms: int = 0) -> None:
+        """Its own, and by how much MongoDB's is ahead for it."""
+        wrong = {"offset_ms": offset_ms, "rate": rate, "database_ms": database_ms}
+        self.write_control(name, skewed_clock.FILE, orjson.dumps(wrong).decode())
 
     def set_process_clock(self, name: str, *, offset_s: int) -> None:
         self.write_control(name, faketime.FILE, f"{offset_s:+d}")

@@ -51,6 +51,7 @@ class LoadPlan:
     submits_per_s: float = 15
     cancel_every: int = 0
     grace: str = "1h"
+    catch_up_max: int = 1_000
     definitions: tuple[str, ...] = _MIX
     scheduled: str = "quick"
 
@@ -78,7 +79,7 @@ class Load:
         for name, rules in DEFINITIONS.items():
             # Tenants of different shards can't share a conflict group.
             scope = {"conflict_scope": "tenant"} if self.tenants and "conflict_group" in rules else {}
-            await self._until_answered(partial(_put_definition, name, {**rules, **scope}))
+            await self.answered(partial(_put_definition, name, {**rules, **scope}))
         await asyncio.gather(*(self._schedule(number) for number in range(self.plan.schedules)))
 
     async def _schedule(self, number: int) -> None:
@@ -91,7 +92,11 @@ class Load:
         body = {
             "name": f"every-{number}",
             "trigger": {"type": "interval", "every": "1s", "anchor": anchor},
-            "misfire": {"grace": self.plan.grace if catch_up == "all" else "3s", "catch_up": catch_up},
+            "misfire": {
+                "grace": self.plan.grace if catch_up == "all" else "3s",
+                "catch_up": catch_up,
+                "limit": self.plan.catch_up_max,
+            },
             "overlap": overlap,
             # A job that takes longer than a second gives its overlap something to skip.
             "job": {
@@ -100,7 +105,7 @@ class Load:
                 **tenant,
             },
         }
-        made = await self._until_answered(lambda scheduler: scheduler.schedules.create_document(body))
+        made = await self.answered(lambda scheduler: scheduler.schedules.create_document(body))
         trigger: Any = made["trigger"]
         pattern = Interval(parse_duration(trigger["every"]), parse_instant(trigger["anchor"]))
         self.schedules[made["name"]] = SimpleNamespace(
@@ -176,7 +181,7 @@ class Load:
                 return None
             await asyncio.sleep(_PAUSE_S)
 
-    async def _until_answered(self, question: Callable[[AsyncScheduler], Awaitable[T]]) -> T:
+    async def answered(self, question: Callable[[AsyncScheduler], Awaitable[T]]) -> T:
         answer = await self._asked(question)
         assert answer is not None
         return answer

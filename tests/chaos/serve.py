@@ -25,7 +25,7 @@ from tests.chaos import failpoints, hanging_loop, mutants, skewed_clock, slow_st
 from tests.chaos.control import BUG, CONTROL, TELL_TASKS
 from tests.chaos.failpoints import Failpoints, WatchedCommands, When
 from tests.chaos.hanging_loop import hang_on_demand
-from tests.chaos.skewed_clock import SkewedClock
+from tests.chaos.skewed_clock import SkewedBoard, SkewedClock
 from tests.chaos.slow_stream import SlowSource
 
 
@@ -38,6 +38,7 @@ def attach() -> None:
     _exchange("RabbitTransport", lambda transport: _WatchedTransport(transport, watched))
     _exchange("RabbitDeliveries", lambda deliveries: _WatchedDeliveries(deliveries, watched))
     _exchange("SystemClock", lambda _: SkewedClock(control / skewed_clock.FILE))
+    _exchange("MongoReplicaBoard", lambda board: SkewedBoard(board, control / skewed_clock.FILE))
     if BUG in os.environ:
         bug = mutants.PLANTED[os.environ[BUG]]
         _exchange(bug.part, bug.instead)

@@ -1,10 +1,12 @@
-"""A machine whose clock is wrong, from a moment on and for as long as the test asks for it."""
+"""A machine whose clock is wrong, or MongoDB's, from a moment on and for as long as the test asks for it."""
 
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 from hascheduler.clock import SystemClock
+from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import MonoMs, WallMs
 
 FILE = "clock"
@@ -55,3 +57,19 @@ class SkewedClock:
         self._wall_gained_ms = self._wall_gained_ms + self._ahead_ms() if said else 0.0
         self._since_ms = self._true.mono_ms()
         self._text, self._offset_ms, self._rate = text, said.get("offset_ms", 0), said.get("rate", 1.0)
+
+
+class SkewedBoard:
+    """`hascheduler.ports.ReplicaBoard`: MongoDB's clock is ahead by the file's ``database_ms``."""
+
+    def __init__(self, board: Any, file: Path) -> None:
+        self._board = board
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._board, name)
+
+    async def beat(self, status: ReplicaStatus) -> WallMs | None:
+        database_ms: WallMs | None = await self._board.beat(status)
+        text = self._file.read_text() if self._file.exists() else "{}"
+        return None if database_ms is None else WallMs(database_ms + json.loads(text).get("database_ms", 0))

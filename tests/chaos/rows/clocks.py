@@ -1,13 +1,20 @@
 """Clocks are wrong, by a day or by a fifth, or show another local time."""
 
 import asyncio
+from collections.abc import Awaitable
+from functools import partial
 
+from hascheduler.client import AsyncScheduler
+from hascheduler.client.wire import ScheduleResponse
 from tests.chaos import zone_data
+from tests.chaos.load import LoadPlan
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import PROCESSORS, REPLICAS, Stage
+from tests.chaos.waiting import eventually
 
 _DAY_S = 86_400
 DAY_MS = 1_000 * _DAY_S
+_AHEAD_MS = 3 * 3_600_000
 
 
 async def _only_wrong(stage: Stage) -> None:
@@ -87,6 +94,50 @@ async def _zone_data_differ(stage: Stage) -> None:
         await stage.lose_leader(stage.cluster.kill)
 
 
+def _reset(name: str, scheduler: AsyncScheduler) -> Awaitable[ScheduleResponse]:
+    return scheduler.schedules.reset(name)
+
+
+async def _put_right(stage: Stage) -> None:
+    """All replicas start with clocks that are three hours ahead, and so is MongoDB's. Then MongoDB's is put right, some
+    beats later those of the replicas, and all schedules are reset."""
+    cluster, names = stage.cluster, list(stage.load.schedules)
+
+    async def cursors() -> list[int]:
+        found = cluster.client[cluster.database]["schedules"].find({}, ["cursor_ms"])
+        return [each["cursor_ms"] - cluster.epoch_ms - round(1_000 * stage.now_s()) async for each in found]
+
+    async def fire_ahead() -> bool:
+        return min(await cursors()) > _AHEAD_MS - 10_000
+
+    async def fire_again() -> bool:
+        return all(-5_000 < ahead_ms < 1_000 for ahead_ms in await cursors())
+
+    async def knows_the_time(name: str) -> bool:
+        answer = await cluster.http.get(f"{cluster.replicas[name].url}/v1/schedules/{names[0]}")
+        return answer.is_success and answer.json()["ahead_until"] is not None
+
+    _, term = await stage.leader()
+    for name in REPLICAS:
+        await cluster.kill(cluster.replicas[name])
+        cluster.set_clock(name, offset_ms=_AHEAD_MS, database_ms=_AHEAD_MS)
+    began_s = stage.now_s()
+    await asyncio.gather(*(stage.restart(name) for name in REPLICAS))
+    await stage.leader(after_term=term)
+    await eventually(fire_ahead, "all schedules fire three hours ahead")
+    for name in REPLICAS:
+        cluster.set_clock(name, offset_ms=_AHEAD_MS)
+    await stage.quiet(4, 6)
+    for name in REPLICAS:
+        cluster.calm(name)
+        await eventually(partial(knows_the_time, name), f"{name} knows that its schedules are ahead")
+    for name in names:
+        await stage.load.answered(partial(_reset, name))
+    await eventually(fire_again, "all schedules fire again")
+    stage.excuse(began_s)
+    await stage.quiet(8, 10)
+
+
 _BELIEVED = {**SHORT_LEASE, "HASCHEDULER_CLOCK_SKEW_MAX": "2s"}
 """So that a clock that runs wrong gets as far as that while the row lasts."""
 _SKEW_MS = 2_000 + 500
@@ -138,6 +189,15 @@ ROWS = (
         _zone_data_differ,
         zone_data=True,
         stray=True,
+    ),
+    Row(
+        "clock-put-right",
+        "the replicas' clocks and MongoDB's are three hours ahead from a start on, and are put right one after the"
+        " other; then all schedules are reset",
+        _put_right,
+        settings=SHORT_LEASE,
+        load=LoadPlan(schedules=20, catch_up_max=10),
+        skew_ms=_AHEAD_MS + 5_000,
     ),
     Row(
         "clock-processors",
