@@ -505,6 +505,7 @@ class TemplateBody(TypedDict):
     mode: NotRequired[Literal["queued", "on_demand"]]
     resources: NotRequired[Mapping[str, Any] | None]
     target: NotRequired[str | None]
+    expires_in: NotRequired[str | float | None]
     render: NotRequired[bool]
 
 
@@ -518,6 +519,7 @@ class GraphJobBody(TypedDict):
     mode: NotRequired[Literal["queued", "on_demand"]]
     resources: NotRequired[Mapping[str, Any] | None]
     target: NotRequired[str | None]
+    expires_in: NotRequired[str | float | None]
     render: NotRequired[bool]
     ref: str
     depends_on: NotRequired[Sequence[str]]
@@ -825,6 +827,7 @@ class GraphJobResponse(TypedDict):
     mode: str
     resources: Mapping[str, int] | None
     target: str
+    expires_in: str | None
     render: bool
     ref: str
     depends_on: Sequence[str]
@@ -1272,6 +1275,7 @@ class TemplateResponse(TypedDict):
     mode: str
     resources: Mapping[str, int] | None
     target: str
+    expires_in: str | None
     render: bool
 
 

@@ -539,6 +539,7 @@ export interface GraphJobBody {
   "mode": ("queued" | "on_demand");
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
+  "expires_in"?: ((string | number) | null);
   "render": boolean;
   "ref": string;
   "depends_on": string[];
@@ -554,6 +555,7 @@ export interface GraphJobResponse {
   "mode": string;
   "resources": (Record<string, number> | null);
   "target": string;
+  "expires_in": (string | null);
   "render": boolean;
   "ref": string;
   "depends_on": string[];
@@ -1415,6 +1417,7 @@ export interface TemplateBody {
   "mode": ("queued" | "on_demand");
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
+  "expires_in"?: ((string | number) | null);
   "render": boolean;
 }
 
@@ -1428,6 +1431,7 @@ export interface TemplateResponse {
   "mode": string;
   "resources": (Record<string, number> | null);
   "target": string;
+  "expires_in": (string | null);
   "render": boolean;
 }
 
