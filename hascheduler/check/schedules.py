@@ -9,6 +9,7 @@ from typing import Any
 
 from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import Finding, FindingKind, instant_or_ms, short_id
+from hascheduler.dispatch.schedules.resets import reset_command
 from hascheduler.dispatch.schedules.trigger_periods import undecided
 from hascheduler.model.documents.fired_job import rendered_payload_bytes_max
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX
@@ -32,15 +33,15 @@ def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: b
             since_ms=due_at_ms,
             witness=f"{schedule.rev} {schedule.cursor_ms}",
         )
-    if schedule.cursor_ms > now + config.motion_ms and schedule.cursor_ms > schedule.created_at_ms:
+    if schedule.cursor_ms > now + config.motion_ms:
         ahead_s = (schedule.cursor_ms - now) // 1_000
         yield Finding(
             FindingKind.CURSOR_AHEAD,
             f"schedules/{schedule.name}",
             f"its cursor stands {ahead_s} s in the future ({instant_or_ms(schedule.cursor_ms)}): until then it does"
             " not fire",
-            "compare the clocks of the replicas and of MongoDB; the times in between were decided too early. When the"
-            f" clocks are right: hascheduler schedule reset {schedule.name} --from now",
+            "compare the clocks of the replicas and of MongoDB; times were decided too early. When the"
+            f" clocks are right: {reset_command(schedule)}",
             witness=f"{schedule.rev}",
         )
 

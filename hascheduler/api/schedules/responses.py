@@ -13,6 +13,7 @@ from pydantic.config import JsonDict
 
 from hascheduler.api.routing.wire_format import instant, instant_or_none, plain_json, texts
 from hascheduler.dispatch.schedules.previews import next_fire
+from hascheduler.dispatch.schedules.resets import reset_command
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
 from hascheduler.model.schedule import Overlap, ScheduleRef
@@ -149,7 +150,7 @@ def show_schedule(
     elif ahead_until is not None:
         warnings.append(
             f"a clock was wrong: its times through {ahead_until} were decided too early, and it does not fire until"
-            f" then; hascheduler schedule reset {schedule.name} --from now"
+            f" then; {reset_command(schedule)}"
         )
     because = document.get("paused_because")
     jobs, last = _jobs(schedule, document), None if schedule.graph is None else schedule.graph.last.ref

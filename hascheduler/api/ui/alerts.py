@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from hascheduler.check.finding import FindingKind
 from hascheduler.model.values.durations import format_duration
 from hascheduler.ports import Cluster, Gauges
 
@@ -96,7 +97,11 @@ def _of_data(cluster: Cluster) -> Iterator[Alert]:
         text = f"{_count(cluster.quarantined, 'document')} can't be read and were set aside."
         yield Alert(Severity.TICKET, "HaschedulerQuarantined", text)
     for kind, count in sorted((cluster.last_check.counts if cluster.last_check else {}).items()):
-        if count:
+        if count and kind == FindingKind.CURSOR_AHEAD:
+            verb = "is" if count == 1 else "are"
+            text = f"{_count(count, 'schedule')} fired ahead of time, by a clock that was wrong, and {verb} silent now."
+            yield Alert(Severity.PAGE, "HaschedulerSchedulesAhead", text)
+        elif count:
             text = f"The leader's check of the database finds {count} {kind.replace('_', ' ')}."
             yield Alert(Severity.TICKET, "HaschedulerAuditFindings", text)
 

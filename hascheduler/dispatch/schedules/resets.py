@@ -53,6 +53,12 @@ def reset_cursor(schedule: ScheduleRef, runs: Sequence[VerdictRun]) -> CursorRes
     return CursorReset(reset, withdrawn)
 
 
+def reset_command(schedule: ScheduleRef) -> str:
+    """What people run to reset it; a paused one is resumed first."""
+    command = f"hascheduler schedule reset {schedule.name} --from now"
+    return command if schedule.paused_at_ms is None else f"hascheduler schedule resume {schedule.name} && {command}"
+
+
 def _nothing_fired_through(schedule: ScheduleRef, at_ms: WallMs, runs: Sequence[VerdictRun]) -> WallMs:
     """The instant through which no time after ``at_ms`` has fired, or through the cursor."""
     free_ms = max(at_ms, min(schedule.created_at_ms, schedule.cursor_ms))

@@ -136,7 +136,7 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         ),
         FindingKind.CURSOR_AHEAD,
         "schedules/ahead",
-        ("s in the future", "clocks"),
+        ("s in the future", "clocks", "hascheduler schedule reset ahead --from now"),
     ),
     "dispatched and never started": (
         job("job:x", "dispatched", 20 * MINUTE_MS),

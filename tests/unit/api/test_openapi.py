@@ -12,7 +12,7 @@ from hascheduler.api import app as application
 from hascheduler.api.jobs.responses import JobResponse, JobSummary
 from hascheduler.api.jobs.why import WhyResponse
 from hascheduler.api.schedules.backfill import BackfillBody, BackfillResponse
-from hascheduler.api.schedules.pauses import PauseBody, ResumeBody
+from hascheduler.api.schedules.pauses import PauseBody, ResetBody, ResumeBody
 from hascheduler.api.schedules.previews import EditPreviewResponse, PreviewBody, PreviewResponse
 from hascheduler.api.schedules.responses import ScheduleResponse
 from hascheduler.api.schedules.trigger_now import TriggerNowBody
@@ -39,6 +39,7 @@ OPERATIONS = {
     "delete_schedule": ("DELETE", "/v1/schedules/{name}", {"204", "404", "409", "412", "422"}),
     "pause_schedule": ("POST", "/v1/schedules/{name}/pause", {"200", "404", "409", "412", "422"}),
     "resume_schedule": ("POST", "/v1/schedules/{name}/resume", {"200", "404", "409", "412", "422"}),
+    "reset_schedule": ("POST", "/v1/schedules/{name}/reset", {"200", "404", "409", "412", "422"}),
     "trigger_schedule": ("POST", "/v1/schedules/{name}/trigger", {"200", "201", "404", "409", "413", "422", "429"}),
     "backfill_schedule": ("POST", "/v1/schedules/{name}/backfill", {"200", "404", "409", "413", "422", "429"}),
     "preview_schedule": ("GET", "/v1/schedules/{name}/preview", {"200", "404", "422"}),
@@ -103,8 +104,9 @@ OperationResponse OperationState OtherErrorsResponse Overlap PassedOver PauseAll
 PausedResponse Power PreviewBody PreviewResponse Problem ProcessorResponse ProcessorsResponse ProgressResponse
 QuarantinedResponse QueuePositionResponse RateLimitBody RateLimitResponse ReadyResponse RegisterBody
 RegisteredResponse ReplaceScheduleBody ReplicaResponse Report ReprioritizeAnswer ReprioritizeBody ReprioritizeResponse
-ReprioritizeSomeBody ResumeBody RetryAnswer RetryBody RetryResponse Role Rule ScheduleCountsResponse SchedulePage
-ScheduleResponse ScheduleState ScheduleTimeline ScheduleVerdictPage ScheduleVerdictResponse SchemaResponse ShardResponse
+ReprioritizeSomeBody ResetBody ResumeBody RetryAnswer RetryBody RetryResponse Role Rule ScheduleCountsResponse
+SchedulePage ScheduleResponse ScheduleState ScheduleTimeline ScheduleVerdictPage ScheduleVerdictResponse SchemaResponse
+ShardResponse
 SimulationBar SimulationBody SimulationClosest SimulationCost SimulationCounts SimulationExample SimulationExampleText
 SimulationExamples SimulationGroup SimulationLine SimulationLines SimulationMoves SimulationOvertakes
 SimulationPicture SimulationProcessor SimulationPromise SimulationReplay SimulationReport SimulationResponse
@@ -189,6 +191,7 @@ def test_answers_with_one_thing_tell_of_their_tag() -> None:
     }
     assert tagged == {
         "create_schedule", "get_schedule", "replace_schedule", "patch_schedule", "pause_schedule", "resume_schedule",
+        "reset_schedule",
         "get_definition", "put_definition", "patch_definition", "get_lane", "put_lane", "patch_lane", "get_calendar",
         "put_calendar", "patch_calendar", "get_tenant",
         "put_tenant", "patch_tenant",
@@ -220,8 +223,8 @@ def test_every_body_and_every_answer_has_an_example() -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        CreateScheduleBody, ReplaceScheduleBody, ScheduleResponse, PauseBody, ResumeBody, TriggerNowBody, BackfillBody,
-        BackfillResponse, PreviewBody, PreviewResponse, EditPreviewResponse, VerdictsResponse,
+        CreateScheduleBody, ReplaceScheduleBody, ScheduleResponse, PauseBody, ResetBody, ResumeBody, TriggerNowBody,
+        BackfillBody, BackfillResponse, PreviewBody, PreviewResponse, EditPreviewResponse, VerdictsResponse,
         JobSummary, JobResponse, SubmitJobBody, WhyResponse, DefinitionBody, DefinitionResponse, LaneBody, LaneResponse,
         TenantBody, TenantResponse, CalendarBody, CalendarResponse,
     ],

@@ -124,6 +124,7 @@ PREPARED: dict[str, list[Prepare]] = {
     "create_schedule": [told(body) for body in SCHEDULES],
     "replace_schedule": [with_schedule(body) for body in SCHEDULES],
     "resume_schedule": [with_schedule({}, paused=True)],
+    "reset_schedule": [with_schedule({})],
     "backfill_schedule": [with_schedule({"from": format_instant(NOW), "to": format_instant(NOW + 7_200_000)})],
     "preview_trigger": [told({"trigger": trigger}) for trigger in TRIGGERS],
     "simulate": [told({"scenario": ["jobs: []"]})],

@@ -74,6 +74,12 @@ async def test_what_a_reset_can_not_do_is_refused(client: httpx.AsyncClient, wor
     await post(client, "/v1/schedules/tick/pause")
     refused = check_problem(await client.post(RESET), 409)
     assert "resume it first" in refused["detail"]
+    # And the remedy that is named does both.
+    [warning] = (await get(client, "/v1/schedules/tick"))["warnings"]
+    assert "hascheduler schedule resume tick && hascheduler schedule reset tick --from now" in warning
+    await post(client, "/v1/schedules/tick/resume")
+    await post(client, RESET)
+    assert world.schedule()["reset_at_ms"] == NOW
 
 
 @pytest.mark.parametrize("filter", [{"labels": {"team": "a"}}, {"text": "ti"}, {"state": "active", "text": "ti"}])

@@ -14,6 +14,15 @@ def found(kind: str, process: int = 0) -> str:
 
 CASES = (
     Case(
+        "SchedulesAhead",
+        "three schedules fired by a clock that was wrong, and no other alert says so",
+        "5m",
+        {found("cursor_ahead"): "3x60"},
+        (Fires("3 schedules fired ahead of time and are silent now in hascheduler", {"namespace": NAMESPACE}),),
+    ),
+    Case("SchedulesAhead", "another finding", "5m", {found("overdue"): "2x60"}),
+    Case("AuditFindings", "schedules that are ahead have an alert of their own", "5m", {found("cursor_ahead"): "3x60"}),
+    Case(
         "AuditFindings",
         "two of a kind",
         "5m",
