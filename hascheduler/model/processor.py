@@ -9,6 +9,8 @@ ANY_DEFINITION = "*"
 POLLING_PREFIX = "http:"
 """The id prefix of processors that poll for their jobs over HTTP: they get no messages."""
 
+NOT_CONSUMING = "it does not consume its queue"
+
 
 def is_polling(processor_id: str) -> bool:
     return processor_id.startswith(POLLING_PREFIX)
@@ -56,6 +58,7 @@ class ProcessorRef:
     ``name`` and ``parked`` (messages it could not read) are for people. ``registered_by`` is the name of the token with
     which it registered over HTTP; no other token may act for it. None: it registered another way, or without a token.
     ``liveness_endpoint`` is the ``host:port`` at which replicas watch its process; empty: nowhere.
+    One that is not ``consuming`` gets no messages now, so it is ``draining`` too, which is all that 0.2.0 knows of it.
     One that is ``moving`` polls, and is to go to another shard: it is ``draining`` too, whatever it says itself, and is
     deregistered once it holds nothing, so that it registers again.
     """
@@ -72,6 +75,7 @@ class ProcessorRef:
     registered_by: str | None = None
     liveness_endpoint: str = ""
     moving: bool = False
+    consuming: bool = True
 
     @property
     def takes_any(self) -> bool:

@@ -11,6 +11,7 @@ starts once. The leader goes on to dispatch meanwhile (`hascheduler.daemon.outbo
 """
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
@@ -33,10 +34,10 @@ class FallbackDeliveries:
         self._broker = broker
         self._database = database
 
-    async def run(self, sink: Sink) -> None:
+    async def run(self, sink: Sink, turned: Callable[[], None] = lambda: None) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._broker.run(sink), name="broker")
-            tasks.create_task(self._fall_back(sink), name="fallback")
+            tasks.create_task(self._broker.run(sink, turned), name="broker")
+            tasks.create_task(self._fall_back(sink, turned), name="fallback")
 
     @property
     def consuming(self) -> bool:
@@ -45,12 +46,12 @@ class FallbackDeliveries:
     async def delete(self) -> None:
         await self._broker.delete()
 
-    async def _fall_back(self, sink: Sink) -> None:
+    async def _fall_back(self, sink: Sink, turned: Callable[[], None]) -> None:
         while True:
             await self._look_until_away(sink)
             log.warning("standing_in_for_the_broker")
             async with asyncio.TaskGroup() as tasks:
-                standing_in = tasks.create_task(self._database.run(sink))
+                standing_in = tasks.create_task(self._database.run(sink, turned))
                 while not self._broker.consuming:  # noqa: ASYNC110  # no event says when that changes
                     await asyncio.sleep(_WATCH_S)
                 standing_in.cancel()

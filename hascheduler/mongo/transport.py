@@ -61,13 +61,13 @@ class MongoDeliveries:
         self._consuming = False
         self._reminders = Reminders()
 
-    async def run(self, sink: Sink) -> None:
+    async def run(self, sink: Sink, turned: Callable[[], None] = lambda: None) -> None:
         while True:
             # Retries for ever, as this loop owns the retries; a stream that lasted resets the back-off.
             await AsyncRetrying(
                 retry=retry_if_result(lambda lasted: not lasted),
                 wait=wait_random_exponential(multiplier=0.1, max=3),
-            )(self._follow_until_broken, sink)
+            )(self._follow_until_broken, sink, turned)
 
     @property
     def consuming(self) -> bool:
@@ -76,12 +76,13 @@ class MongoDeliveries:
     async def delete(self) -> None:
         """There is no queue to delete: the leader finds jobs that are dispatched to a processor that is gone."""
 
-    async def _follow_until_broken(self, sink: Sink) -> bool:
+    async def _follow_until_broken(self, sink: Sink, turned: Callable[[], None]) -> bool:
         """Whether it lasted."""
         began_at = asyncio.get_running_loop().time()
         try:
             async with self._stream() as stream:
                 self._consuming = True
+                turned()
                 # Open first, then sweep: a job that is dispatched in between is in both.
                 await self.sweep(sink)
                 self._reminders.over()
@@ -91,6 +92,7 @@ class MongoDeliveries:
                 log.warning("deliveries_broken", error=str(error))
         finally:
             self._consuming = False
+            turned()
         leave_if_cancelled()
         return asyncio.get_running_loop().time() - began_at >= _LASTED_S
 

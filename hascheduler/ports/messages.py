@@ -45,9 +45,12 @@ class Delivery:
 
 
 class Deliveries(Protocol):
-    """The processor's own queue. ``run`` hands each delivery to ``sink`` until cancelled; it outlives every outage."""
+    """The processor's own queue. ``run`` hands each delivery to ``sink`` until cancelled; it outlives every outage, and
+    calls ``turned`` each time that `consuming` has become otherwise."""
 
-    async def run(self, sink: Callable[[Delivery], Awaitable[None]]) -> None: ...
+    async def run(
+        self, sink: Callable[[Delivery], Awaitable[None]], turned: Callable[[], None] = lambda: None
+    ) -> None: ...
 
     @property
     def consuming(self) -> bool:

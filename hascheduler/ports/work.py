@@ -96,7 +96,7 @@ class WorkStore(Protocol):
         """Insert or replace the registration."""
         ...
 
-    async def beat(self, processor_id: str, beat: int, *, draining: bool, parked: int) -> bool:
+    async def beat(self, processor_id: str, beat: int, *, draining: bool, consuming: bool = True, parked: int) -> bool:
         """Write one heartbeat for all its jobs; False when the registration is gone (register again)."""
         ...
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from hascheduler.model.processor import NOT_CONSUMING
 from hascheduler.ports import Clock, Deliveries
 from hascheduler.processor.acknowledgements import Acknowledgements
 from hascheduler.processor.attempts import HeldAttempts
@@ -14,7 +15,6 @@ _WEDGED_AFTER_MS = 60_000
 DRAINING = "it is draining"
 NOT_REGISTERED = "it is not registered yet"
 FENCED = "no heartbeat could be written in time"
-NOT_CONSUMING = "it is not connected to its queue"
 
 
 class ProcessorHealth:

@@ -1,4 +1,8 @@
-"""Shows that this processor lives: once an interval one write for all its jobs, or the registration if it is gone."""
+"""Shows that this processor lives: once an interval one write for all its jobs, or the registration if it is gone.
+
+It also says whether messages arrive here. A processor that does not consume is registered as draining: it gets no jobs,
+of a leader of 0.2.0 neither, and what it runs goes on.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +11,7 @@ import structlog
 
 from hascheduler.errors import WorldError
 from hascheduler.lifecycle import leave_if_cancelled
-from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.processor import NOT_CONSUMING, ProcessorRef
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Clock, WorkStore
 from hascheduler.processor.config import ProcessorConfig
@@ -17,9 +21,12 @@ from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
 
+AWAY_MS = 3_000
+"""For so long after it stopped to consume a processor still counts as able: most connections are made again by then."""
+
 
 class Heartbeat:
-    """Owns the registration: the beat's number and whether it is draining."""
+    """Owns the registration: the beat's number, whether it is draining, and whether it consumes."""
 
     def __init__(
         self,
@@ -30,6 +37,7 @@ class Heartbeat:
         definitions: frozenset[str],
         fence: SelfFence,
         parked: Callable[[], int],
+        consuming: Callable[[], bool],
         handler_loop: HandlerLoop | None = None,
     ) -> None:
         self._work = work
@@ -39,6 +47,9 @@ class Heartbeat:
         self._fence = fence
         self._parked = parked
         self._handler_loop = handler_loop
+        self._consuming = consuming
+        self._away_since: MonoMs | None = None
+        self._able_told = False
         self._beat = 0
         self._draining = False
         self._registered = False
@@ -75,7 +86,13 @@ class Heartbeat:
         self._slots = slots
         self._hurry.set()
 
+    def deliveries_turned(self) -> None:
+        """Tell the leader soon: messages arrive from now on, or do not any more."""
+        self._hurry.set()
+
     async def run(self) -> None:
+        if not self._consuming():
+            await self._pause(AWAY_MS)  # most often the queue is there in a moment: one write less
         while True:
             self._fence.check()
             began_at = self._turned_at = self._clock.mono_ms()
@@ -91,20 +108,42 @@ class Heartbeat:
                 self._reminders.over()
                 self._fence.renewed(began_at)
             leave_if_cancelled()
-            pause_ms = self._config.heartbeat_interval_ms - (self._clock.mono_ms() - began_at)
-            try:
-                async with asyncio.timeout(max(pause_ms, 0) / 1000):
-                    await self._hurry.wait()
-            except TimeoutError:
-                pass
+            next_at = began_at + self._config.heartbeat_interval_ms
+            if self._able_told and self._away_since is not None:
+                next_at = min(next_at, self._away_since + AWAY_MS)
+            await self._pause(next_at - self._clock.mono_ms())
+
+    async def _pause(self, pause_ms: int) -> None:
+        try:
+            async with asyncio.timeout(max(pause_ms, 0) / 1000):
+                await self._hurry.wait()
+        except TimeoutError:
+            pass
+
+    def _is_able(self) -> bool:
+        """Whether messages arrive here, or did a moment ago."""
+        now = self._clock.mono_ms()
+        if self._consuming():
+            self._away_since = None
+            return True
+        if self._away_since is None:
+            self._away_since = now
+        return self._able_told and now - self._away_since < AWAY_MS
 
     async def _write(self) -> None:
+        able = self._is_able()
+        await self._tell(able)
+        if able is not self._able_told:
+            self._able_told = able
+            log.info("takes_jobs") if able else log.warning("takes_no_jobs", reason=NOT_CONSUMING)
+
+    async def _tell(self, able: bool) -> None:
         self._beat += 1
-        slots = self._slots
         # Whose handlers stand still gets no new jobs; the next beat after that says that it takes some again.
-        draining = self._draining or (self._handler_loop is not None and self._handler_loop.stall is not None)
+        has_stalled = self._handler_loop is not None and self._handler_loop.stall is not None
+        slots, draining = self._slots, self._draining or has_stalled or not able
         if self._slots_told == slots and await self._work.beat(
-            self._config.id, self._beat, draining=draining, parked=self._parked()
+            self._config.id, self._beat, draining=draining, consuming=able, parked=self._parked()
         ):
             return
         await self._work.register(
@@ -116,6 +155,7 @@ class Heartbeat:
                 slots=slots,
                 beat=self._beat,
                 draining=draining,
+                consuming=able,
                 parked=self._parked(),
                 resources=self._config.resources,
                 liveness_endpoint=self._config.liveness_endpoint,

@@ -5,6 +5,7 @@ requests to cancel still come through.
 """
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
@@ -34,8 +35,8 @@ class Intake:
         self._parking = asyncio.Semaphore(_PARKING_MAX)
         self._draining = False
 
-    async def run(self) -> None:
-        """Receive until cancelled; attempts that then still run are abandoned."""
+    async def run(self, turned: Callable[[], None]) -> None:
+        """Receive until cancelled; attempts that then still run are abandoned. ``turned`` as of `Deliveries.run`."""
         async with asyncio.TaskGroup() as tasks:
 
             async def receive(delivery: Delivery) -> None:
@@ -45,7 +46,7 @@ class Intake:
                     log.exception("message_broken")
                 leave_if_cancelled()
 
-            await self._deliveries.run(receive)
+            await self._deliveries.run(receive, turned)
 
     def drain(self) -> None:
         self._draining = True

@@ -80,6 +80,7 @@ class Processor:
             fence=self._fence,
             parked=lambda: receipts.parked,
             handler_loop=handler_loop,
+            consuming=lambda: deliveries.consuming,
         )
         self.health = ProcessorHealth(
             clock=clock,
@@ -103,7 +104,7 @@ class Processor:
                 loops.create_task(self._review.run(), name="review"),
                 loops.create_task(self._reports.run(), name="reports"),
                 loops.create_task(self._overdue.run(), name="overdue"),
-                loops.create_task(self._intake.run(), name="intake"),
+                loops.create_task(self._intake.run(self._heartbeat.deliveries_turned), name="intake"),
             ]
             await self._leaving.wait()
             await self._drained()

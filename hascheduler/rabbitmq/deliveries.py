@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from random import uniform
 from typing import Any
 
 import structlog
 from aio_pika import DeliveryMode
 from aio_pika import Message as AmqpMessage
-from aio_pika.abc import AbstractIncomingMessage
+from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 
 from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.message import decode_bundle, encode_message
@@ -24,6 +25,8 @@ from hascheduler.rabbitmq.topology import PARKED_QUEUE, declare_parked, declare_
 
 log = structlog.get_logger(__name__)
 
+DECLARED_WITHIN_S = 15.0
+"""A binding that somebody deletes is there again after at most so long."""
 _REASON_CHARACTERS_MAX = 1_000
 
 
@@ -38,8 +41,8 @@ class RabbitDeliveries:
         self._prefetch = 2 * slots + 16
         self._session: Session | None = None
 
-    async def run(self, sink: Callable[[Delivery], Awaitable[None]]) -> None:
-        await self._link.run(lambda session: self._consume(session, sink))
+    async def run(self, sink: Callable[[Delivery], Awaitable[None]], turned: Callable[[], None] = lambda: None) -> None:
+        await self._link.run(lambda session: self._consume(session, sink, turned))
 
     @property
     def consuming(self) -> bool:
@@ -50,7 +53,9 @@ class RabbitDeliveries:
             channel = await session.channel(confirms=False)
             await channel.queue_delete(queue_name(self._processor_id))
 
-    async def _consume(self, session: Session, sink: Callable[[Delivery], Awaitable[None]]) -> None:
+    async def _consume(
+        self, session: Session, sink: Callable[[Delivery], Awaitable[None]], turned: Callable[[], None]
+    ) -> None:
         arrived: deque[AbstractIncomingMessage] = deque()
         news = asyncio.Event()
 
@@ -68,9 +73,11 @@ class RabbitDeliveries:
             await queue.consume(arrive)
         log.info("consuming", queue=queue.name)
         self._session = session
+        turned()
         try:
             async with asyncio.TaskGroup() as tasks:
                 loss = tasks.create_task(_after(session.lost, news))
+                declaring = tasks.create_task(self._keep_declared(session, channel))
                 while not session.lost.is_set():
                     await news.wait()
                     news.clear()
@@ -78,8 +85,27 @@ class RabbitDeliveries:
                         for delivery in self._deliveries(arrived.popleft()):
                             await sink(delivery)
                 loss.cancel()
+                declaring.cancel()
         finally:
             self._session = None
+            turned()
+
+    async def _keep_declared(self, session: Session, channel: AbstractChannel) -> None:
+        """Declare all of it again now and then: a consumer hears nothing of bindings that were deleted, or went with
+        their exchange. Where that is refused, or the queue has no consumer any more, the session is over."""
+        task = asyncio.current_task()
+        # The driver may swallow a cancellation.
+        while not (session.lost.is_set() or (task is not None and task.cancelling())):
+            await asyncio.sleep(uniform(0.5, 1) * DECLARED_WITHIN_S)  # noqa: S311  # no secret
+            try:
+                async with faults("declare the queue again"):
+                    queue = await declare_processor_queue(channel, self._processor_id)
+            except BrokerUnavailable as error:
+                log.warning("not_declared_again", queue=queue_name(self._processor_id), error=str(error))
+                session.lost.set()
+            else:
+                if not queue.declaration_result.consumer_count:
+                    session.lost.set()
 
     def _deliveries(self, message: AbstractIncomingMessage) -> list[Delivery]:
         """One, or those of a bundle, which is acknowledged when all of them are."""

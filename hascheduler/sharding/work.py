@@ -38,10 +38,10 @@ class ShardedWorkStore:
             raise InvalidInput(("id",), f"{quoted(processor.id)} is of another shard", f"one of {processor.shard}")
         await self._shards[here].register(processor)
 
-    async def beat(self, processor_id: str, beat: int, *, draining: bool, parked: int) -> bool:
+    async def beat(self, processor_id: str, beat: int, *, draining: bool, consuming: bool = True, parked: int) -> bool:
         return await first_answer(
             self._meant(processor_id),
-            lambda store: store.beat(processor_id, beat, draining=draining, parked=parked),
+            lambda store: store.beat(processor_id, beat, draining=draining, consuming=consuming, parked=parked),
             none=False,
         )
 

@@ -130,8 +130,8 @@ class _WatchedDeliveries:
         consuming: bool = self._deliveries.consuming
         return consuming
 
-    async def run(self, sink: Callable[[Delivery], Awaitable[None]]) -> None:
-        await self._deliveries.run(lambda delivery: sink(self._watched(delivery)))
+    async def run(self, sink: Callable[[Delivery], Awaitable[None]], turned: Callable[[], None]) -> None:
+        await self._deliveries.run(lambda delivery: sink(self._watched(delivery)), turned)
 
     def _watched(self, delivery: Delivery) -> Delivery:
         async def ack() -> None:

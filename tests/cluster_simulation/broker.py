@@ -83,9 +83,9 @@ class SimDeliveries:
         self._name = name
         self._inner = MemoryDeliveries(broker.queues, processor_id, slots)
 
-    async def run(self, sink: Callable[[Delivery], Awaitable[None]]) -> None:
+    async def run(self, sink: Callable[[Delivery], Awaitable[None]], turned: Callable[[], None] = lambda: None) -> None:
         while True:
-            consuming = asyncio.create_task(self._inner.run(sink))
+            consuming = asyncio.create_task(self._inner.run(sink, turned))
             try:
                 while self._is_connected:  # noqa: ASYNC110  # a client notices the loss of its connection late, too
                     await asyncio.sleep(0.1)

@@ -76,7 +76,7 @@ class ProcessorProbe:
         newest = self._newest.get(processor_id)
         if newest is None:
             return  # it deregistered, and then ended: the proof and the end of this watch come in the same turn
-        if newest.draining:
+        if newest.draining and newest.consuming:
             log.info("processor_ended", processor=processor_id, endpoint=endpoint)
         else:
             log.warning("processor_died", processor=processor_id, endpoint=endpoint)

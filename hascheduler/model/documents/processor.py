@@ -16,7 +16,7 @@ from hascheduler.model.values.fields import (
 
 PROCESSOR_FIELDS = (
     "v", "name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources",
-    "registered_by", "liveness_endpoint", "moving",
+    "registered_by", "liveness_endpoint", "moving", "consuming",
 )  # fmt: skip
 
 
@@ -35,6 +35,7 @@ def encode_processor(processor: ProcessorRef) -> dict[str, Any]:
         "registered_by": processor.registered_by,
         "liveness_endpoint": processor.liveness_endpoint or None,
         "moving": processor.moving,
+        "consuming": processor.consuming,
     }
 
 
@@ -56,4 +57,5 @@ def decode_processor(id: object, fields: Document) -> ProcessorRef:
         registered_by=text_or_none(fields, "registered_by"),
         liveness_endpoint=text_or_none(fields, "liveness_endpoint") or "",
         moving=bool(fields.get("moving")),
+        consuming=fields.get("consuming") is not False,
     )

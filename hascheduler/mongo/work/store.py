@@ -58,11 +58,11 @@ class MongoWorkStore:
                 upsert=True,
             )
 
-    async def beat(self, processor_id: str, beat: int, *, draining: bool, parked: int) -> bool:
+    async def beat(self, processor_id: str, beat: int, *, draining: bool, consuming: bool = True, parked: int) -> bool:
         with faults("write the heartbeat"):
             answer = await self._processors.update_one(
                 {"_id": processor_id},
-                [{"$set": {"beat": beat, "draining": draining, "parked": parked, **_EXPIRY}}],
+                [{"$set": {"beat": beat, "draining": draining, "consuming": consuming, "parked": parked, **_EXPIRY}}],
             )
         return answer.matched_count == 1
 

@@ -43,10 +43,10 @@ class MemoryDeliveries:
         self._unacknowledged_max = 2 * slots + 16
         self._consuming = False
 
-    async def run(self, sink: Sink) -> None:
+    async def run(self, sink: Sink, turned: Callable[[], None] = lambda: None) -> None:
         while True:
             # A queue that was deleted is declared again.
-            await self._consume(self._broker.queue(self._processor_id), sink)
+            await self._consume(self._broker.queue(self._processor_id), sink, turned)
 
     @property
     def consuming(self) -> bool:
@@ -56,10 +56,11 @@ class MemoryDeliveries:
         await asyncio.sleep(0)
         self._broker.delete_queue(self._processor_id)
 
-    async def _consume(self, queue: Queue, sink: Sink) -> None:
+    async def _consume(self, queue: Queue, sink: Sink, turned: Callable[[], None]) -> None:
         unacknowledged: dict[int, Letter] = {}
         tag = 0
         self._consuming = True
+        turned()
         try:
             while not queue.is_deleted:
                 queue.news.clear()
@@ -71,6 +72,7 @@ class MemoryDeliveries:
                     await queue.news.wait()
         finally:
             self._consuming = False
+            turned()
             queue.waiting.extendleft(reversed(unacknowledged.values()))
 
     def _delivery(self, tag: int, queue: Queue, unacknowledged: dict[int, Letter]) -> Delivery:

@@ -36,12 +36,12 @@ class MemoryWorkStore:
         async with self._connection.exchange("work.register") as database:
             database.replace(Collection.PROCESSORS, {**encode_processor(processor), **_expiry(database)})
 
-    async def beat(self, processor_id: str, beat: int, *, draining: bool, parked: int) -> bool:
+    async def beat(self, processor_id: str, beat: int, *, draining: bool, consuming: bool = True, parked: int) -> bool:
         async with self._connection.exchange("work.beat") as database:
             processor = database.find(Collection.PROCESSORS, processor_id)
             if processor is None:
                 return False
-            account = {"beat": beat, "draining": draining, "parked": parked}
+            account = {"beat": beat, "draining": draining, "consuming": consuming, "parked": parked}
             database.update(Collection.PROCESSORS, processor, {**account, **_expiry(database)})
             return True
 

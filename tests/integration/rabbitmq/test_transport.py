@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import aio_pika
 import pytest
+from aio_pika.exceptions import ChannelClosed
 
 from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.message import Message, MessageKind, decode_message
@@ -121,6 +122,48 @@ async def test_a_queue_that_is_deleted_is_declared_and_consumed_again(
     await channel.queue_delete(queue_name(processor_id))
     await delivered(transport, processor_id, run_message("after"))
     assert decode_message((await inbox.next()).body).job_id == "after"
+
+
+@pytest.mark.parametrize("deleted", ["the exchange", "a binding"])
+async def test_bindings_that_were_deleted_come_back_without_a_restart(
+    deleted: str, transport: RabbitTransport, amqp_url: str, processor_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.rabbitmq.deliveries.DECLARED_WITHIN_S", 0.2)
+    inbox = Inbox()
+    deliveries = RabbitDeliveries(amqp_url, processor_id, slots=2)
+    connection = await aio_pika.connect(amqp_url)
+    async with running(lambda: deliveries.run(inbox.sink)):
+        await delivered(transport, processor_id, run_message("before"))
+        await (await inbox.next()).ack()
+        channel = await connection.channel()
+        if deleted == "the exchange":
+            await channel.exchange_delete(DISPATCH_EXCHANGE)
+        else:
+            queue = await channel.get_queue(queue_name(processor_id))
+            await queue.unbind(DISPATCH_EXCHANGE, routing_key=processor_id)
+        await delivered(transport, processor_id, run_message("after"))
+        assert decode_message((await inbox.next()).body).job_id == "after"
+    await connection.close()
+    await deliveries.delete()
+
+
+async def test_a_queue_that_may_not_be_declared_again_is_not_consumed(
+    wire: Wire, processor_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.rabbitmq.deliveries.DECLARED_WITHIN_S", 0.2)
+    deliveries = RabbitDeliveries(wire.url, processor_id, slots=2)
+    turns: list[bool] = []
+    async with running(lambda: deliveries.run(Inbox().sink, lambda: turns.append(deliveries.consuming))):
+        await until(lambda: turns == [True])
+
+        async def refused(*_: object) -> None:
+            raise ChannelClosed(403, "no configure permission")
+
+        monkeypatch.setattr("hascheduler.rabbitmq.deliveries.declare_processor_queue", refused)
+        await until(lambda: turns == [True, False])
+        monkeypatch.undo()
+        await until(lambda: turns == [True, False, True])
+    await deliveries.delete()
 
 
 async def test_both_ends_come_back_after_their_connections_were_cut(wire: Wire, processor_id: str) -> None:

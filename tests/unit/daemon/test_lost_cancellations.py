@@ -93,7 +93,13 @@ async def heartbeat(driver: Driver) -> None:
     fence = SelfFence(clock, CONFIG.heartbeat_deadline_ms, lambda: None)
     work = port(driver)
     await Heartbeat(
-        work=work, clock=clock, config=CONFIG, definitions=frozenset("d"), fence=fence, parked=lambda: 0
+        work=work,
+        clock=clock,
+        config=CONFIG,
+        definitions=frozenset("d"),
+        fence=fence,
+        parked=lambda: 0,
+        consuming=lambda: True,
     ).run()
 
 
@@ -129,14 +135,14 @@ async def finish_again(driver: Driver) -> None:
 class Endless(Port):
     """The same message again and again."""
 
-    async def run(self, sink: Any) -> None:  # type: ignore[override]  # it gets one
+    async def run(self, sink: Any, turned: Any = None) -> None:  # type: ignore[override]  # it gets them
         body = encode_message(Message(MessageKind.CANCEL, "a", 1))
         while True:
             await sink(Delivery(body, self._driver.call, lambda _: self._driver.call()))
 
 
 async def intake(driver: Driver) -> None:
-    await Intake(Endless(driver), HeldAttempts(1), port(driver), Acknowledgements()).run()
+    await Intake(Endless(driver), HeldAttempts(1), port(driver), Acknowledgements()).run(lambda: None)
 
 
 async def connection(driver: Driver) -> None:

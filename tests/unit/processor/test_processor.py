@@ -15,9 +15,11 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
+from hascheduler.model.processor import NOT_CONSUMING
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import AttemptOutcome, StartedJob
 from hascheduler.processor import Handlers, JobContext
+from hascheduler.processor.heartbeat import AWAY_MS
 from hascheduler.processor.self_fence import SelfFence
 from tests.unit.processor.world import HandClock, Stage, World, staged, until
 
@@ -512,6 +514,48 @@ async def test_a_beat_that_is_answered_after_a_pause_does_not_hide_it() -> None:
         await until(lambda: work.began == [("a", 1)])
         stage.world.__class__ = SlowBeat
         await until(lambda: work.stopped == ["a"])
+
+
+# Consuming
+
+
+async def test_a_processor_that_never_consumed_is_registered_as_one_that_takes_no_jobs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hascheduler.processor.heartbeat.AWAY_MS", 10)
+    async with staged(Work().handlers, consuming=False) as stage:
+        assert (stage.world.draining, stage.world.able) == (True, False)
+        stage.world.turn(consuming=True)
+        await until(lambda: (stage.world.draining, stage.world.able) == (False, True))
+
+
+async def test_a_processor_registers_once_it_consumes() -> None:
+    async with staged(Work().handlers, consuming=False, waits=False) as stage:
+        world = stage.world
+        await until(lambda: world.turned is not None)
+        assert world.registered is None
+        world.turn(consuming=True)
+        await until(lambda: world.registered is not None)
+        assert (world.draining, world.able) == (False, True)
+
+
+async def test_what_a_processor_runs_goes_on_while_it_does_not_consume() -> None:
+    work = Work()
+    async with staged(work.handlers, interval_ms=5_000, deadline_ms=8_000) as stage:
+        job = stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        stage.world.turn(consuming=False)
+        beats = stage.world.beats
+        await until(lambda: stage.world.beats > beats)
+        assert stage.world.able  # most connections are made again in a moment
+        assert stage.processor.health.not_ready() == NOT_CONSUMING
+        stage.clock.now_ms += AWAY_MS
+        stage.world.turn(consuming=False)
+        await until(lambda: (stage.world.draining, stage.world.able) == (True, False))
+        work.release.set()
+        await until(lambda: job.state is JobState.SUCCEEDED)
+        stage.world.turn(consuming=True)
+        await until(lambda: (stage.world.draining, stage.world.able) == (False, True))
 
 
 # Draining

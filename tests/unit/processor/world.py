@@ -60,6 +60,9 @@ class World:
         self.registered: ProcessorRef | None = None
         self.beats = 0
         self.draining = False
+        self.able: bool | None = None
+        self.turned: Callable[[], None] | None = None
+        self.consuming = True
         self.down = False
         self.vague: Counter[str] = Counter()
         self.calls: Counter[str] = Counter()
@@ -83,13 +86,15 @@ class World:
     async def register(self, processor: ProcessorRef) -> None:
         async with self._exchange("register"):
             self.registered = processor
+            self.draining, self.able = processor.draining, processor.consuming
 
-    async def beat(self, processor_id: str, beat: int, *, draining: bool, parked: int) -> bool:
+    async def beat(self, processor_id: str, beat: int, *, draining: bool, consuming: bool = True, parked: int) -> bool:
         async with self._exchange("beat"):
             if self.registered is None:
                 return False
             self.beats += 1
             self.draining = draining
+            self.able = consuming
             return True
 
     async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
@@ -171,11 +176,15 @@ class World:
 
     # Deliveries
 
-    async def run(self, sink: Callable[[Delivery], Awaitable[None]]) -> None:
+    async def run(self, sink: Callable[[Delivery], Awaitable[None]], turned: Callable[[], None] = lambda: None) -> None:
+        self.turned = turned
         while True:
             await sink(self._delivery(await self.queue.get()))
 
-    consuming = True
+    def turn(self, *, consuming: bool) -> None:
+        self.consuming = consuming
+        assert self.turned is not None
+        self.turned()
 
     async def delete(self) -> None:
         self.queue_deleted = True
@@ -231,8 +240,11 @@ async def staged(
     interval_ms: int = 20,
     deadline_ms: int = 400,
     handler_loop: HandlerLoop | None = None,
+    consuming: bool = True,
+    waits: bool = True,
 ) -> AsyncIterator[Stage]:
     world, clock = World(), HandClock()
+    world.consuming = consuming
     config = ProcessorConfig(
         id=ME,
         name="p",
@@ -246,7 +258,8 @@ async def staged(
     task = asyncio.create_task(processor.run())
     stage = Stage(world, clock, processor, task)
     try:
-        await until(lambda: world.registered is not None)
+        if waits:
+            await until(lambda: world.registered is not None)
         yield stage
     finally:
         task.cancel()

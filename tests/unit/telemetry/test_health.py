@@ -14,6 +14,7 @@ from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.replica import Replica
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.processor import NOT_CONSUMING
 from hascheduler.processor import health as of_processors
 from hascheduler.processor.handlers import Handlers
 from hascheduler.telemetry.health import (
@@ -108,7 +109,7 @@ class At:
         (At(), True, YES, (503, of_processors.DRAINING)),
         (At(registered=False, trusted=False, consuming=False), False, YES, (503, of_processors.NOT_REGISTERED)),
         (At(trusted=False), False, YES, (503, of_processors.FENCED)),
-        (At(consuming=False), False, YES, (503, of_processors.NOT_CONSUMING)),
+        (At(consuming=False), False, YES, (503, NOT_CONSUMING)),
         (At(turned_at_ms=40_000), False, (503, NOT_TURNING), YES),
         (At(looked_at_ms=40_000), False, (503, NOT_TURNING), YES),
         (At(turned_at_ms=40_001, trusted=False), False, YES, (503, of_processors.FENCED)),
