@@ -160,7 +160,7 @@ def _processors(answer: Answer) -> RenderableType:
             f"{processor['occupied']}/{processor['slots']}",
             format_resources(processor["resources"]),
             yes_or_no(processor["alive"]),
-            processor_state(processor) if processor["alive"] and processor["draining"] else "",
+            state if (state := processor_state(processor)) not in ("live", "lost") else "",
             str(processor["parked"]),
         )
     return table

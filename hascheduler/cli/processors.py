@@ -58,12 +58,15 @@ def undrain(name: ProcessorName, url: Url = DEFAULT_URL, as_json: AsJson = False
 
 
 def processor_state(processor: Mapping[str, Any]) -> str:
-    """``lost``, ``drained`` (nothing runs there any more), ``draining`` or ``live``."""
+    """``lost``, ``resting`` (it did not take up its last jobs), ``not consuming`` its queue, ``drained`` (nothing runs
+    there any more), ``draining`` or ``live``."""
     if not processor["alive"]:
         return "lost"
+    # A replica of an older release knows neither rests nor drains.
     if not processor["draining"]:
-        return "live"
-    # A replica of an older release does not know of drains.
+        return "resting" if processor.get("rest") else "live"
+    if not processor.get("drained") and not processor.get("consuming", True):
+        return "not consuming"
     return "drained" if processor.get("drained") and not processor["occupied"] else "draining"
 
 

@@ -254,6 +254,7 @@ class ReplicaView:
             differing=sorted(self._digests.differing),
             pause=mirror.nouns(Collection.PAUSES).get(EVERYTHING),
             drains=drains(mirror.nouns(Collection.PAUSES)),
+            rests=dict(self._core.rests),
         )
 
     def gauges(self) -> Gauges:
@@ -282,6 +283,7 @@ class ReplicaView:
             wait_bound_ms=overtaken_for_ms(self._config.dispatch.policy),
             schedules=schedules_by_state(mirror),
             processors=processors,
+            unable=_unable(mirror, self._core),
             slots=slots,
             events_per_s=self._events_per_s,
             findings=None if last_check is None else last_check.counts,
@@ -389,3 +391,11 @@ def processors_by_state(mirror: Mirror, core: Dispatcher) -> tuple[Mapping[str, 
             states["live"] += 1
             slots["free"] += max(processor.slots - occupied, 0)
     return states, slots
+
+
+def _unable(mirror: Mirror, core: Dispatcher) -> Mapping[str, int]:
+    live = [each for id, each in mirror.nouns(Collection.PROCESSORS).items() if core.is_live(id)]
+    return {
+        "not_consuming": sum(not processor.consuming for processor in live),
+        "resting": sum(processor.id in core.rests for processor in live),
+    }

@@ -43,6 +43,7 @@ from hascheduler.dispatch.inputs import (
     AccountsRestored,
     Input,
     ProcessorLost,
+    ProcessorRests,
     Resynced,
     Settled,
     TermBegan,
@@ -75,7 +76,7 @@ from hascheduler.mirror.changes import (
 )
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
-from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.retry import lost_text, tries_text
 from hascheduler.model.routing import slot_of
 from hascheduler.model.share import slot_key, slot_of_key
@@ -150,6 +151,11 @@ class Dispatcher:
 
     def is_live(self, processor_id: str) -> bool:
         return self._pool.is_live(processor_id)
+
+    @property
+    def rests(self) -> Mapping[str, Rest]:
+        """By processor that did not take up the last jobs that it was given."""
+        return self._pool.rests
 
     @property
     def unreadable_schedules(self) -> Mapping[str, str]:
@@ -313,6 +319,8 @@ class Dispatcher:
             case ProcessorLost(processor_id, beat):
                 self._pool.lost(processor_id, beat)
                 self._jobs.orphan(processor_id)
+            case ProcessorRests(processor_id, rest):
+                self._pool.rest(processor_id, rest)
             case TransportSeen(accepting):
                 if accepting and not self._accepting:
                     self._accepting_since_ms = now
@@ -613,6 +621,7 @@ class Dispatcher:
             self._jobs.next_at(),
             self._state.limits.next_at() if self._dispatching and len(self._state.queue) else None,
             self._state.key_rates.next_at() if self._dispatching and len(self._state.queue) else None,
+            self._pool.next_at() if self._dispatching and len(self._state.queue) else None,
             None if oldest is None else oldest + self._config.echo_timeout_ms,
         ]
         soonest = min((at for at in instants if at is not None), default=None)

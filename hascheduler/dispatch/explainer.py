@@ -28,7 +28,7 @@ from hascheduler.dispatch.rules import Rules
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.pause import StandingPause, drain_id
 from hascheduler.model.policy import Criterion
-from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.processor import NOT_CONSUMING, ProcessorRef
 from hascheduler.model.share import tier_key
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 
@@ -167,7 +167,7 @@ class Explainer:
                 numbers: dict[str, Figure] = {"group": lock[1], "target": lock[2], "holders": holders[:_NAMED_MAX]}
                 blocks.append(Block(BlockReason.CONFLICT, because, "when that has ended", numbers))
         if not self._limits.fits(job_class):
-            blocks.append(self._unfit(job_class))
+            blocks.append(self._unfit(job_class, now))
         return blocks
 
     def _key_blocks(self, group: KeyGroup, now: int, only: str | None) -> list[Block]:
@@ -227,16 +227,17 @@ class Explainer:
         because = f"{running} of at most {cap} {what}{shared}"
         return Block(rule, because, "when one of them ends", {"running": running, "cap": cap})
 
-    def _unfit(self, job_class: SchedulingClass) -> Block:
+    def _unfit(self, job_class: SchedulingClass, now: int) -> Block:
         definition, live = job_class.definition.name, self._pool.live()
         could = self._pool.could_run(definition, job_class.needs)
-        lacks = [lack for lack in (self._lack(processor, job_class, idle=not could) for processor in live) if lack]
+        lacks = [lack for lack in (self._lack(processor, job_class, now, idle=not could) for processor in live) if lack]
         shown = "; ".join(lacks[:_NAMED_MAX]) + ("; …" if len(lacks) > _NAMED_MAX else "")
         if could:
             because = f"no slot is free: {shown}"
-            return Block(
-                BlockReason.NO_SLOT, because, "when a job there ends, or a processor joins", {"processors": lacks}
-            )
+            ending = "when a job there ends, or a processor joins"
+            if any(processor.id in self._pool.rests for processor in live):
+                ending += ", or one that rests is tried again"
+            return Block(BlockReason.NO_SLOT, because, ending, {"processors": lacks})
         because = f"no processor could run it: {shown}" if lacks else "no processor is there"
         wanted = f"a processor for {definition!r}" + "".join(f", {name} {amount}" for name, amount in job_class.needs)
         ending = f"when {wanted} joins"
@@ -244,14 +245,23 @@ class Explainer:
             ending += ", or one that is drained is undrained"
         return Block(BlockReason.UNSCHEDULABLE, because, ending, {"processors": lacks})
 
-    def _lack(self, processor: ProcessorRef, job_class: SchedulingClass, *, idle: bool) -> str:
+    def _lack(self, processor: ProcessorRef, job_class: SchedulingClass, now: int, *, idle: bool) -> str:
         """What the processor lacks to run such a job now, or were it ``idle``; "" where it could."""
         name = processor.name
         if not processor.supports(job_class.definition.name):
             return f"{name} does not run {job_class.definition.name!r}" if idle else ""
         if self._pool.is_draining(processor):
             drain = self._drain(processor)
-            return f"{name} is draining" if drain is None else f"{name} is drained {_since(drain)}"
+            if drain is not None:
+                return f"{name} is drained {_since(drain)}"
+            return f"{name} is draining" if processor.consuming else f"{name} gets no jobs, as {NOT_CONSUMING}"
+        rest = self._pool.rests.get(processor.id)
+        if rest is not None and not idle:
+            missed = f"{name} did not take up {'1 job' if rest.missed == 1 else f'{rest.missed} jobs in a row'}"
+            if rest.trial is not None:
+                return f"{missed}, and gets no more until it has taken up the one that it was given last"
+            if rest.until_ms > now:
+                return f"{missed}, and rests until {_instant(rest.until_ms)}"
         slots, left = (processor.slots, processor.resources) if idle else self._pool.left(processor)
         if slots <= 0:
             return f"{name} has {processor.slots} of {processor.slots} slots taken"

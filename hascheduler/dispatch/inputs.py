@@ -25,6 +25,7 @@ from hascheduler.mirror.changes import (
     TenantSeen,
 )
 from hascheduler.model.job import OCCUPYING, schedule_of
+from hascheduler.model.processor import Rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,14 @@ class ProcessorLost:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessorRests:
+    """Only in recordings: the processor had not taken up its last jobs when this one began."""
+
+    id: str
+    rest: Rest
+
+
+@dataclass(frozen=True, slots=True)
 class TransportSeen:
     """Whether the broker takes messages. While it does not, nothing is dispatched."""
 
@@ -86,7 +95,8 @@ class TransportSeen:
 Input = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
     | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | ProcessorLost | TransportSeen | TermBegan
-    | TrustLost | CalendarSeen | CalendarGone | ShareSeen | ShareGone | Resynced | AccountsRestored | Settled
+    | ProcessorRests | TrustLost | CalendarSeen | CalendarGone | ShareSeen | ShareGone | Resynced | AccountsRestored
+    | Settled
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ strings of their own, so renaming a class does not change what is recorded.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from hascheduler.dispatch.accounts import decode_accounts, encode_accounts
@@ -30,6 +30,7 @@ from hascheduler.dispatch.inputs import (
     AccountsRestored,
     Input,
     ProcessorLost,
+    ProcessorRests,
     Resynced,
     Settled,
     TermBegan,
@@ -42,6 +43,7 @@ from hascheduler.mirror.tables import TABLES
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.policy import IdleKeyStart, criteria
+from hascheduler.model.processor import Rest
 from hascheduler.model.values.instants import WallMs
 
 FORMAT = 1
@@ -125,6 +127,8 @@ def _encode(each: Input) -> list[Any]:
             return ["job_gone", id, state, finished_at_ms]
         case ProcessorLost(id, beat):
             return ["processor_lost", id, beat]
+        case ProcessorRests(id, rest):
+            return ["processor_rests", id, *astuple(rest)]
         case TransportSeen(accepting):
             return ["transport", accepting]
         case TermBegan(term, reapplied):
@@ -227,6 +231,8 @@ def _decode(row: list[Any]) -> Input:
             return seen.JobGone(id, None if state is None else JobState(state), finished_at_ms)
         case ["processor_lost", id, beat]:
             return ProcessorLost(id, beat)
+        case ["processor_rests", id, missed, count, until_ms, trial]:
+            return ProcessorRests(id, Rest(missed, count, WallMs(until_ms), trial))
         case ["transport", accepting]:
             return TransportSeen(bool(accepting))
         case ["term_began", term, rows, *beside]:

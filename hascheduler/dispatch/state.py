@@ -36,6 +36,7 @@ from hascheduler.model.lane import Lane
 from hascheduler.model.pause import StandingPause, drained_name
 from hascheduler.model.share import Share, definition_of_key, rate_of_key
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.values.instants import WallMs
 
 _Noun = TypeVar("_Noun", Lane, Tenant, StandingPause, Calendar)
 
@@ -91,8 +92,9 @@ class CoreState:
             measures=weights,
         )
 
-    def advance(self, now: int) -> None:
+    def advance(self, now: WallMs) -> None:
         """Time has passed: it is ``now``."""
+        self.pool.advance(now)
         self.jobs.advance(now)
         self.accounts.advance(now)
         self.queue.freed(self.key_rates.advance(now))
@@ -139,6 +141,9 @@ class CoreState:
     # Jobs
 
     def job_gone(self, gone: JobGone, now: int) -> None:
+        job = self.jobs.get(gone.id)
+        if gone.state is JobState.SUCCEEDED and job is not None and job.state is not JobState.RUNNING:
+            self.pool.took_up(self.pool.processor_of(gone.id) or "")  # it has run and ended meanwhile
         self.times.job_ended(gone.id, gone.state)
         self._learn(gone, now)
         self.ledger.job_gone(gone.id)

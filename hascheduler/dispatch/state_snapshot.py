@@ -12,7 +12,7 @@ from itertools import chain
 from sys import maxsize
 
 from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.dispatch.inputs import AccountsRestored, Input, ProcessorLost, TermBegan, TransportSeen
+from hascheduler.dispatch.inputs import AccountsRestored, Input, ProcessorLost, ProcessorRests, TermBegan, TransportSeen
 from hascheduler.dispatch.state import CoreState
 from hascheduler.mirror.changes import (
     CalendarSeen,
@@ -50,7 +50,9 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
             first.append(ProcessorLost(processor.id, lost_at_beat))
     jobs = [_as_held(job, core.jobs.dependencies.unmet(job.id)) for job in core.jobs.all()]
     kept = list(core.closed_slots.kept())
-    return chain(first, kept, _seen(jobs, dispatches, now), [TransportSeen(accepting), TermBegan(0, others)])
+    # After the jobs: what runs there already took it up before.
+    rests = [ProcessorRests(id, rest) for id, rest in sorted(core.pool.rests.items())]
+    return chain(first, kept, _seen(jobs, dispatches, now), rests, [TransportSeen(accepting), TermBegan(0, others)])
 
 
 def _seen(jobs: Sequence[JobRef], dispatches: Mapping[str, Dispatch], now: WallMs) -> Iterator[JobSeen]:

@@ -93,6 +93,9 @@ class AttemptEnd(StrEnum):
 ATTEMPTS_KEPT_MAX = 200
 """Attempts that were given back do not count against a definition's limit, so their records need another limit."""
 
+UNSTARTED_MAX = 20
+"""A job fails once so many of its attempts were not taken up: each cost it some 15 s, whoever was to blame."""
+
 LIVE = frozenset({_P, _D, _R})
 TERMINAL = frozenset({_S, _F, _C})
 OCCUPYING = frozenset({_D, _R})
@@ -207,7 +210,7 @@ class ScheduleId(NamedTuple):
 @compact(
     "processor", "dispatched_at_ms", "cancel_requested_at_ms", "serial", "started_at_ms", "resources", "failures",
     "first_started_at_ms", "retry_at_ms", "expires_at_ms", "waits_for", "ignores_failures", "losses",
-    "overdue_attempt", "overdue_since_ms", "limit_keys",
+    "overdue_attempt", "overdue_since_ms", "limit_keys", "unstarted",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class JobRef:
@@ -226,7 +229,8 @@ class JobRef:
 
     ``schedule_created_at_ms`` is when the schedule that made it was created; None for a submitted one, and for one that
     0.2.0 made. ``limit_keys`` are the values that the limits per key of its definition asked for when it was made; None
-    of a job that a fire is about to insert, until the stream shows them.
+    of a job that a fire is about to insert, until the stream shows them. ``unstarted`` counts the attempts that their
+    processors did not take up; 0.2.0 does not count them.
     """
 
     id: str
@@ -260,6 +264,7 @@ class JobRef:
     overdue_attempt: int = 0
     overdue_since_ms: WallMs | None = None
     limit_keys: LimitKeys | None = ()
+    unstarted: int = 0
 
     @property
     def is_overdue(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from hascheduler.model.resources import NO_RESOURCES, Resources
+from hascheduler.model.values.instants import WallMs
 
 ANY_DEFINITION = "*"
 POLLING_PREFIX = "http:"
@@ -83,3 +84,14 @@ class ProcessorRef:
 
     def supports(self, definition: str) -> bool:
         return supports(self.definitions, definition)
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Of a processor that did not take up the last ``missed`` jobs: it gets none until ``until_ms``, its rest number
+    ``count`` in a row. Then it gets one job at a time, now the ``trial``, until it takes one up."""
+
+    missed: int
+    count: int
+    until_ms: WallMs
+    trial: str | None = None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.dispatch.decisions import NOT_STARTED, Dispatch
 from hascheduler.model.documents.job import RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.retry import LOST_PAUSES_MS
@@ -77,8 +77,9 @@ def back_to_pending(
 ) -> Pipeline:
     """The attempt ends with ``outcome``, the job waits for its next one.
 
-    If the attempt ran, it counts as a failure or as a loss, unless it was given back. After a loss the job waits as
-    `LOST_PAUSES_MS` says. It waits no longer than it would by the server's clock: the processor's may be far ahead.
+    If the attempt ran, it counts as a failure or as a loss, unless it was given back; if it was not taken up, as that.
+    After a loss the job waits as `LOST_PAUSES_MS` says. It waits no longer than it would by the server's clock: the
+    processor's may be far ahead.
     """
     retry_at: Any = None if retry_at_ms is None else _no_later_than(at_ms, retry_at_ms - at_ms)
     if outcome == AttemptEnd.LOST:
@@ -96,6 +97,7 @@ def back_to_pending(
                 "retry_at_ms": retry_at,
                 "rev": NEXT_REV,
                 **_counted(outcome),
+                **({"unstarted": {"$add": [{"$ifNull": ["$unstarted", 0]}, 1]}} if error == NOT_STARTED else {}),
             }
         }
     ]

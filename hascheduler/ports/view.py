@@ -15,7 +15,7 @@ from hascheduler.model.journal import JournalHead
 from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
-from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import UNSTATED_VERSION
@@ -63,6 +63,8 @@ class Gauges:
     findings: Mapping[str, int] | None = None
     """By kind, what the last look through the database found; None where this replica does not lead, or has not looked.
     """
+    unable: Mapping[str, int] = field(default_factory=dict)
+    """Processors that live and are not given the jobs that they could run, by reason: not_consuming, resting."""
     mirrors_differ: int = 0
     """Replicas whose mirrors differ from this one's, or did a moment ago."""
     pause: StandingPause | None = None
@@ -146,6 +148,8 @@ class Cluster:
     """That of everything."""
     drains: Mapping[str, StandingPause] = field(default_factory=dict)
     """By the name of the processors that are drained."""
+    rests: Mapping[str, Rest] = field(default_factory=dict)
+    """By the id of the processors that did not take up the last jobs that they were given."""
     shards: Sequence[ShardStatus] = ()
     """Of a deployment of several, the home first: then the lease, the journal and the stream above are the home's, and
     the counts and processors those of all."""

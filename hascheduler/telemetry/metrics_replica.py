@@ -255,6 +255,13 @@ class ReplicaGauges(GuardedCollector):
         yield _by("schedules", "Schedules", "state", now.schedules)
         yield _one("definitions", "Definitions", len(now.definitions))
         yield _by("processors", "Processors that are registered", "state", now.processors)
+        yield _by(
+            "processors_unable",
+            "Processors that live and are not given all the jobs that they could run: they do not consume their queue,"
+            " or did not take up the last jobs that they were given",
+            "reason",
+            now.unable,
+        )
         yield _by("processor_slots", "Slots of processors", "state", now.slots)
         yield _one(
             "mirrors_differ", "Replicas whose mirrors differ from this one's, or did a moment ago", now.mirrors_differ

@@ -3,6 +3,7 @@
 import pytest
 
 from hascheduler.dispatch.decisions import LOST_UNSTARTED, NOT_STARTED, UNREGISTERED, Fail, Requeue
+from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from tests.contract.backends import Backend, on
@@ -50,6 +51,17 @@ async def test_a_requeue_returns_the_job_and_keeps_the_record_of_the_attempt(bac
             }
         ],
     }
+
+
+@pytest.mark.parametrize("reason", [NOT_STARTED, UNREGISTERED, LOST_UNSTARTED, "processor lost"])
+async def test_attempts_that_were_not_taken_up_are_counted(backend: Backend, reason: str) -> None:
+    await bring_to(backend, JobState.DISPATCHED)
+    for attempt in (1, 2):
+        assert await applied(backend.claims, Requeue("a", attempt, reason)) == [DONE]
+        await dispatch(backend, attempt=attempt + 1)
+    job = await stored(backend)
+    assert (job.get("unstarted", 0), job["losses"]) == (2 if reason == NOT_STARTED else 0, 0)
+    assert decode_job("a", job).unstarted == job.get("unstarted", 0)
 
 
 @RECALLS

@@ -20,7 +20,9 @@ from hascheduler.api.routing.warnings import warn_of_unseen
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput, NotFound
 from hascheduler.model.pause import DRAIN_FORGOTTEN_AFTER_MS, DRAINS_MAX, StandingPause, drain_id
+from hascheduler.model.processor import Rest
 from hascheduler.model.values.fields import NAME_CHARACTERS_MAX
+from hascheduler.model.values.instants import format_instant
 from hascheduler.ports import Cluster
 from hascheduler.wire.fields import StrictModel, Text
 
@@ -33,6 +35,11 @@ class DrainedResponse(BaseModel):
     since: str = Field(description="When it was drained first")
     by: str = Field(description="The name of the token that asked for it; `anonymous` without one")
     because: str | None = Field(description="Why, where they said it")
+
+
+class RestResponse(BaseModel):
+    missed: int = Field(description="How many jobs in a row it did not take up")
+    until: str = Field(description="It gets no jobs until then, and after that one at a time until it takes one up")
 
 
 class ProcessorResponse(BaseModel):
@@ -50,6 +57,12 @@ class ProcessorResponse(BaseModel):
         description="Who has drained its name; null where it is not drained. Once `occupied` is 0, it is done",
     )
     parked: int = Field(description="Messages that it could not read")
+    consuming: bool = Field(
+        default=True, description="Whether it receives messages; while it does not, it is `draining` too"
+    )
+    rest: RestResponse | None = Field(
+        default=None, description="Of one that did not take up the last jobs that it was given; else null"
+    )
 
 
 class DrainedNameResponse(DrainedResponse):
@@ -101,6 +114,8 @@ def show_processors(cluster: Cluster) -> ProcessorsResponse:
                 draining=processor.draining or processor.name in cluster.drains,
                 drained=_drained(cluster.drains.get(processor.name)),
                 parked=processor.parked,
+                consuming=processor.consuming,
+                rest=_rest(cluster.rests.get(processor.id)),
             )
             for processor, occupied, alive in cluster.processors
         ],
@@ -153,6 +168,10 @@ async def _make_room(name: str, services: ApiServices, there: Collection[str]) -
             forgotten += await services.pauses.delete(drain.id, drain.rev)
     if name not in drains and len(drains) - forgotten >= DRAINS_MAX:
         raise Conflict(f"{DRAINS_MAX} names are drained already; undrain those that are gone: GET /v1/processors")
+
+
+def _rest(rest: Rest | None) -> RestResponse | None:
+    return None if rest is None else RestResponse(missed=rest.missed, until=format_instant(rest.until_ms))
 
 
 def _drained(drain: StandingPause | None) -> DrainedResponse | None:

@@ -4,17 +4,25 @@ An inverted index leads from a definition to the `ProcessorProfile`s of processo
 free slot and the resources the most specialised goes first (fewest definitions; ``*`` counts as infinitely many), then
 the least busy, then the smaller id: versatile processors stay free for the jobs that only they can take.
 
+A processor that does not take up what it was given rests: it gets no jobs for a while, longer each time, and then one
+at a time until it takes one up. It shows by the jobs, which every replica sees alike: the count of attempts that were
+not taken up grows, or the job starts.
+
 A job occupies its slot by id, whether or not its processor is known (yet, or any more): releasing an unknown job is a
 no-op, and a processor that comes back finds its slots as they are.
 """
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef, supports
+from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef, Rest, supports
 from hascheduler.model.resources import SLOTS, Resources
+from hascheduler.model.values.instants import WallMs
 
+RESTS_MS = (5_000, 10_000, 20_000, 40_000, 60_000)
+"""How long a processor rests at first, the next time, and so on; then the last one each time."""
 _SWEEP_MIN = 64
 
 
@@ -88,11 +96,25 @@ class SlotPool:
         self._busy: dict[str, dict[str, None]] = {}
         self._used: dict[str, Counter[str]] = {}
         self._places: dict[str, tuple[str, Resources]] = {}
+        self._rests: dict[str, Rest] = {}
+        self._now = WallMs(0)
         self.totals: Counter[str] = Counter()
         """What the live processors have of each resource, slots included."""
         self.arrivals = 0
         self.changes = 0
         self.relieved = 0
+
+    def advance(self, now: WallMs) -> None:
+        """Time has passed: processors whose rest is over are tried again."""
+        before, self._now = self._now, now
+        for processor_id, rest in self._rests.items():
+            if before < rest.until_ms <= now:
+                self.relieved += 1
+                self._recount(processor_id)
+
+    def next_at(self) -> int | None:
+        """When the next rest is over."""
+        return min((rest.until_ms for rest in self._rests.values() if rest.until_ms > self._now), default=None)
 
     # Processors
 
@@ -103,6 +125,9 @@ class SlotPool:
         if known is not None and not is_back and _offers(known) == _offers(processor):
             self._processors[processor.id] = processor  # a mere heartbeat, nearly always
             return
+        if known is not None and known.draining and not processor.draining and processor.id in self._rests:
+            # Whatever was in its way, it says that it takes jobs again.
+            self.rest(processor.id, replace(self._rests[processor.id], until_ms=self._now))
         self._leave(processor.id)
         if is_back:
             del self._lost[processor.id]
@@ -120,6 +145,36 @@ class SlotPool:
         self._leave(processor_id)
         self._processors.pop(processor_id, None)
         self._lost.pop(processor_id, None)
+        self._rests.pop(processor_id, None)
+
+    # Rests
+
+    @property
+    def rests(self) -> Mapping[str, Rest]:
+        """Those of processors that have yet to take up a job again; read only."""
+        return self._rests
+
+    def missed(self, processor_id: str) -> None:
+        """It did not take up a job that it was given. One that says that it takes none is not to blame."""
+        processor = self._processors.get(processor_id)
+        if processor is None or processor_id in self._lost or self.is_draining(processor):
+            return
+        rest = self._rests.get(processor_id, Rest(0, 0, WallMs(0)))
+        if rest.until_ms > self._now:
+            self.rest(processor_id, replace(rest, missed=rest.missed + 1))  # given before the rest began
+            return
+        rest_ms = RESTS_MS[min(rest.count, len(RESTS_MS) - 1)]
+        self.rest(processor_id, Rest(rest.missed + 1, rest.count + 1, WallMs(self._now + rest_ms)))
+
+    def took_up(self, processor_id: str) -> None:
+        """It has started a job: no more of its rest."""
+        if self._rests.pop(processor_id, None) is not None:
+            self.relieved += 1
+            self._recount(processor_id)
+
+    def rest(self, processor_id: str, rest: Rest) -> None:
+        self._rests[processor_id] = rest
+        self._recount(processor_id)
 
     def drain(self, name: str, *, is_drained: bool) -> None:
         """The processors of that name get no jobs from now on, those to come too; or they get some again."""
@@ -164,6 +219,9 @@ class SlotPool:
         self._busy.setdefault(processor_id, {})[job_id] = None
         if needs:
             self._used.setdefault(processor_id, Counter()).update(dict(needs))
+        rest = self._rests.get(processor_id)
+        if rest is not None and rest.trial is None and rest.until_ms <= self._now:
+            self._rests[processor_id] = replace(rest, trial=job_id)
         self._recount(processor_id)
 
     def processor_of(self, job_id: str) -> str | None:
@@ -184,6 +242,9 @@ class SlotPool:
             self._used[processor_id].subtract(dict(needs))
             if not any(self._used[processor_id].values()):
                 del self._used[processor_id]
+        rest = self._rests.get(processor_id)
+        if rest is not None and rest.trial == job_id:
+            self._rests[processor_id] = replace(rest, trial=None)
         self.relieved += 1
         self._recount(processor_id)
 
@@ -284,6 +345,9 @@ class SlotPool:
         processor = self._processors[processor_id]
         busy = len(self._busy.get(processor_id, ()))
         free = 0 if self.is_draining(processor) else max(processor.slots - busy, 0)
+        rest = self._rests.get(processor_id)
+        if rest is not None:
+            free = min(free, 0 if rest.until_ms > self._now or rest.trial is not None else 1)
         self._free[processor_id] = free
         profile = self._profiles[processor.definitions]
         if free != before:

@@ -1,4 +1,5 @@
-"""When a job's time is over: it expires before it has begun, or its attempt or all its attempts take too long.
+"""When a job's time is over: it expires before it has begun, its attempt or all its attempts take too long, or no
+processor takes it up, however often it is dispatched.
 
 The processor itself ends an attempt at its timeout; the leader does so `timeout_grace_ms` later, where the processor
 did not. If the processor says that the attempt's thread goes on, the leader waits for the processor, or for its loss:
@@ -9,13 +10,14 @@ leader's, so an attempt is taken to have begun neither before it was dispatched 
 from collections.abc import Sequence
 
 from hascheduler.dispatch.config import DispatchConfig
-from hascheduler.dispatch.decisions import TIMED_OUT
+from hascheduler.dispatch.decisions import NOT_STARTED, TIMED_OUT
 from hascheduler.dispatch.rules import Rules
 from hascheduler.dispatch.timers import Timers
-from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.job import UNSTARTED_MAX, JobRef, JobState
 
 EXPIRED = "expired before it could begin"
 TIMED_OUT_IN_ALL = f"{TIMED_OUT} in all"
+NEVER_TAKEN_UP = f"{NOT_STARTED}; {UNSTARTED_MAX} attempts were not taken up by their processors, as many as may be"
 
 
 class Deadlines:
@@ -29,7 +31,7 @@ class Deadlines:
 
     def seen(self, job: JobRef, now: int) -> None:
         """The newest state of a live job."""
-        if job.expires_at_ms is None:
+        if job.expires_at_ms is None and job.unstarted < UNSTARTED_MAX:
             rules = self._rules.definitions.get(job.definition)
             if rules is None or (rules.timeout_ms is None and rules.total_timeout_ms is None):
                 # Most jobs, at every change.
@@ -82,6 +84,8 @@ class Deadlines:
         rules = self._rules.definition(job.definition)
         grace_ms = self._config.timeout_grace_ms if job.state is JobState.RUNNING else 0
         ends: list[tuple[int, str]] = []
+        if job.state is JobState.PENDING and job.unstarted >= UNSTARTED_MAX:
+            ends.append((0, NEVER_TAKEN_UP))
         end_ms = rules.end_of(job.first_started_at_ms)
         if end_ms is not None:
             ends.append((end_ms + grace_ms, TIMED_OUT_IN_ALL))

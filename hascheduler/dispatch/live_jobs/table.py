@@ -90,6 +90,7 @@ class LiveJobs:
         if known is None or known.state is not job.state:
             self._count(known, -1)
             self._count(job, 1)
+        self._learn_of_processor(known, job)
         self._table[job.id] = job
         self._doubted.clear(job.id)
         self.dependencies.seen(job)
@@ -317,6 +318,15 @@ class LiveJobs:
         """Remove and give the cancel requests that this dispatcher has not sent yet."""
         notices, self._notices = self._notices, []
         return notices
+
+    def _learn_of_processor(self, known: JobRef | None, job: JobRef) -> None:
+        """Whether a processor took up what it was given."""
+        is_new = known is None or (known.state, known.attempt) != (job.state, job.attempt)
+        if is_new and job.state is JobState.RUNNING and job.processor is not None:
+            self._pool.took_up(job.processor)
+        given_to = self._pool.processor_of(job.id)
+        if known is not None and given_to is not None and job.unstarted > known.unstarted:
+            self._pool.missed(given_to)
 
     def _unpromised(self, job_id: str) -> JobRef | None:
         """The job, if nothing is promised for it and it is not in doubt."""

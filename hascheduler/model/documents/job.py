@@ -28,7 +28,7 @@ JOB_FIELDS = (
     "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
     "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
     "expires_at_ms", "waits_for", "ignores_failures", "schedule_created_at_ms", "losses", "error",
-    "overdue_attempt", "overdue_since_ms", "limit_keys",
+    "overdue_attempt", "overdue_since_ms", "limit_keys", "unstarted",
 )  # fmt: skip
 
 
@@ -117,6 +117,7 @@ REVIVED_FIELDS: Document = {
     "state": JobState.PENDING.value,
     "failures": 0,
     "losses": 0,
+    "unstarted": 0,
     "first_started_at_ms": None,
     "retry_at_ms": None,
     "expires_at_ms": None,
@@ -179,6 +180,7 @@ def decode_job(id: object, fields: Document) -> JobRef:
         integer(fields, "overdue_attempt", default=0),
         instant_or_none(fields, "overdue_since_ms"),
         _decode_limit_keys(fields.get("limit_keys")) if "limit_keys" in fields else (),
+        integer(fields, "unstarted", default=0),
     )
 
 
@@ -219,6 +221,7 @@ _OF_PATCHES: dict[str, Callable[[Document, str], Any]] = {
     "failures": integer,
     "losses": integer,
     "overdue_attempt": integer,
+    "unstarted": integer,
     **dict.fromkeys(("finished_at_ms", "error"), lambda fields, name: fields[name]),  # live jobs have no such fields
     **dict.fromkeys(
         (

@@ -8,6 +8,7 @@ started_at_ms, finished_at_ms, outcome, error}``, with its ``traceback`` if it h
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hascheduler.dispatch.decisions import NOT_STARTED
 from hascheduler.model.documents.job import RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.retry import lost_pause_ms
@@ -60,12 +61,15 @@ def back_to_pending(
 ) -> dict[str, Any]:
     """The attempt ends with ``outcome``, the job waits for its next one.
 
-    If the attempt ran, it counts as a failure or as a loss, unless it was given back; a loss has its own pause.
+    If the attempt ran, it counts as a failure or as a loss, unless it was given back; a loss has its own pause. If it
+    was not taken up, it counts as that.
     """
     counted = _counted(job, outcome)
     if outcome == AttemptEnd.LOST and counted:
         pause_ms = lost_pause_ms(counted["losses"])
         retry_at_ms = WallMs(at_ms + pause_ms) if pause_ms else None
+    if error == NOT_STARTED:
+        counted["unstarted"] = int(job.get("unstarted") or 0) + 1
     return {
         **counted,
         "retry_at_ms": retry_at_ms,

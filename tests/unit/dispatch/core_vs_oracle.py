@@ -238,6 +238,8 @@ class CoreVsOracle:
             beat=1 if known is None else known.beat + 1, draining=chance.random() < 0.1,
             resources=resources(chance.choice(({}, {"cpu": 2}, {"cpu": 4, "mem": 2}))),
         )  # fmt: skip
+        if known is not None and known.draining and not processor.draining and id in self.oracle.rests:
+            self.oracle.rests[id].until_ms = self.now
         self.oracle.processors[id] = processor
         self.oracle.lost.discard(id)
         yield ProcessorSeen(processor)
@@ -256,6 +258,7 @@ class CoreVsOracle:
 
     def _gone(self, id: str) -> Input:
         del self.oracle.processors[id]
+        self.oracle.rests.pop(id, None)
         self.oracle.lost.discard(id)
         return ProcessorGone(id)
 

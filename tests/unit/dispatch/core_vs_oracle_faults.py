@@ -15,7 +15,7 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen, TrustLost
 from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen
-from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.job import UNSTARTED_MAX, JobRef, JobState
 from hascheduler.model.policy import Criteria
 from hascheduler.model.retry import LOST_ATTEMPTS_MAX_DEFAULT
 from hascheduler.model.values.instants import WallMs
@@ -121,6 +121,7 @@ class CoreVsOracleFaults(CoreVsOracle):
     def _not_started(self, job: JobRef) -> JobSeen:
         """Most are shown when they run already, as they would be after a while without news."""
         if self._random.random() < 0.8:
+            self.oracle.rests.pop(job.processor or "", None)
             return JobSeen(job)
         return self._write(job.id, state=JobState.DISPATCHED, started_at_ms=None)
 
@@ -190,8 +191,8 @@ class CoreVsOracleFaults(CoreVsOracle):
 
     def _kinds(self) -> list[tuple[int, Callable[[], Iterator[Input]]]]:
         return [
-            *super()._kinds(), (6, self._give_back), (5, self._appear), (4, self._edit), (3, self._fall_silent),
-            (4, self._tell_of_doubtful),
+            *super()._kinds(), (6, self._give_back), (5, self._appear), (8, self._miss), (4, self._edit),
+            (3, self._fall_silent), (4, self._tell_of_doubtful),
         ]  # fmt: skip
 
     def _end(self, job_id: str) -> Input:
@@ -200,6 +201,7 @@ class CoreVsOracleFaults(CoreVsOracle):
         if job.state is JobState.RUNNING:
             return super()._end(job_id)
         if self._random.random() < 0.6:
+            self.oracle.rests.pop(job.processor or "", None)
             return self._write(job_id, state=JobState.RUNNING, started_at_ms=self.now)
         del self._jobs[job_id]
         self.oracle.leave(job)
@@ -210,6 +212,16 @@ class CoreVsOracleFaults(CoreVsOracle):
         if self.oracle.held:
             id = self._random.choice(sorted(self.oracle.held))
             yield self._pending_again(id, self._random.choice((None, None, self.now + 500)))
+
+    def _miss(self) -> Iterator[Input]:
+        """A processor did not take up a job, so a leader has called it back."""
+        unstarted = sorted(id for id in self.oracle.held if self._jobs[id].state is JobState.DISPATCHED)
+        if unstarted:
+            job = self._jobs[self._random.choice(unstarted)]
+            if job.unstarted + 1 < UNSTARTED_MAX:
+                self._jobs[job.id] = replace(job, unstarted=job.unstarted + 1)
+                self.oracle.missed(job.processor or "")
+                yield self._pending_again(job.id)
 
     def _appear(self) -> Iterator[Input]:
         """Another leader dispatched it, within its limits or not."""
@@ -223,6 +235,7 @@ class CoreVsOracleFaults(CoreVsOracle):
             dispatched_at_ms=self.now,
         )  # fmt: skip
         assert seen.job.processor is not None
+        self.oracle.rests.pop(seen.job.processor, None)
         self.oracle.hold(seen.job, seen.job.processor)
         yield seen
 

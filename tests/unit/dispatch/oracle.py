@@ -36,6 +36,15 @@ class Held:
 
 
 @dataclass
+class Rested:
+    """A processor that did not take up its last jobs; ``trial``: the job that it was given since its rest was over."""
+
+    count: int
+    until_ms: int
+    trial: str | None = None
+
+
+@dataclass
 class Bucket:
     limit: RateLimit
     level: int
@@ -51,6 +60,7 @@ class Oracle:
     tenants: dict[str, Tenant] = field(default_factory=dict)
     processors: dict[str, ProcessorRef] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
+    rests: dict[str, Rested] = field(default_factory=dict)
     pause: StandingPause | None = None
     """Of everything."""
     drained: set[str] = field(default_factory=set)
@@ -158,7 +168,24 @@ class Oracle:
                 key_bucket.level = max(0, key_bucket.level - key_bucket.limit.per_ms)
         self.paid.discard(job.id)
         self.waiting.pop(job.id, None)
+        rest = self.rests.get(processor_id)
+        if rest is not None and rest.until_ms <= self.now and not self._has_trial(processor_id):
+            rest.trial = job.id
         self._take(job, processor_id)
+
+    def missed(self, processor_id: str) -> None:
+        """It did not take up a job: it rests for 5 s, then 10, 20, 40, and from then on for 60 s."""
+        processor = self.processors.get(processor_id)
+        if processor is None or processor_id in self.lost or self._is_draining(processor):
+            return
+        rest = self.rests.setdefault(processor_id, Rested(0, 0))
+        if rest.until_ms <= self.now:
+            rest.until_ms = self.now + min(5_000 * 2**rest.count, 60_000)
+            rest.count += 1
+
+    def _has_trial(self, processor_id: str) -> bool:
+        held = self.held.get(self.rests[processor_id].trial or "")
+        return held is not None and held.processor == processor_id
 
     def order(self) -> list[JobRef]:
         """The waiting jobs that nothing holds back, the next one first."""
@@ -282,7 +309,10 @@ class Oracle:
         left = Counter(dict(processor.resources))
         for held in here:
             left.subtract(held.needs)
-        return processor.slots - len(here), dict(left), len(here)
+        free, rest = processor.slots - len(here), self.rests.get(processor.id)
+        if rest is not None:
+            free = min(free, 0 if rest.until_ms > self.now or self._has_trial(processor.id) else 1)
+        return free, dict(left), len(here)
 
     def _is_draining(self, processor: ProcessorRef) -> bool:
         return processor.draining or processor.name in self.drained

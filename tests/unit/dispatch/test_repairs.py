@@ -162,7 +162,8 @@ def test_an_attempt_that_does_not_start_is_sent_again_and_then_moved() -> None:
         assert (step.sends, step.decisions) == ((Publish("j", 1, "p"),), ())
     step = scene.at(3 * START_MS)
     assert (step.sends, step.decisions) == ((), (Requeue("j", 1, NOT_STARTED),))
-    assert scene.at(3 * START_MS + 1, *jobs(make_job("j", rev=3, attempt=1))).decisions == (Dispatch("j", 2, "p"),)
+    recalled = make_job("j", rev=3, attempt=1, unstarted=1)
+    assert scene.at(3 * START_MS + 1, *jobs(recalled)).decisions == (Dispatch("j", 2, "q"),)
 
 
 def test_an_attempt_that_starts_is_left_alone() -> None:

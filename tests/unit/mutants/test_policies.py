@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.accounts import CompetingAccounts, FairAccounts
-from hascheduler.dispatch.capacity import locks
+from hascheduler.dispatch.capacity import locks, slot_pool
 from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
 from hascheduler.dispatch.capacity.dominant_share import LaneShares
 from hascheduler.dispatch.capacity.key_rates import KeyRates
@@ -21,16 +21,17 @@ from hascheduler.model.job import ScheduleId
 from hascheduler.model.resources import NO_RESOURCES
 from tests.tiers import spread
 from tests.unit.dispatch.core_vs_oracle import CoreVsOracle
+from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
 from tests.unit.dispatch.test_against_oracle import check
 
 SEEDS = 400
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def _notices(first: int) -> bool:
+def _notices(first: int, rivals: type[CoreVsOracle] = CoreVsOracle) -> bool:
     try:
         for seed in range(first, first + SEEDS):
-            check(seed, CoreVsOracle(seed))
+            check(seed, rivals(seed))
     except (AssertionError, KeyError):
         return True
     return False
@@ -184,6 +185,35 @@ def _schedules_that_are_known_by_their_names(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(locks, "_held_by_jobs_of", by_name)
 
 
+def _processor_that_never_rests(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SlotPool, "missed", lambda pool, processor_id: None)
+
+
+def _rest_that_never_ends(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SlotPool, "took_up", lambda pool, processor_id: None)
+
+
+def _rest_that_is_too_short(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(slot_pool, "RESTS_MS", (1_000,))
+
+
+def _processor_that_gets_all_it_asks_for_after_its_rest(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = SlotPool.advance
+
+    def advance(pool: SlotPool, now: Any) -> None:
+        sound(pool, now)
+        for id in [id for id, rest in pool.rests.items() if rest.until_ms <= now]:
+            pool.took_up(id)
+
+    patch.setattr(SlotPool, "advance", advance)
+
+
+IN_TROUBLE: list[Plant] = [
+    _processor_that_never_rests,
+    _rest_that_never_ends,
+    _rest_that_is_too_short,
+    _processor_that_gets_all_it_asks_for_after_its_rest,
+]
 EARLY: list[Plant] = [
     _bonus_that_never_stops,
     _priority_that_does_not_age,
@@ -219,3 +249,9 @@ LATE: list[tuple[Plant, int]] = [
 def test_a_planted_bug_is_noticed(plant: Plant, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     assert _notices(first)
+
+
+@pytest.mark.parametrize("plant", IN_TROUBLE)
+def test_a_planted_bug_in_how_processors_rest_is_noticed(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert _notices(0, CoreVsOracleFaults)

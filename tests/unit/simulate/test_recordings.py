@@ -17,6 +17,7 @@ from hascheduler.dispatch.inputs import (
     AccountsRestored,
     Input,
     ProcessorLost,
+    ProcessorRests,
     Resynced,
     Settled,
     TermBegan,
@@ -60,6 +61,7 @@ from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.policy import PRESETS, criteria
+from hascheduler.model.processor import Rest
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.share import Share
 from hascheduler.model.tenant import Tenant
@@ -96,6 +98,7 @@ INPUTS: list[Input] = [
     ProcessorSeen(make_processor("p", resources=(("cpu", 8),))),
     ProcessorGone("p"),
     ProcessorLost("p", 4),
+    ProcessorRests("p", Rest(3, 1, wall(5), "a")),
     TransportSeen(False),
     TermBegan(3, (Dispatch("a", 1, "p"),)),
     TrustLost(),

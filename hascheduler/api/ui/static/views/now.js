@@ -157,11 +157,12 @@ function Processors({ shown, waiting }) {
 
 /** @param {{of: import("../wire.js").ProcessorResponse}} props */
 function Processor({ of: each }) {
-  const state = !each.alive ? "silent" : each.draining ? "draining" : "alive";
+  const state = !each.alive ? "silent" : each.draining || each.rest ? "draining" : "alive";
+  const word = !each.alive ? undefined : !each.consuming ? "does not consume its queue" : each.rest ? `rests: ${counted(each.rest.missed, "job")} not taken up` : undefined;
   const shown = Math.min(each.slots, SLOTS_SHOWN_MAX);
   const runs = each.definitions.includes("*") ? "everything" : each.definitions.join(", ");
   return html`<li>
-    <p><strong>${plain(each.name, 60)}</strong> <${State} state=${state} /> <span class="dim">${number(each.occupied)} of ${counted(each.slots, "slot")} busy · runs ${plain(runs, 120)}</span>
+    <p><strong>${plain(each.name, 60)}</strong> <${State} state=${state} word=${word} /> <span class="dim">${number(each.occupied)} of ${counted(each.slots, "slot")} busy · runs ${plain(runs, 120)}</span>
       ${may("administer") && ofAll.value && (each.drained
         ? html` <${Action} label="Undrain" act=${() => post(`/v1/processors/${segment(each.name)}/undrain`)} />`
         : html` <${Action} label="Drain" question=${html`<p>Processors named ${plain(each.name, 60)} get no new jobs; what they have goes on to its end.</p>`} act=${(/** @type {FormData} */ form) => post(`/v1/processors/${segment(each.name)}/drain`, { because: form.get("because") || null })}><label class="field"><span>Why</span><input name="because" maxlength="256" /></label><//>`)}
