@@ -3,6 +3,7 @@
 from collections.abc import Set
 from dataclasses import dataclass
 
+from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import NO_RESOURCES, Resources
 from hascheduler.model.values.instants import WallMs
 
@@ -10,7 +11,22 @@ ANY_DEFINITION = "*"
 POLLING_PREFIX = "http:"
 """The id prefix of processors that poll for their jobs over HTTP: they get no messages."""
 
+NAME_BYTES_MAX = 200
+"""A broker lets the name of a queue have 255; ours adds its prefix, a token and the number of a tenure."""
 NOT_CONSUMING = "it does not consume its queue"
+
+
+def require_name(name: str) -> None:
+    """`InvalidInput` if a processor with that name could not be given work: its queue is named after it."""
+    if not name or not name.isprintable():
+        raise InvalidInput(("name",), f"{ascii(name)[:80]} is empty or has characters that can't be printed", _A_NAME)
+    if is_polling(name):
+        raise InvalidInput(("name",), f"{name[:80]!r} begins as the ids of workers over HTTP do", _A_NAME)
+    if len(name.encode()) > NAME_BYTES_MAX:
+        raise InvalidInput(("name",), f"{len(name.encode())} bytes long", _A_NAME)
+
+
+_A_NAME = f"printable characters, at most {NAME_BYTES_MAX} bytes in UTF-8, that do not begin with {POLLING_PREFIX!r}"
 
 
 def is_polling(processor_id: str) -> bool:

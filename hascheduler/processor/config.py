@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.processor import require_name
 from hascheduler.model.resources import NO_RESOURCES, Resources
 
 
@@ -29,6 +30,7 @@ class ProcessorConfig:
     def __post_init__(self) -> None:
         if not self.id:
             raise InvalidInput(("id",), "empty", "a text that no other processor has")
+        require_name(self.name)
         if self.slots < 1:
             raise InvalidInput(("slots",), f"{self.slots}", "at least 1")
         if not 1 <= self.offered <= self.slots:
