@@ -127,6 +127,15 @@ def _forgets_other_zone_data(replica: Any) -> Any:
     return replica
 
 
+class _AlwaysConsuming:
+    """A processor that says that it is able whether or not its queue is consumed."""
+
+    def __init__(self, deliveries: Any) -> None:
+        self.run = deliveries.run
+        self.delete = deliveries.delete
+        self.consuming = True
+
+
 PLANTED: Mapping[str, Planted] = {
     "lease-without-compare-and-set": Planted("MongoLeaseStore", LeaseUpdateWithoutCompare, "leader-sigstop"),
     "fence-skipped": Planted("MongoJournal", _JournalWithoutFence, "leader-stops-at-fence"),
@@ -136,5 +145,6 @@ PLANTED: Mapping[str, Planted] = {
     "transactions-taken-for-moves": Planted("MongoChangeSource", _TransactionsTakenForMoves, "leader-sigkill"),
     "clock-believed-alone": Planted("TrustedClock", _believed_alone, "clock-day-ahead"),
     "zone-data-of-others-forgotten": Planted("Replica", _forgets_other_zone_data, "zone-data-differ"),
+    "able-without-consuming": Planted("RabbitDeliveries", _AlwaysConsuming, "processor-port-closed"),
     "processor-without-fence": Planted("Processor", never_fences_itself, "processor-without-mongodb"),
 }

@@ -10,10 +10,11 @@ import aio_pika
 from aio_pika.abc import AbstractChannel
 
 from hascheduler.model.message import Message, MessageKind, encode_message
-from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, queue_name
+from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, bundle_key, queue_name
 from tests.chaos.load import LoadPlan
 from tests.chaos.mutations import mutated_bytes
 from tests.chaos.row import Row
+from tests.chaos.rows.processors import FEW, FEW_MIN, all_end
 from tests.chaos.stage import Stage
 
 MUTATIONS = 200
@@ -73,6 +74,20 @@ async def _queues_deleted(stage: Stage) -> None:
                 await channel.queue_delete(queue_name(id))
         await asyncio.sleep(3)
     await stage.quiet(3, 6)
+
+
+async def _bindings_deleted(stage: Stage) -> None:
+    """Of one processor; then of all, as they go with the exchange. No consumer hears of it."""
+    async with _channel(stage) as channel:
+        id = stage.chance.choice(await _processor_ids(stage))
+        queue = await channel.get_queue(queue_name(id))
+        for key in (id, bundle_key(id)):
+            await queue.unbind(DISPATCH_EXCHANGE, routing_key=key)
+        await stage.quiet(3, 10)
+        await all_end(stage)
+        await channel.exchange_delete(DISPATCH_EXCHANGE)
+        await stage.quiet(3, 10)
+        await all_end(stage)
 
 
 async def _blocked(stage: Stage) -> None:
@@ -154,6 +169,15 @@ ROWS = (
         _away_in_every_way,
         settings={"HASCHEDULER_TRANSPORT_FALLBACK": "mongo"},
         gap_s=3.0,
+    ),
+    Row(
+        "bindings-deleted",
+        "the bindings of one processor's queue are deleted, and then the exchange with all of them",
+        _bindings_deleted,
+        load=FEW,
+        obligations_min=FEW_MIN,
+        gap_s=3.0,
+        recovery_max_s=60.0,
     ),
     Row("queues-deleted", "the processors' queues are deleted, with what is in them", _queues_deleted, gap_s=3.0),
     Row(

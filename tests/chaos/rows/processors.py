@@ -1,17 +1,20 @@
 """Processors are killed, stand still, are cut off; users cancel, or ask for far more than can be done."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from hascheduler.model.job import LIVE
 from tests.chaos.load import WITH_LONG, LoadPlan
 from tests.chaos.row import Row
 from tests.chaos.stage import PROCESSORS, Stage
-from tests.chaos.waiting import eventually
+from tests.chaos.waiting import NotWithin, eventually
 
 _PAST_THE_DEADLINE_S = 7.0
 _BLOCKS_S = 20.0
 _WITHIN_S = 60.0
+FEW, FEW_MIN = LoadPlan(schedules=10, submits_per_s=5), 300
+"""For rows in which each job has a minute: a queue on a busy machine is not to be the trouble."""
 
 
 async def _processor_sigkill(stage: Stage) -> None:
@@ -84,6 +87,65 @@ async def _cut_off_from_rabbitmq(stage: Stage) -> None:
     await _cut_off(stage, from_mongodb=False)
 
 
+async def _broker_port_closed(stage: Stage) -> None:
+    """One starts without a broker: it is given nothing, and all is done by the others."""
+    name = stage.chance.choice(PROCESSORS)
+    line = stage.to_rabbitmq[name]
+    await stage.cluster.terminate(stage.cluster.processors[name])
+    await line.cut()
+    await stage.restart(name)
+    id = await _is_given_work(stage, name, able=False)
+    await stage.quiet(15, 30)
+    await all_end(stage)
+    given = {"$or": [{"processor": id}, {"attempts.processor": id}]}
+    if await stage.client[stage.cluster.database]["jobs"].count_documents(given):
+        raise NotWithin(f"{id} was given jobs although it consumed nothing")
+    await line.mend()
+    await _is_given_work(stage, name, able=True)
+
+
+async def _rights_revoked(stage: Stage) -> None:
+    """One may not declare its queue any more, and then may again."""
+    name = stage.chance.choice(PROCESSORS)
+    place = stage.cluster.places[name]
+    stage.cluster.places[name] = replace(place, amqp_url=await stage.broker.let("strange"))
+    await stage.cluster.terminate(stage.cluster.processors[name])
+    await stage.restart(name)
+    await _is_given_work(stage, name, able=True)
+    await stage.broker.revoke("strange")
+    await _is_given_work(stage, name, able=False)
+    await stage.quiet(5, 20)
+    await all_end(stage)
+    await stage.broker.let("strange")
+    await _is_given_work(stage, name, able=True)
+    stage.cluster.places[name] = place
+    await stage.cluster.terminate(stage.cluster.processors[name])
+    await stage.restart(name)
+
+
+async def _is_given_work(stage: Stage, name: str, *, able: bool) -> str:
+    """Wait until the newest process of that name has said so; its id."""
+    processors = stage.client[stage.cluster.database]["processors"]
+
+    async def look() -> str | None:
+        newest = await processors.find_one({"name": name, "draining": not able}, sort=[("expire_at", -1)])
+        return None if newest is None else str(newest["_id"])
+
+    return await eventually(look, f"{name} is {'given' if able else 'not given'} work")
+
+
+async def all_end(stage: Stage) -> None:
+    """Wait until all that is due now has ended, which takes a minute at most whatever goes wrong with one processor."""
+    jobs = stage.client[stage.cluster.database]["jobs"]
+    live = {"state": {"$in": sorted(state.value for state in LIVE)}}
+    due = [each["_id"] async for each in jobs.find(live, {"_id": True})]
+
+    async def look() -> bool:
+        return not await jobs.count_documents({"_id": {"$in": due}, **live})
+
+    await eventually(look, f"{len(due)} jobs that were due have ended", limit_s=60)
+
+
 async def _cancel_storm(stage: Stage) -> None:
     for _ in range(stage.times(smoke=3, full=10)):
         asked = await asyncio.gather(*(stage.load.submit("slow") for _ in range(60)))
@@ -104,6 +166,25 @@ async def _overload(stage: Stage) -> None:
 
 
 ROWS = (
+    Row(
+        "processor-port-closed",
+        "a processor starts that can't reach RabbitMQ, beside healthy ones",
+        _broker_port_closed,
+        lines=True,
+        load=FEW,
+        obligations_min=FEW_MIN,
+        gap_s=3.0,
+        recovery_max_s=60.0,
+    ),
+    Row(
+        "processor-rights-revoked",
+        "a processor loses its rights in RabbitMQ while it works, and gets them back",
+        _rights_revoked,
+        load=FEW,
+        obligations_min=FEW_MIN,
+        gap_s=3.0,
+        recovery_max_s=60.0,
+    ),
     Row(
         "processor-sigkill",
         "processors are killed at work, again and again",
