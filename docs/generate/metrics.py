@@ -49,6 +49,7 @@ def _gauges() -> Gauges:
         "waited_ms": {"l": 0},
         "schedules": {"active": 0},
         "processors": {"live": 0},
+        "unable": {"resting": 0},
         "slots": {"free": 0},
         "jobs": {},
         "definitions": (),

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -44,7 +44,7 @@ from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import EVERYTHING, StandingPause, drains
-from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
@@ -159,6 +159,8 @@ class StandingView:
     occupied: Callable[[str], int] = lambda _: 0
     failover: Failover | None = None
     silent: Sequence[str] = ()
+    consuming: bool = True
+    rests: dict[str, Rest] = field(default_factory=dict)
     slots: Sequence[OpenSlots] = (OpenSlots(frozenset({"*"}), 4),)
     running: Sequence[RunningJob] = ()
     queued: Mapping[str, int] = field(default_factory=dict)
@@ -256,6 +258,7 @@ class StandingView:
             wait_bound_ms=1_920_000,
             schedules={"active": 2, "paused": 1},
             processors={"live": 1, "draining": 0, "lost": 1},
+            unable={"not_consuming": 1, "resting": 0},
             slots={"occupied": 2, "free": 6},
             findings={"overdue": 2},
             mirrors_differ=1,
@@ -266,6 +269,7 @@ class StandingView:
         if self.broken:
             raise RuntimeError("a secret detail")
         processor = ProcessorRef("p-1.bb", "p-1", "default", frozenset({"sleep", "log"}), 8, 3, False, 0, (("cpu", 8),))
+        processor = replace(processor, draining=not self.consuming, consuming=self.consuming)
         status = ReplicaStatus(
             "replica-1.aa", "replica-1", 4, NOW, "127.0.0.1:8080", "127.0.0.1:9", True, 3, "7.1", "d", 1
         )
@@ -289,6 +293,7 @@ class StandingView:
             drains=drains(self.pauses()),
             differing=["replica-2.bb"],
             failover=self.failover,
+            rests=self.rests,
         )
 
 

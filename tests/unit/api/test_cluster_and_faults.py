@@ -10,6 +10,9 @@ from hascheduler.api.http.shares import Pool
 from hascheduler.api.middleware.pools import IN_FLIGHT
 from hascheduler.api.routing import body
 from hascheduler.errors import Moving, ShardUnavailable
+from hascheduler.model.processor import Rest
+from hascheduler.model.values.instants import WallMs, format_instant
+from tests.factories import NOW
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import TICK, check_problem
 
@@ -50,6 +53,15 @@ async def test_processors_are_shown(client: httpx.AsyncClient) -> None:
     item = (await client.get("/v1/processors")).json()["items"][0]
     assert (item["id"], item["definitions"], item["slots"]) == ("p-1.bb", ["log", "sleep"], 8)
     assert (item["occupied"], item["alive"], item["resources"]) == (2, True, {"cpu": 8})
+    assert (item["consuming"], item["rest"]) == (True, None)
+
+
+async def test_it_is_shown_which_processors_get_no_jobs_and_why(client: httpx.AsyncClient, world: World) -> None:
+    world.view.rests = {"p-1.bb": Rest(3, 1, WallMs(NOW + 5_000))}
+    world.view.consuming = False
+    item = (await client.get("/v1/processors")).json()["items"][0]
+    assert item["consuming"] is False
+    assert item["rest"] == {"missed": 3, "until": format_instant(WallMs(NOW + 5_000))}
 
 
 async def test_health_gives_the_reason_for_503(client: httpx.AsyncClient, world: World) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from hascheduler.model.processor import Rest
+from tests.factories import NOW
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica, invoke
 
@@ -34,6 +36,15 @@ async def test_a_killed_replica_is_shown_as_silent(replica: Replica, world: Worl
     assert "silent" not in (await replica.done("cluster", COLUMNS="100")).out
     world.view.silent = ["replica-1.aa"]
     assert "silent" in (await replica.done("cluster", COLUMNS="100")).out
+
+
+async def test_a_processor_that_gets_no_jobs_is_shown_as_what_it_is(replica: Replica, world: World) -> None:
+    world.view.rests = {"p-1.bb": Rest(3, 1, NOW)}
+    for command in ("cluster", "processor list"):
+        assert "resting" in (await replica.done(*command.split(), COLUMNS="140")).out
+    world.view.consuming = False
+    for command in ("cluster", "processor list"):
+        assert "not consuming" in (await replica.done(*command.split(), COLUMNS="140")).out
 
 
 async def test_json_is_for_programs(replica: Replica) -> None:

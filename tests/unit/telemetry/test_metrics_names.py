@@ -34,6 +34,7 @@ OF_REPLICAS = """
     gauge     hascheduler_schedules state
     gauge     hascheduler_definitions
     gauge     hascheduler_processors state
+    gauge     hascheduler_processors_unable reason
     gauge     hascheduler_processor_slots state
     gauge     hascheduler_build_info version
     gauge     hascheduler_zone_data_info version
