@@ -324,9 +324,10 @@ class LiveJobs:
         is_new = known is None or (known.state, known.attempt) != (job.state, job.attempt)
         if is_new and job.state is JobState.RUNNING and job.processor is not None:
             self._pool.took_up(job.processor)
-        given_to = self._pool.processor_of(job.id)
-        if known is not None and given_to is not None and job.unstarted > known.unstarted:
-            self._pool.missed(given_to)
+        if known is not None and job.unstarted > known.unstarted:
+            given_to = self._pool.processor_of(job.id)
+            if given_to is not None:
+                self._pool.missed(given_to)
 
     def _unpromised(self, job_id: str) -> JobRef | None:
         """The job, if nothing is promised for it and it is not in doubt."""

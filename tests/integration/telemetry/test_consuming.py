@@ -1,7 +1,7 @@
 """Whether what is sent to a processor arrives now, of every transport: what its readiness hangs on."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from hascheduler.mongo.connection import connect, open_database
@@ -20,8 +20,8 @@ async def nowhere(_: Delivery) -> None:
 
 
 @asynccontextmanager
-async def running(deliveries: Deliveries) -> AsyncIterator[None]:
-    task = asyncio.create_task(deliveries.run(nowhere))
+async def running(deliveries: Deliveries, turned: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
+    task = asyncio.create_task(deliveries.run(nowhere, turned))
     try:
         await until(lambda: deliveries.consuming)
         yield
@@ -32,10 +32,12 @@ async def running(deliveries: Deliveries) -> AsyncIterator[None]:
 
 async def follow(deliveries: Deliveries) -> None:
     """From before it runs until after."""
+    turns: list[bool] = []
     assert not deliveries.consuming
-    async with running(deliveries):
+    async with running(deliveries, lambda: turns.append(deliveries.consuming)):
         assert deliveries.consuming
     assert not deliveries.consuming
+    assert turns == [True, False]
 
 
 async def test_in_memory() -> None:

@@ -9,8 +9,12 @@ PROCESSORS = Row(
     [
         lines(
             "Live and lost",
-            {"{{state}}": told("hascheduler_processors", "state")},
-            "As the leader sees their heartbeats. Well: all live; draining for the time of an update; lost is a death.",
+            {
+                "{{state}}": told("hascheduler_processors", "state"),
+                "{{reason}}": told("hascheduler_processors_unable", "reason"),
+            },
+            "As the leader sees their heartbeats. Well: all live; draining for the time of an update; lost is a death. "
+            "Not consuming: its queue can't be reached; resting: it did not take up its last jobs.",
         ),
         lines(
             "Slots",
