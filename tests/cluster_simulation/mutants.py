@@ -260,14 +260,14 @@ def _counts_days_from_one(replica: Replica) -> None:
 PLANTED: Mapping[str, Planted] = {
     "lease-without-compare-and-set": Planted(Bugs(leases=LeaseUpdateWithoutCompare), _LEADERS),
     "no-renew-deadline": Planted(Bugs(replica=_no_renew_deadline), ("leader_lease_hangs",)),
-    "find-then-watch": Planted(Bugs(source=_FindThenWatch), ("kill", "history_lost"), first=1),
+    "find-then-watch": Planted(Bugs(source=_FindThenWatch), ("kill", "history_lost"), first=2),
     "dead-stream-unnoticed": Planted(Bugs(replica=_dead_stream_unnoticed), ("hold_stream",)),
     "fence-skipped": Planted(Bugs(journal=_JournalWithoutFence), (*_LEADERS, "lossy_network"), first=12),
     "deciding-before-the-barrier": Planted(
-        Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader"), first=14
+        Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader"), first=16
     ),
     "attempt-check-dropped-on-finish": Planted(
-        Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network"), first=53
+        Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network"), first=71
     ),
     "advance-before-fire": Planted(Bugs(claims=_AdvanceBeforeFire), ("kill_leader", "fail_over", "lossy_network")),
     "resume-from-now-after-lost-history": Planted(Bugs(source=ResumesFromNow), ("history_lost",)),
