@@ -229,11 +229,16 @@ class _Admissions:
             self._by_mirror.pop(index, None)
             return
         admission = AdmissionControl(
-            replica.view, self._buckets[index], self._clock, self._settings.max_pending, self._metrics.refused
+            replica.view,
+            self._buckets[index],
+            self._clock,
+            self._settings.max_pending,
+            self._metrics.refused,
+            max_dependencies=self._settings.max_dependencies,
         )
 
         def count_arrival(job: JobRef) -> None:
-            admission.arrived(job.tenant, own=self._ids.made(job.id))
+            admission.arrived(job.tenant, own=self._ids.made(job.id), dependencies=len(job.waits_for))
 
         replica.on_job_arrival(count_arrival)
         self._by_mirror[index] = admission
@@ -250,6 +255,7 @@ class _Admissions:
             is_ready=lambda: self._shards[0].shard.view.ready,
             max_pending=self._settings.max_pending,
             refused=self._metrics.refused,
+            max_dependencies=self._settings.max_dependencies,
         )
 
 

@@ -355,6 +355,13 @@ class Settings(BaseSettings):
         le=100_000_000,
         description="how many jobs may wait in the shard; more are refused with Retry-After; none: no limit [1000000]",
     )
+    max_dependencies: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
+        default=1_000_000,
+        ge=1,
+        le=100_000_000,
+        description="how many jobs and batches the jobs of the shard may wait for in all, a whole batch being one; more"
+        " are refused with Retry-After; none: no limit [1000000]",
+    )
     tenant_schedules_max: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
         default=10_000,
         ge=1,

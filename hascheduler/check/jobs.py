@@ -28,10 +28,11 @@ class RegisteredProcessor:
 
 @dataclass(frozen=True, slots=True)
 class EndedJob:
-    """The end of a job that another one waits for, and when it was."""
+    """The end of a job that another one waits for, and when it was; of a batch, that of ``job``, which is of it."""
 
     state: JobState
     at_ms: int | None = None
+    job: str | None = None
 
 
 @dataclass
@@ -61,7 +62,8 @@ def check_job(job: JobRef, context: CheckContext) -> Iterator[Finding]:
 
 
 def check_dependent(job: JobRef, ended: Mapping[str, EndedJob], context: CheckContext) -> Finding | None:
-    """A pending job whose dependency can't succeed any more; ``ended`` has those of its dependencies that ended."""
+    """A pending job whose dependency can't succeed any more; ``ended`` has those of its dependencies that ended, and of
+    each batch a job that did not succeed."""
     if job.state is not JobState.PENDING or job.ignores_failures:
         return None
     for id in job.waits_for:
@@ -70,12 +72,13 @@ def check_dependent(job: JobRef, ended: Mapping[str, EndedJob], context: CheckCo
             continue
         since_ms = end.at_ms if end.at_ms is not None else job.submitted_at_ms
         if context.now - since_ms > context.config.motion_ms:
+            dependency, named = (id, id) if end.job is None else (end.job, f"{id} and so for {end.job}")
             return _finding(
                 FindingKind.DEPENDENT_STRANDED,
                 job,
-                f"it waits for {id}, which {'was cancelled' if end.state is JobState.CANCELLED else 'failed'}"
+                f"it waits for {named}, which {'was cancelled' if end.state is JobState.CANCELLED else 'failed'}"
                 f" {_ago(context, since_ms)}",
-                f"hascheduler why {job.id}; then cancel it, or retry {id} (hascheduler job retry)",
+                f"hascheduler why {job.id}; then cancel it, or retry {dependency} (hascheduler job retry)",
                 since_ms,
             )
     return None

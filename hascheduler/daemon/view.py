@@ -170,6 +170,9 @@ class ReplicaView:
     def pending(self, tenant: str | None = None) -> int:
         return self._core.pending(tenant)
 
+    def dependencies(self) -> int:
+        return self._core.dependencies
+
     def runnable(self) -> int:
         return self._core.runnable
 
@@ -279,6 +282,7 @@ class ReplicaView:
             lanes=mirror.nouns(Collection.LANES),
             tenants=mirror.nouns(Collection.TENANTS),
             unschedulable=len(self.unschedulable()),
+            dependencies=self._core.dependencies,
             waited_ms=waited_ms(self._core, self._clock.wall_ms()),
             wait_bound_ms=overtaken_for_ms(self._config.dispatch.policy),
             schedules=schedules_by_state(mirror),

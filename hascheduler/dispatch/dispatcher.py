@@ -55,6 +55,7 @@ from hascheduler.dispatch.state import CoreState
 from hascheduler.dispatch.state_snapshot import state_snapshot
 from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import (
+    BatchSeen,
     CalendarGone,
     CalendarSeen,
     DefinitionGone,
@@ -123,6 +124,11 @@ class Dispatcher:
     def pending(self, tenant: str | None = None) -> int:
         """The number of pending jobs, of that tenant or in all."""
         return self._jobs.pending.total() if tenant is None else self._jobs.pending[tenant]
+
+    @property
+    def dependencies(self) -> int:
+        """How many jobs and batches all jobs together wait for."""
+        return self._jobs.dependencies.count
 
     @property
     def queued(self) -> Mapping[str, int]:
@@ -239,9 +245,9 @@ class Dispatcher:
                 self._jobs.reconsider(job_id)
             self._ledger.handed_out(decisions)
             self._sends += self._jobs.take_cancel_notices()
-            self._refetch |= dict.fromkeys(self._jobs.unknown_dependencies())
         else:
             self._jobs.take_cancel_notices()
+        self._refetch |= dict.fromkeys(self._jobs.unread_dependencies(leading=self._leading))
         sends, self._sends = tuple(self._sends), []
         refetch, self._refetch = tuple(self._refetch), {}
         return Step(
@@ -269,6 +275,8 @@ class Dispatcher:
             case JobGone(job_id):
                 self._closed.forget_job(job_id)
                 self._state.job_gone(seen, now)
+            case BatchSeen():
+                self._jobs.batch_seen(seen)
             case ScheduleSeen(schedule):
                 slot = self._closed.closed(schedule.template.tenant)
                 if slot is None:

@@ -25,7 +25,7 @@ from hascheduler.dispatch.live_jobs.table import LiveJobs
 from hascheduler.dispatch.queue.criteria import Measures
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.dispatch.rules import Rules
-from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.job import JobRef, JobState, is_batch
 from hascheduler.model.pause import StandingPause, drain_id
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import NOT_CONSUMING, ProcessorRef
@@ -121,12 +121,8 @@ class Explainer:
         if job.cancel_requested_at_ms is not None or self._jobs.is_replaced(job.id):
             because = "it was asked to stop, and will not run again"
             blocks.append(Block(BlockReason.CANCELLING, because, "nothing: it is about to be cancelled"))
-        unmet = self._named(self._jobs.dependencies.unmet(job.id), only)
-        if unmet:
-            how = "end" if job.ignores_failures else "succeed"
-            because = f"{_listed(unmet)} {'has' if len(unmet) == 1 else 'have'} yet to {how}"
-            numbers: dict[str, Figure] = {"jobs": unmet[:_NAMED_MAX], "count": len(unmet)}
-            blocks.append(Block(BlockReason.DEPENDENCY, because, "when the last of them has done so", numbers))
+        if self._jobs.dependencies.holds(job.id):
+            blocks.append(self._dependency(job, only))
         if job.limit_keys is None:
             because = "it was made a moment ago, and its values at the keys of its definition are not read yet"
             blocks.append(Block(BlockReason.KEY, because, "when it has been read"))
@@ -141,6 +137,24 @@ class Explainer:
                 because = f"{why} {format_instant(min(at_ms, LATEST_MS))}"
                 blocks.append(Block(rule, because, "when that time has come", until_ms=at_ms))
         return blocks
+
+    def _dependency(self, job: JobRef, only: str | None) -> Block:
+        dependencies = self._jobs.dependencies
+        unmet = dependencies.unmet(job)
+        jobs = self._named([id for id in unmet if not is_batch(id)], only)
+        live = {batch: dependencies.live_of(batch) for batch in unmet if is_batch(batch)}
+        count = len(jobs) + sum(live.values())
+        numbers: dict[str, Figure] = {"jobs": jobs[:_NAMED_MAX], "count": count}
+        if live:
+            numbers["batches"] = list(live)[:_NAMED_MAX]
+        if not count:
+            because = f"all jobs of {_listed(list(live))} have ended, and how they ended is being read"
+            return Block(BlockReason.DEPENDENCY, because, "when it has been read", numbers)
+        waits = [f"{number} job{'' if number == 1 else 's'} of {batch!r}" for batch, number in live.items() if number]
+        waits = [*([_listed(jobs)] if jobs else []), *_shortened(waits)]
+        how = "end" if job.ignores_failures else "succeed"
+        because = f"{' and '.join(waits)} {'has' if count == 1 else 'have'} yet to {how}"
+        return Block(BlockReason.DEPENDENCY, because, "when the last of them has done so", numbers)
 
     def _blocks(self, job: JobRef, job_class: SchedulingClass, now: int, only: str | None) -> list[Block]:
         blocks = [self._closed(rule, job_class) for rule in self._limits.closing(job_class, now)]
@@ -362,3 +376,9 @@ def _ended(job: JobRef) -> str:
 def _listed(ids: list[str]) -> str:
     more = f" and {len(ids) - _NAMED_MAX} more" if len(ids) > _NAMED_MAX else ""
     return ", ".join(repr(id) for id in ids[:_NAMED_MAX]) + more
+
+
+def _shortened(texts: list[str]) -> list[str]:
+    """The first few, and how many more there are."""
+    left = len(texts) - _NAMED_MAX
+    return [*texts[:_NAMED_MAX], *([f"{left} more batches" if left > 1 else "one more batch"] if left > 0 else [])]

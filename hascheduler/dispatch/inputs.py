@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.decisions import Decision, Dispatch, Settlement
 from hascheduler.mirror.changes import (
+    BatchSeen,
     CalendarGone,
     CalendarSeen,
     DefinitionGone,
@@ -95,8 +96,8 @@ class TransportSeen:
 Input = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
     | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | ProcessorLost | TransportSeen | TermBegan
-    | ProcessorRests | TrustLost | CalendarSeen | CalendarGone | ShareSeen | ShareGone | Resynced | AccountsRestored
-    | Settled
+    | ProcessorRests | BatchSeen | TrustLost | CalendarSeen | CalendarGone | ShareSeen | ShareGone | Resynced
+    | AccountsRestored | Settled
 )  # fmt: skip
 
 

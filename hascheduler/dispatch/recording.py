@@ -125,6 +125,8 @@ def _encode(each: Input) -> list[Any]:
     match each:
         case seen.JobGone(id, state, finished_at_ms):
             return ["job_gone", id, state, finished_at_ms]
+        case seen.BatchSeen(batch, is_live, failed):
+            return ["batch", batch, is_live, failed]
         case ProcessorLost(id, beat):
             return ["processor_lost", id, beat]
         case ProcessorRests(id, rest):
@@ -229,6 +231,9 @@ def _decode(row: list[Any]) -> Input:
     match row:
         case ["job_gone", id, state, finished_at_ms]:
             return seen.JobGone(id, None if state is None else JobState(state), finished_at_ms)
+        case ["batch", batch, is_live, failed]:
+            found = None if failed is None else (str(failed[0]), JobState(failed[1]))
+            return seen.BatchSeen(str(batch), bool(is_live), found)
         case ["processor_lost", id, beat]:
             return ProcessorLost(id, beat)
         case ["processor_rests", id, missed, count, until_ms, trial]:

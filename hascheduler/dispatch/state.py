@@ -147,8 +147,9 @@ class CoreState:
         self.times.job_ended(gone.id, gone.state)
         self._learn(gone, now)
         self.ledger.job_gone(gone.id)
+        job = self.jobs.get(gone.id)
         self.jobs.remove(gone.id)
-        self.jobs.ended(gone.id, gone.state)
+        self.jobs.ended(gone.id, gone.state, job)
 
     def _learn(self, gone: JobGone, now: int) -> None:
         """Learn the cost of a job whose work has ended; a target that is the job itself never occurs again."""

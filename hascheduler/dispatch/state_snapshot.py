@@ -48,7 +48,7 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
         first.append(ProcessorSeen(processor))
         if lost_at_beat is not None:
             first.append(ProcessorLost(processor.id, lost_at_beat))
-    jobs = [_as_held(job, core.jobs.dependencies.unmet(job.id)) for job in core.jobs.all()]
+    jobs = [_as_held(job, core.jobs.dependencies.unmet(job)) for job in core.jobs.all()]
     kept = list(core.closed_slots.kept())
     # After the jobs: what runs there already took it up before.
     rests = [ProcessorRests(id, rest) for id, rest in sorted(core.pool.rests.items())]

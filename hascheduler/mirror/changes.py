@@ -76,6 +76,19 @@ class JobGone:
     finished_at_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BatchSeen:
+    """What the database has of the jobs of a batch.
+
+    ``is_live``: some have not ended. ``failed`` is one that failed or was cancelled, and which of the two; None: there
+    is none.
+    """
+
+    batch: str
+    is_live: bool
+    failed: tuple[str, JobState] | None = None
+
+
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class ScheduleSeen:
@@ -235,9 +248,14 @@ class Quarantined:
     reason: str
 
 
+def batch_read(batch: str, *, is_live: bool, failed: tuple[str, str] | None) -> Change:
+    """Return the answer to a fetch of ``batch`` (see `BatchSeen`): as if it were a document among the jobs."""
+    return Change(Collection.JOBS, Operation.PUT, batch, {"is_live": is_live, "failed": failed})
+
+
 Seen = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
-    | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | TokenSeen | TokenGone
+    | BatchSeen | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | TokenSeen | TokenGone
     | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen | SchemaGone
     | CalendarSeen | CalendarGone | ShareSeen | ShareGone | RoutingSeen | RoutingGone
     | Quarantined

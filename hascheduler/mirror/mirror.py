@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.mirror.changes import Change, JournalSeen, Operation, Quarantined, Seen
+from hascheduler.mirror.changes import BatchSeen, Change, JournalSeen, Operation, Quarantined, Seen
 from hascheduler.mirror.digest import Digest
 from hascheduler.mirror.events import events_of, events_of_schedule
 from hascheduler.mirror.live_counts import LiveCounts
@@ -19,6 +19,7 @@ from hascheduler.mirror.tables import TABLES, Table
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head
 from hascheduler.model.event import Event
+from hascheduler.model.job import JobState, is_batch
 from hascheduler.model.journal import JournalHead
 
 QUARANTINE_MAX = 1_000
@@ -165,6 +166,9 @@ class Mirror:
             else:
                 self._set_aside(change, f"_id: a {type(change.id).__name__}; expected a text", facts)
             return
+        if collection is _JOBS and not change.position and is_batch(change.id):
+            facts.append(_batch_seen(change.id, change.fields))
+            return
         key = (collection, change.id)
         self.ahead += change.ahead
         if change.moved:
@@ -310,6 +314,11 @@ class Mirror:
         while len(self._quarantine) > QUARANTINE_MAX:
             self._quarantine.popitem(last=False)
         facts.append(Quarantined(change.collection, id, reason))
+
+
+def _batch_seen(batch: str, read: Mapping[str, Any]) -> BatchSeen:
+    failed = read["failed"]
+    return BatchSeen(batch, read["is_live"], None if failed is None else (failed[0], JobState(failed[1])))
 
 
 def _shown(id: object) -> str:

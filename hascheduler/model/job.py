@@ -111,6 +111,15 @@ def tries(attempt: int, revivals: int) -> int:
     return max(0, attempt - revivals)
 
 
+BATCH_PREFIX = "batch:"
+"""How the id of a batch begins. No id of a job does."""
+
+
+def is_batch(id: str) -> bool:
+    """Whether a job that waits for ``id`` waits for all jobs of a batch."""
+    return id.startswith(BATCH_PREFIX)
+
+
 _ITS_DEPENDENCY = "its dependency "
 
 
@@ -221,8 +230,9 @@ class JobRef:
     when no other job of its schedule holds a slot. ``resources`` None: those of its definition.
 
     ``failures`` counts the attempts that failed, ``losses`` those that were lost while they ran (0.2.0 counted them as
-    failures). It waits for back-off until ``retry_at_ms``, and for the jobs in ``waits_for`` to succeed (to end, where
-    it ``ignores_failures``). If it has not begun by ``expires_at_ms`` it never does.
+    failures). It waits for back-off until ``retry_at_ms``, and for the jobs in ``waits_for``, and all jobs of the
+    batches in it, to succeed (to end, if it ``ignores_failures``). If it has not begun by ``expires_at_ms`` it never
+    does.
 
     ``overdue_since_ms`` is when the attempt ``overdue_attempt`` timed out whose thread went on: as long as that attempt
     runs, only its processor ends it (`is_overdue`). Where they are of an earlier attempt they mean nothing.
@@ -265,6 +275,7 @@ class JobRef:
     overdue_since_ms: WallMs | None = None
     limit_keys: LimitKeys | None = ()
     unstarted: int = 0
+    batch: str | None = None
 
     @property
     def is_overdue(self) -> bool:
@@ -282,7 +293,7 @@ class JobRef:
 class NewJob:
     """A job as it is submitted, with its payload; `documents.job.new_job_document` gives its stored form.
 
-    ``depends_on`` are all the jobs it was said to depend on, ``waits_for`` those that had yet to succeed.
+    ``depends_on`` are all the jobs and batches it was said to depend on, ``waits_for`` those that had yet to succeed.
     ``request_hash`` is the hash of the request under the ``idempotency_key``. All attempts belong to ``trace``; no
     mirror has it, see `hascheduler.ports.JobTraces`. A ``unique`` key may let it begin later
     than its ``not_before_ms``.

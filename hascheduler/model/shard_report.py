@@ -29,6 +29,8 @@ class LedShard:
     jobs: Counts = field(default_factory=dict)
     runnable: int = 0
     """Pending jobs that wait for slots and limits alone."""
+    dependencies: int = 0
+    """How many jobs and batches all jobs together have yet to wait for."""
     schedules: Counts = field(default_factory=dict)
     processors: Counts = field(default_factory=dict)
     slots: Counts = field(default_factory=dict)

@@ -229,9 +229,10 @@ class Dependent:
     failed_of_dependency: bool
     retried_under: frozenset[str] = frozenset()
     """The digests of the latest keys that it was revived under."""
+    batch: str | None = None
 
 
-DEPENDENT_FIELDS = ("rev", "state", "depends_on", "ignores_failures", "error", "retry_keys")
+DEPENDENT_FIELDS = ("rev", "state", "depends_on", "ignores_failures", "error", "retry_keys", "batch")
 """The fields that `dependent_of` reads beside the id."""
 
 
@@ -245,6 +246,7 @@ def dependent_of(job: StoredDocument) -> Dependent:
         bool(job.get("ignores_failures")),
         state is JobState.FAILED and is_dependency_error(job.get("error")),
         frozenset(str(each["key"]) for each in job.get("retry_keys") or ()),
+        job.get("batch"),
     )
 
 
@@ -283,7 +285,8 @@ class JobStore(Protocol):
         ...
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
-        """The jobs of ``ids`` that are there, in no order."""
+        """The jobs of ``ids`` that are there, in no order. The id of a batch gives one row for each tenant and state of
+        its jobs, with that id."""
         ...
 
     async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
@@ -331,8 +334,8 @@ class JobStore(Protocol):
     async def dependents(
         self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
     ) -> Sequence[Dependent]:
-        """At most ``limit`` jobs (of ``tenant``, if one is given) that were said to depend on some of ``ids``, but for
-        those that are ``known``; by id."""
+        """At most ``limit`` jobs (of ``tenant``, if one is given) that were said to depend on some of ``ids``, of jobs
+        or batches, but for those that are ``known``; by id."""
         ...
 
     async def retry_dependent(
@@ -358,12 +361,14 @@ Path = tuple[str | int, ...]
 
 
 class Admission(Protocol):
-    async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",)) -> None:
-        """Return if that many more jobs of the tenant may be written now; a refusal has written nothing.
+    async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",), dependencies: int = 0) -> None:
+        """Return if that many more jobs of the tenant, with so many dependencies in all, may be written now; a refusal
+        has written nothing.
 
-        `TooMany` where the tenant has asked for too much, `Overloaded` where all together have; both say when to come
-        again. `InvalidInput` about ``path`` where so many at once will never be let in; `StoreUnavailable` as
-        everywhere. What is let in counts as waiting until the stream has shown it, or `not_new` takes it back.
+        `TooMany` where the tenant has asked for too much, or where there are too many dependencies; `Overloaded` where
+        all together have asked for too much. Both say when to come again. `InvalidInput` about ``path``, or about the
+        dependencies, where so many at once will never be let in; `StoreUnavailable` as everywhere. What is let in
+        counts as waiting until the stream has shown it, or `not_new` takes it back.
         """
         ...
 
@@ -376,8 +381,9 @@ class Admission(Protocol):
         """Whether this replica refuses submits for the leader's sake, or did a moment ago: background work waits."""
         ...
 
-    def not_new(self, tenant: str, jobs: int) -> None:
-        """Of the jobs that were let in, ``jobs`` turned out to be there already, or were not written."""
+    def not_new(self, tenant: str, jobs: int, dependencies: int = 0) -> None:
+        """Of the jobs that were let in, ``jobs`` turned out to be there already, or were not written; and so many of
+        the dependencies are none."""
         ...
 
 

@@ -65,6 +65,8 @@ class Gauges:
     """
     unable: Mapping[str, int] = field(default_factory=dict)
     """Processors that live and are not given the jobs that they could run, by reason: not_consuming, resting."""
+    dependencies: int = 0
+    """How many jobs and batches all jobs together have yet to wait for."""
     mirrors_differ: int = 0
     """Replicas whose mirrors differ from this one's, or did a moment ago."""
     pause: StandingPause | None = None
@@ -185,6 +187,10 @@ class ClusterView(Protocol):
 
     def pending(self, tenant: str | None = None) -> int:
         """How many jobs wait, of that tenant or in all."""
+        ...
+
+    def dependencies(self) -> int:
+        """How many jobs and batches all jobs together have yet to wait for."""
         ...
 
     def runnable(self) -> int:

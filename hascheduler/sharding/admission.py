@@ -17,8 +17,8 @@ class ShardedAdmission:
         self._open = 0
         """Of the shards the one that had room the last time."""
 
-    async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",)) -> None:
-        await self._of(tenant).admit(tenant, jobs, path)
+    async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",), dependencies: int = 0) -> None:
+        await self._of(tenant).admit(tenant, jobs, path, dependencies)
 
     def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
         if tenant is not None:
@@ -38,8 +38,8 @@ class ShardedAdmission:
     def is_holding_back(self) -> bool:
         return any(shard.is_holding_back() for shard in self._shards)
 
-    def not_new(self, tenant: str, jobs: int) -> None:
-        self._of(tenant).not_new(tenant, jobs)
+    def not_new(self, tenant: str, jobs: int, dependencies: int = 0) -> None:
+        self._of(tenant).not_new(tenant, jobs, dependencies)
 
     def _of(self, tenant: str) -> Admission:
         return self._shards[self._places.of_tenant(tenant)]

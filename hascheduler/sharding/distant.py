@@ -115,6 +115,9 @@ class DistantView(DefinedInHome):
             raise NotFollowedHere(self._shard)
         return self.led.jobs.get("pending", 0)
 
+    def dependencies(self) -> int:
+        return self.led.dependencies
+
     def runnable(self) -> int:
         return self.led.runnable
 
@@ -198,6 +201,7 @@ class DistantView(DefinedInHome):
             lanes=(),
             tenants=(),
             unschedulable=len(led.unschedulable),
+            dependencies=led.dependencies,
             waited_ms={},
             wait_bound_ms=None,
             schedules=led.schedules,

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.job import JobState, NewJob, is_batch
 from hascheduler.model.routing import slot_of
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import is_integer
@@ -79,12 +79,12 @@ class ShardedJobStore:
         together = {job.id for job in jobs}
         asked = {id for job in jobs for id in job.depends_on if id not in together}
         located = await self._located(sorted(asked)) if asked else {}
-        there = {id: (shard, known.tenant) for id, (shard, known) in located.items()}
+        there = {id: (shard, known.tenant) for id, rows in located.items() for shard, known in rows}
         there |= {job.id: (self._places.of_tenant(job.tenant), job.tenant) for job in jobs}
         for job in jobs:
             here, names = self._places.of_tenant(job.tenant), self._places.shards
             for index, id in enumerate(job.depends_on):
-                shard, tenant = there.get(id, (here, job.tenant))
+                shard, tenant = there.get(id, (here, job.tenant))  # all jobs of a batch are of one tenant
                 if shard != here:
                     raise InvalidInput(
                         ("depends_on", index),
@@ -100,7 +100,7 @@ class ShardedJobStore:
                         "jobs of one tenant",
                     )
 
-    async def _located(self, ids: Sequence[str]) -> Mapping[str, tuple[int, KnownJob]]:
+    async def _located(self, ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, KnownJob]]]:
         """Each of them that is there, and its shard: the likeliest are asked first, and the others for what is left."""
         told = await self._places.of_jobs(ids)
         likely: dict[int, list[str]] = {}
@@ -113,13 +113,17 @@ class ShardedJobStore:
             others = {shard: [id for id in left if told[id] != shard] for shard in range(len(self._shards))}
             found |= await self._known_in({shard: some for shard, some in others.items() if some})
             for id in left:
-                if id not in found:
+                if id not in found and not is_batch(id):
                     await self._places.require_job_found(id)
         return found
 
-    async def _known_in(self, asked: Mapping[int, Sequence[str]]) -> dict[str, tuple[int, KnownJob]]:
+    async def _known_in(self, asked: Mapping[int, Sequence[str]]) -> dict[str, list[tuple[int, KnownJob]]]:
         answers = await ask_all(self._shards[shard].known(some) for shard, some in asked.items())
-        return {job.id: (shard, job) for shard, jobs in zip(asked, answers, strict=True) for job in jobs}
+        found: dict[str, list[tuple[int, KnownJob]]] = {}
+        for shard, jobs in zip(asked, answers, strict=True):
+            for job in jobs:
+                found.setdefault(job.id, []).append((shard, job))
+        return found
 
     # One job
 
@@ -180,7 +184,7 @@ class ShardedJobStore:
         return JobPage(documents, position_of(end))
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
-        return [job for _, job in (await self._located(ids)).values()]
+        return [job for rows in (await self._located(ids)).values() for _, job in rows]
 
     async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
         found = await ask_all(shard.batch(batch, limit) for shard in self._shards)

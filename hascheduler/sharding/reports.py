@@ -114,6 +114,7 @@ def report_of(shard: ReportedShard, *, leaving: bool = False) -> ShardReport:
         slots=dict(gauges.slots),
         definitions=_largest(shard.live_jobs(), NAMES_MAX),
         lanes=_largest(gauges.jobs_of_lane, LANES_MAX),
+        dependencies=view.dependencies(),
         unschedulable=tuple(sorted(view.unschedulable())[:NAMES_MAX]),
         calendars=tuple(used[:NAMES_MAX]),
         short_of=tuple(sorted(shard.short_of())[:NAMES_MAX]),

@@ -81,6 +81,9 @@ class ShardedView(DefinedInHome):
     def pending(self, tenant: str | None = None) -> int:
         return sum(shard.pending(tenant) for shard in self._places.meant(self._shards, tenant))
 
+    def dependencies(self) -> int:
+        return sum(shard.dependencies() for shard in self._shards)
+
     def runnable(self) -> int:
         return sum(shard.runnable() for shard in self._shards)
 
@@ -167,6 +170,7 @@ class ShardedView(DefinedInHome):
             jobs_of_lane=_tables(each.jobs_of_lane for each in found),
             jobs_of_tenant=_tables(each.jobs_of_tenant for each in found),
             unschedulable=sum(each.unschedulable for each in found),
+            dependencies=sum(each.dependencies for each in found),
             waited_ms=_worsts(each.waited_ms for each in found),
             schedules=_summed(each.schedules for each in found),
             processors=_summed(each.processors for each in found),

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from hascheduler.telemetry.registry import NAMESPACE, new_registry
 
-REASONS = ("starting", "tenant_pending", "total_pending", "rate", "never", "overload")
+REASONS = ("starting", "tenant_pending", "total_pending", "dependencies", "rate", "never", "overload")
 """Why jobs are not let in: nothing is known yet, too many wait, they come too fast, there are too many at once, the
 leader can't keep up."""
 POOLS = (

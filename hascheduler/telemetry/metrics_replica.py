@@ -234,6 +234,7 @@ class ReplicaGauges(GuardedCollector):
             "Pending jobs that no processor which lives could ever run; at most some thousands are counted",
             now.unschedulable,
         )
+        yield _one("job_dependencies", "Jobs and batches that the waiting jobs have yet to wait for", now.dependencies)
         for name, rows, table, known in (
             ("definition", self._definitions, now.jobs_of_definition, now.definitions),
             ("lane", self._lanes, now.jobs_of_lane, (DEFAULT_LANE, *now.lanes)),

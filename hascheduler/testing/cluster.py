@@ -105,7 +105,9 @@ class VirtualCluster:
         self.processors: list[RunningProcessor] = []
         self.replica = self._replica(policy)
         self._admission = AdmissionControl(self.replica.view, MemoryBucketStore(self.connection), clock, None)
-        self.replica.on_job_arrival(lambda job: self._admission.arrived(job.tenant, own=True))
+        self.replica.on_job_arrival(
+            lambda job: self._admission.arrived(job.tenant, own=True, dependencies=len(job.waits_for))
+        )
         self._audit_writer = AuditWriter(MemoryAuditStore(self.connection, _RETENTION_MS), clock)
         self.app = _application()
         self._services = self._made_services()

@@ -1,8 +1,9 @@
 """Admission control: refuses jobs before they are written, where there are too many, and says when to try again.
 
-Four limits: pending jobs of the tenant (429), pending jobs in all (503), what the leader can keep up with (503; see
-`hascheduler.api.admission.intake`), and the tenant's submit rate (429). The first two are counted in memory: what the
-core counts, and what this replica has let in since (`UnseenJobs`), so that a flood at one replica can't run past them.
+Five limits: pending jobs of the tenant (429), pending jobs in all (503), their dependencies in all (429), what the
+leader can keep up with (503; see `hascheduler.api.admission.intake`), and the tenant's submit rate (429). The first
+three are counted in memory: what the core counts, and what this replica has let in since (`UnseenJobs`), so that a
+flood at one replica can't run past them.
 Several replicas may together exceed them by what they let in within the lag of their streams. The rate is exact: all
 replicas take from one bucket in the database.
 
@@ -16,7 +17,7 @@ from math import ceil
 
 import structlog
 
-from hascheduler.api.admission.estimates import DrainRate, EmptyBuckets, UnseenJobs
+from hascheduler.api.admission.estimates import RETRY_UNKNOWN_S, DrainRate, EmptyBuckets, UnseenJobs
 from hascheduler.api.admission.intake import IntakeControl, IntakeSight
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput, Overloaded, TooMany
@@ -57,14 +58,26 @@ def never(jobs: int, most: int, path: Path) -> InvalidInput:
     return InvalidInput(path, f"{jobs} at once are more than will ever be let in", f"at most {most} in a request")
 
 
+def never_depends(dependencies: int, most: int) -> InvalidInput:
+    """A request of jobs with so many dependencies will never be admitted."""
+    problem = f"{dependencies} at once are more than will ever be let in"
+    return InvalidInput(("depends_on",), problem, f"at most {most} in a request; a whole batch is one")
+
+
+def too_many_dependencies(dependencies: int, most: int) -> TooMany:
+    problem = f"the jobs that wait have {dependencies} dependencies, and {most} may be; a whole batch is one"
+    return TooMany(problem, RETRY_UNKNOWN_S)
+
+
 def too_fast(tenant: str, rate: RateLimit, wait_ms: int) -> TooMany:
     problem = f"tenant {tenant!r} may submit {rate.count} jobs in {format_duration(rate.per_ms)}, and has"
     return TooMany(problem, ceil(wait_ms / 1_000))
 
 
 class AdmissionControl:
-    """`hascheduler.ports.Admission`. ``max_pending`` is for all tenants together; None: no limit. ``refused`` is called
-    with the reason of each refusal: one of `hascheduler.telemetry.metrics_http.REASONS`."""
+    """`hascheduler.ports.Admission`. ``max_pending`` and ``max_dependencies`` are for all tenants together; None: no
+    limit. ``refused`` is called with the reason of each refusal: one of
+    `hascheduler.telemetry.metrics_http.REASONS`."""
 
     def __init__(
         self,
@@ -73,12 +86,17 @@ class AdmissionControl:
         clock: Clock,
         max_pending: int | None,
         refused: Callable[[str], None] = lambda _: None,
+        *,
+        max_dependencies: int | None = None,
     ) -> None:
         self._view = view
         self._buckets = buckets
         self._clock = clock
         self._max_pending = max_pending
         self._refused = refused
+        self._max_dependencies = max_dependencies
+        self._known_dependencies = 0
+        self._unseen_dependencies = UnseenJobs()
         self._unseen = UnseenJobs()
         self._drain_rate = DrainRate()
         self._empty_buckets = EmptyBuckets()
@@ -87,21 +105,25 @@ class AdmissionControl:
         self._was_ready = False
         self._was_ever_ready = False
 
-    def arrived(self, tenant: str, *, own: bool) -> None:
-        """The core counts one more job; ``own``: this replica admitted it."""
+    def arrived(self, tenant: str, *, own: bool, dependencies: int = 0) -> None:
+        """The core counts one more job, and its dependencies; ``own``: this replica admitted it."""
         self._intake.arrived(own=own, now_ms=self._clock.mono_ms())
+        if own:
+            self._unseen_dependencies.seen(None, dependencies)
         for key in (tenant, None):
             self._drain_rate.arrived(key)
             if own:
                 self._unseen.seen(key)
 
-    async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",)) -> None:
+    async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",), dependencies: int = 0) -> None:
         self._was_ever_ready |= self._view.ready
         if not self._was_ever_ready:
             self._refused("starting")
             raise starting()
         limits = self._limits(tenant)
         self._require_room(tenant, jobs, limits.max_pending, path)
+        if dependencies:
+            self._require_room_for_dependencies(dependencies)
         rate = limits.submit_rate
         if rate is not None and jobs > rate.count:
             raise self._never(jobs, rate.count, path)
@@ -111,16 +133,19 @@ class AdmissionControl:
         now_ms = self._clock.mono_ms()
         for key in counted:
             self._unseen.add(key, jobs, now_ms)
+        if dependencies:
+            self._unseen_dependencies.add(None, dependencies, now_ms)
         self._intake.admitted(tenant, jobs, now_ms)
         if rate is None:
             return
         try:
             await self._require_tokens(tenant, jobs, rate)
         except BaseException:
-            self.not_new(tenant, jobs)
+            self.not_new(tenant, jobs, dependencies)
             raise
 
-    def not_new(self, tenant: str, jobs: int) -> None:
+    def not_new(self, tenant: str, jobs: int, dependencies: int = 0) -> None:
+        self._unseen_dependencies.remove(None, dependencies)
         for key in (tenant, None):
             self._unseen.remove(key, jobs)
         self._intake.admitted(tenant, -jobs, self._clock.mono_ms())
@@ -166,6 +191,21 @@ class AdmissionControl:
                 problem = f"{waiting} jobs wait, and {self._max_pending} may"
                 self._refused("total_pending")
                 raise Overloaded(problem, self._room_in_s(None, waiting + jobs - self._max_pending))
+
+    def _require_room_for_dependencies(self, more: int) -> None:
+        most = self._max_dependencies
+        if most is None:
+            return
+        if more > most:
+            self._refused("never")
+            raise never_depends(more, most)
+        is_ready = self._is_ready()
+        known = self._view.dependencies()
+        self._known_dependencies = known if is_ready else max(known, self._known_dependencies)
+        unseen = self._unseen_dependencies.count(None, self._clock.mono_ms(), forgetting=is_ready)
+        if self._known_dependencies + unseen + more > most:
+            self._refused("dependencies")
+            raise too_many_dependencies(self._known_dependencies + unseen, most)
 
     def _require_capacity(self, tenant: str, jobs: int) -> None:
         retry_after_s = self._asked_intake(lambda sight: self._intake.retry_after_s(tenant, jobs, sight))

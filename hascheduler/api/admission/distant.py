@@ -11,7 +11,14 @@ home's mirror complete does not know the limits of tenants, and admits nothing.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from hascheduler.api.admission.control import OVERLOAD, never, starting, too_fast
+from hascheduler.api.admission.control import (
+    OVERLOAD,
+    never,
+    never_depends,
+    starting,
+    too_fast,
+    too_many_dependencies,
+)
 from hascheduler.api.admission.intake import QUEUE_JOBS, is_late
 from hascheduler.errors import Overloaded, TooMany
 from hascheduler.model.job import JobState
@@ -44,6 +51,7 @@ class DistantAdmission:
         is_ready: Callable[[], bool],
         max_pending: int | None,
         refused: Callable[[str], None] = lambda _: None,
+        max_dependencies: int | None = None,
     ) -> None:
         self._view = view
         self._buckets = buckets
@@ -52,11 +60,13 @@ class DistantAdmission:
         self._is_ready = is_ready
         self._was_ever_ready = False
         self._max_pending = max_pending
+        self._max_dependencies = max_dependencies
         self._refused = refused
         self._lately = 0
+        self._lately_dependencies = 0
         self._lately_since_ms = 0
 
-    async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",)) -> None:
+    async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",), dependencies: int = 0) -> None:
         self._was_ever_ready = self._was_ever_ready or self._is_ready()
         if not self._was_ever_ready:
             self._refused("starting")
@@ -66,6 +76,7 @@ class DistantAdmission:
             self._require_possible(jobs, most, path)
         self._require_possible(jobs, self._max_pending, path)
         self._require_room(jobs)
+        self._require_room_for_dependencies(dependencies)
         if limits.max_pending is not None:
             waiting = await self._jobs.count(JobSelection(tenant=tenant), (JobState.PENDING,), limits.max_pending)
             if waiting + jobs > limits.max_pending:
@@ -76,7 +87,7 @@ class DistantAdmission:
             if wait_ms:
                 self._refused("rate")
                 raise too_fast(tenant, limits.submit_rate, wait_ms)
-        self._let_in(jobs)
+        self._let_in(jobs, dependencies)
 
     def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
         return self._overload()
@@ -84,8 +95,9 @@ class DistantAdmission:
     def is_holding_back(self) -> bool:
         return self._overload() is not None
 
-    def not_new(self, tenant: str, jobs: int) -> None:
+    def not_new(self, tenant: str, jobs: int, dependencies: int = 0) -> None:
         self._lately = max(self._lately - jobs, 0)
+        self._lately_dependencies = max(self._lately_dependencies - dependencies, 0)
 
     def _require_room(self, jobs: int) -> None:
         waiting = self._view.pending() + self._unseen()
@@ -96,6 +108,19 @@ class DistantAdmission:
         if overload is not None:
             self._refused("overload")
             raise overload
+
+    def _require_room_for_dependencies(self, more: int) -> None:
+        most = self._max_dependencies
+        if most is None or not more:
+            return
+        if more > most:
+            self._refused("never")
+            raise never_depends(more, most)
+        self._unseen()
+        known = self._view.dependencies() + self._lately_dependencies
+        if known + more > most:
+            self._refused("dependencies")
+            raise too_many_dependencies(known, most)
 
     def _require_possible(self, jobs: int, most: int | None, path: Path) -> None:
         if most is not None and jobs > most:
@@ -110,11 +135,12 @@ class DistantAdmission:
     def _unseen(self) -> int:
         """What was let in here since the leader told."""
         if self._clock.mono_ms() - self._lately_since_ms >= _TOLD_FOR_MS:
-            self._lately = 0
+            self._lately = self._lately_dependencies = 0
         return self._lately
 
-    def _let_in(self, jobs: int) -> None:
+    def _let_in(self, jobs: int, dependencies: int) -> None:
         now_ms = self._clock.mono_ms()
         if now_ms - self._lately_since_ms >= _TOLD_FOR_MS:
-            self._lately, self._lately_since_ms = 0, now_ms
+            self._lately, self._lately_dependencies, self._lately_since_ms = 0, 0, now_ms
         self._lately += jobs
+        self._lately_dependencies += dependencies

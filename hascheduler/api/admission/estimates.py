@@ -59,9 +59,9 @@ class UnseenJobs:
         """These jobs were not written after all."""
         self._settle(key, jobs, newest_first=True)
 
-    def seen(self, key: str | None) -> None:
-        """The core counts one of them from now on."""
-        self._settle(key, 1, newest_first=False)
+    def seen(self, key: str | None, jobs: int = 1) -> None:
+        """The core counts so many of them from now on."""
+        self._settle(key, jobs, newest_first=False)
 
     def _settle(self, key: str | None, jobs: int, *, newest_first: bool) -> None:
         entries = self._entries.get(key)

@@ -12,7 +12,7 @@ A thousand jobs of eight megabytes are long work: each stage handles them in sli
 import hashlib
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import islice
 
@@ -30,7 +30,7 @@ from hascheduler.api.http.problems import (
 )
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.batch_bodies import BatchBody, BatchJobBody, BatchResponse, require_all
-from hascheduler.api.jobs.dependencies import BATCH_PREFIX, Lookup, look_up, require_few, waits_for
+from hascheduler.api.jobs.dependencies import NOTHING_NAMED, Found, Lookup, look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
 from hascheduler.api.jobs.keys import Definitions, definitions_of, with_keys
 from hascheduler.api.jobs.submit import submit_span
@@ -44,7 +44,7 @@ from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput, Moving, StoreUnavailable
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
-from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.job import BATCH_PREFIX, JobState, NewJob
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import JobSelection, KnownJob, Submission, SubmitAnswer
@@ -60,7 +60,7 @@ _WARNINGS_MAX = 10
 _DEPENDENCIES_A_JOB = 100
 """The number of dependencies that take as long to resolve as one more job."""
 _DEPENDENCIES_MAX = 100_000
-"""The most dependencies of all jobs of a batch together: one name may stand for a thousand jobs."""
+"""The most dependencies of all jobs of a batch together."""
 
 router = APIRouter(tags=["jobs"], route_class=LargeJsonRoute)
 
@@ -108,7 +108,7 @@ async def _submit_all(
     definitions = await definitions_of((item.body.definition for item in items if item.body), services)
     await run_in_slices(_make_jobs(items, key, caller, services, batch=batch, trace=trace, definitions=definitions))
     names = [name for item in items if item.body for name in item.body.depends_on if not name.startswith(REF_PREFIX)]
-    lookup = await look_up(names, caller, services) if names else Lookup({}, {})
+    lookup = await look_up(names, caller, services) if names else NOTHING_NAMED
     order = await run_in_slices(topological_levels(await run_in_slices(_dependencies(items, refs))))
     for index in order.in_cycles:
         items[index].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
@@ -116,7 +116,7 @@ async def _submit_all(
     if body.atomic:
         await _submit_together(resolver, [each for level in order.levels for each in level], services)
         return items
-    admitted = await _admit(items, services)
+    admitted = await _admit(items, lookup, services)
     for level in order.levels:
         await _submit_level([index for index in level if items[index].refusal is None], resolver, services)
     _return_unused(admitted, items, services)
@@ -144,7 +144,7 @@ async def _submit_together(resolver: "_Resolver", order: Sequence[int], services
         asked = [(item.body.ref, item.job.request_hash, item.job.tenant) for item in items if item.body and item.job]
         together = idempotency.request_hash("atomic batch", asked)
         jobs = [replace(job, request_hash=together) for job in jobs]
-    admitted = await _admit(items, services)
+    admitted = await _admit(items, resolver.lookup, services)
     submissions = await services.jobs.submit_all(jobs)
     for place, index in enumerate(order):
         items[index].submission = None if submissions is None else submissions[place]
@@ -275,29 +275,42 @@ def _dependencies(items: Sequence[_BatchItem], refs: dict[str, int]) -> Generato
     return needs
 
 
-async def _admit(items: Sequence[_BatchItem], services: ApiServices) -> Counter[str]:
-    """Admit the jobs of each tenant, and return how many; either all are admitted, or it raises and none is."""
-    wanted = Counter(item.job.tenant for item in items if item.job is not None and item.refusal is None)
-    admitted: Counter[str] = Counter()
+@dataclass(slots=True)
+class _Admitted:
+    """By tenant: how many jobs were admitted, and how many dependencies."""
+
+    jobs: Counter[str] = field(default_factory=Counter)
+    dependencies: Counter[str] = field(default_factory=Counter)
+
+
+async def _admit(items: Sequence[_BatchItem], lookup: Lookup, services: ApiServices) -> _Admitted:
+    """Admit the jobs of each tenant, with as many dependencies as they may turn out to have; either all are admitted,
+    or it raises and none is."""
+    wanted, admitted = _Admitted(), _Admitted()
+    for item in items:
+        if item.body is not None and item.job is not None and item.refusal is None:
+            wanted.jobs[item.job.tenant] += 1
+            wanted.dependencies[item.job.tenant] += sum(map(lookup.most, dict.fromkeys(item.body.depends_on)))
     try:
-        for tenant, count in sorted(wanted.items()):
-            await services.admission.admit(tenant, count)
-            admitted[tenant] = count
+        for tenant, count in sorted(wanted.jobs.items()):
+            await services.admission.admit(tenant, count, dependencies=wanted.dependencies[tenant])
+            admitted.jobs[tenant], admitted.dependencies[tenant] = count, wanted.dependencies[tenant]
     except BaseException:
         _return_unused(admitted, (), services)
         raise
     return admitted
 
 
-def _return_unused(admitted: Counter[str], items: Sequence[_BatchItem], services: ApiServices) -> None:
-    """Give back the admissions that made no new job."""
-    new = Counter(
-        item.job.tenant
-        for item in items
-        if item.job is not None and item.submission is not None and item.submission.answer is SubmitAnswer.NEW
-    )
-    for tenant, count in (admitted - new).items():
-        services.admission.not_new(tenant, count)
+def _return_unused(admitted: _Admitted, items: Sequence[_BatchItem], services: ApiServices) -> None:
+    """Give back the admissions that made no new job, or no dependency of one."""
+    jobs, dependencies = admitted.jobs, admitted.dependencies
+    for item in items:
+        if item.job is not None and item.submission is not None and item.submission.answer is SubmitAnswer.NEW:
+            jobs[item.job.tenant] -= 1
+            dependencies[item.job.tenant] -= len(item.job.waits_for)
+    for tenant, count in jobs.items():
+        if count or dependencies[tenant]:
+            services.admission.not_new(tenant, count, dependencies=dependencies[tenant])
 
 
 async def _submit_level(indexes: Sequence[int], resolver: "_Resolver", services: ApiServices) -> None:
@@ -364,11 +377,13 @@ class _Resolver:
     def _resolve(self, item: _BatchItem) -> None:
         assert item.body is not None
         assert item.job is not None
-        found: dict[str, KnownJob] = {}
+        found: Found = {}
         for name, index in _first_indexes(item.body.depends_on):
             path = ("depends_on", index)
             if not name.startswith(REF_PREFIX):
-                found.update((job.id, job) for job in self.lookup.jobs_of(name, path))
+                if name == item.job.batch:
+                    raise InvalidInput(path, "is the batch of the job itself", "ref:NAME of other jobs of this batch")
+                found |= self.lookup.found(name, path)
                 require_few(found, ("depends_on",))
                 continue
             ref = name.removeprefix(REF_PREFIX)
@@ -379,9 +394,9 @@ class _Resolver:
                 raise InvalidInput(path, f"{name!r} was refused itself")
             document = other.submission.document
             id = str(document["_id"])
-            found[id] = KnownJob(id, str(document["tenant"]), JobState(document["state"]))
+            found[id] = [KnownJob(id, str(document["tenant"]), JobState(document["state"]))]
         require_few(found, ("depends_on",))
-        waiting = waits_for(list(found.values()), ignores_failures=item.job.ignores_failures)
+        waiting = waits_for(found, ignores_failures=item.job.ignores_failures)
         item.job = replace(item.job, depends_on=tuple(found), waits_for=waiting)
 
 

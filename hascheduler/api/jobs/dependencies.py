@@ -3,6 +3,9 @@
 A job that has already succeeded is not waited for; one that has already failed is left to the leader, which fails the
 jobs that wait for it. Each named job must exist and be visible to the caller: the ids of other tenants do not exist
 for it.
+
+A batch is one dependency, however many jobs it has, if all of them are of one tenant. If they are of several tenants,
+the job depends on each of its jobs that the caller sees.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -10,61 +13,78 @@ from collections.abc import Collection, Mapping, Sequence
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput
-from hascheduler.model.job import TERMINAL, JobState
+from hascheduler.model.job import TERMINAL, JobState, is_batch
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import KnownJob
 from hascheduler.wire.job import DEPENDENCIES_MAX
 
-BATCH_PREFIX = "batch:"
 BATCHES_MAX = 100
-"""Each costs one query."""
+"""The most batches that one request may name: all their jobs are looked at."""
+Found = dict[str, Sequence[KnownJob]]
+"""By id of a job or batch that is depended on: in which states it is."""
 
 
 class Lookup:
-    """The jobs that ``depends_on`` of one or several bodies names; made by `look_up`."""
+    """The jobs that ``depends_on`` of one or several bodies names; made by `look_up`. ``named`` gives the rows of each
+    job and batch; ``mixed`` the jobs of each batch of several tenants."""
 
-    def __init__(self, jobs: Mapping[str, KnownJob], batches: Mapping[str, Sequence[KnownJob]]) -> None:
-        self._jobs = jobs
-        self._batches = batches
+    def __init__(self, named: Mapping[str, Sequence[KnownJob]], mixed: Mapping[str, Sequence[KnownJob]]) -> None:
+        self._named = named
+        self._mixed = mixed
 
-    def jobs_of(self, named: str, path: tuple[str | int, ...]) -> Sequence[KnownJob]:
-        """The jobs that the id or batch ``named`` stands for; `InvalidInput` at ``path`` if there are none."""
-        if named.startswith(BATCH_PREFIX):
-            found = self._batches.get(named, ())
-            if len(found) > DEPENDENCIES_MAX:
-                raise InvalidInput(path, f"{quoted(named)} has too many jobs", f"at most {DEPENDENCIES_MAX}")
-        else:
-            found = [self._jobs[named]] if named in self._jobs else []
-        if not found:
+    def found(self, named: str, path: tuple[str | int, ...]) -> Found:
+        """What a job depends on that names ``named``; `InvalidInput` at ``path`` if it does not exist."""
+        jobs = self._mixed.get(named)
+        if jobs is not None and len(jobs) > DEPENDENCIES_MAX:
+            problem = f"{quoted(named)} has jobs of several tenants, and too many"
+            raise InvalidInput(path, problem, f"a batch of one tenant, or one of at most {DEPENDENCIES_MAX} jobs")
+        if jobs is not None:
+            return {job.id: [job] for job in jobs}
+        if named not in self._named:
             raise InvalidInput(path, f"there is no {quoted(named)}", "the id of a job, or of a batch")
-        return found
+        return {named: self._named[named]}
+
+    def most(self, named: str) -> int:
+        """How many dependencies ``named`` may stand for."""
+        return len(self._mixed.get(named, (named,)))
+
+
+NOTHING_NAMED = Lookup({}, {})
 
 
 async def look_up(named: Sequence[str], caller: Caller, services: ApiServices) -> Lookup:
     """Read all jobs and batches in ``named`` that the caller may see."""
     distinct = list(dict.fromkeys(named))
-    ids = [name for name in distinct if not name.startswith(BATCH_PREFIX)]
-    named_batches = [name for name in distinct if name.startswith(BATCH_PREFIX)]
-    if len(named_batches) > BATCHES_MAX:
-        raise InvalidInput(("depends_on",), f"{len(named_batches)} batches in one request", f"at most {BATCHES_MAX}")
-    batches = {}
-    for name in named_batches:
-        jobs = await services.jobs.batch(name, DEPENDENCIES_MAX + 1)
-        batches[name] = [job for job in jobs if caller.sees(job.tenant)]
-    known: dict[str, KnownJob] = {}
-    for begin in range(0, len(ids), DEPENDENCIES_MAX):
-        jobs = await services.jobs.known(ids[begin : begin + DEPENDENCIES_MAX])
-        known.update({job.id: job for job in jobs if caller.sees(job.tenant)})
-    return Lookup(known, batches)
+    batches = sum(map(is_batch, distinct))
+    if batches > BATCHES_MAX:
+        raise InvalidInput(("depends_on",), f"{batches} batches in one request", f"at most {BATCHES_MAX}")
+    rows: list[KnownJob] = []
+    for begin in range(0, len(distinct), DEPENDENCIES_MAX):
+        rows += await services.jobs.known(distinct[begin : begin + DEPENDENCIES_MAX])
+    known = {id: found for id, found in by_id(rows).items() if any(caller.sees(job.tenant) for job in found)}
+    mixed: dict[str, Sequence[KnownJob]] = {}
+    for id, found in known.items():
+        if len({job.tenant for job in found}) > 1:
+            jobs = await services.jobs.batch(id, DEPENDENCIES_MAX + 1)
+            mixed[id] = [job for job in jobs if caller.sees(job.tenant)]
+    return Lookup(known, mixed)
 
 
-def waits_for(jobs: Sequence[KnownJob], *, ignores_failures: bool) -> tuple[str, ...]:
-    """The ids of ``jobs`` that have yet to succeed; where failures are ignored, that have yet to end."""
+def waits_for(found: Mapping[str, Sequence[KnownJob]], *, ignores_failures: bool) -> tuple[str, ...]:
+    """The ids in ``found`` that have yet to succeed; where failures are ignored, that have yet to end."""
     met = TERMINAL if ignores_failures else {JobState.SUCCEEDED}
-    return tuple(dict.fromkeys(job.id for job in jobs if job.state not in met))
+    return tuple(id for id, jobs in found.items() if any(job.state not in met for job in jobs))
+
+
+def by_id(jobs: Sequence[KnownJob]) -> Found:
+    """Return ``jobs`` by id, each with all its rows."""
+    rows: dict[str, list[KnownJob]] = {}
+    for job in jobs:
+        rows.setdefault(job.id, []).append(job)
+    return {**rows}
 
 
 def require_few(ids: Collection[str], path: tuple[str | int, ...]) -> None:
-    """`InvalidInput` at ``path`` for more than `DEPENDENCIES_MAX` jobs to wait for."""
+    """`InvalidInput` at ``path`` for more than `DEPENDENCIES_MAX` jobs and batches to wait for."""
     if len(ids) > DEPENDENCIES_MAX:
-        raise InvalidInput(path, f"{len(ids)} jobs in all", f"at most {DEPENDENCIES_MAX}")
+        raise InvalidInput(path, f"{len(ids)} in all", f"at most {DEPENDENCIES_MAX}")

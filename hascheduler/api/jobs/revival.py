@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hascheduler.api.jobs.dependencies import waits_for
+from hascheduler.api.jobs.dependencies import by_id, waits_for
 from hascheduler.api.jobs.topological_levels import topological_levels
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing.time_slicing import run_in_slices
@@ -64,7 +64,8 @@ async def dependents_of(
     What ended for a reason of its own is among them, and nothing that waits for that alone.
     """
     found: dict[str, Dependent] = {}
-    level = [job_id]
+    stored = await services.jobs.get(job_id)
+    level = _named(job_id, None if stored is None else stored.get("batch"))
     complete = True
     while level and complete:
         room = DEPENDENTS_MAX - len(found)
@@ -73,14 +74,25 @@ async def dependents_of(
         new = read[:room]
         found |= {one.id: one for one in new}
         level = [
-            one.id for one in new if one.state not in _ENDED_BADLY or one.failed_of_dependency or _is_done(one, once)
+            name
+            for one in new
+            if one.state not in _ENDED_BADLY or one.failed_of_dependency or _is_done(one, once)
+            for name in _named(one.id, one.batch)
         ]
     return await _in_order(list(found.values())), complete
 
 
+def _named(job_id: str, batch: str | None) -> list[str]:
+    """What a job that depends on this one may name."""
+    return [job_id] if batch is None else [job_id, batch]
+
+
 async def _in_order(jobs: Sequence[Dependent]) -> list[Dependent]:
-    places = {job.id: place for place, job in enumerate(jobs)}
-    needs = [[places[id] for id in job.depends_on if id in places] for job in jobs]
+    places: dict[str, list[int]] = {}
+    for place, job in enumerate(jobs):
+        for name in _named(job.id, job.batch):
+            places.setdefault(name, []).append(place)
+    needs = [[place for id in job.depends_on for place in places.get(id, ())] for job in jobs]
     order = await run_in_slices(topological_levels(needs))
     return [jobs[place] for level in order.levels for place in level]
 
@@ -107,6 +119,6 @@ async def _revive(job: Dependent, services: ApiServices, once: RetryKey | None) 
     known = await services.jobs.known(job.depends_on)
     if not job.ignores_failures and any(one.state in _ENDED_BADLY for one in known):
         return DependentAnswer.DEPENDENCY_FAILED
-    waiting = waits_for(known, ignores_failures=job.ignores_failures)
+    waiting = waits_for(by_id(known), ignores_failures=job.ignores_failures)
     is_ours = await services.jobs.retry_dependent(job, waiting, services.clock.wall_ms(), once)
     return DependentAnswer.OK if is_ours else DependentAnswer.CHANGED

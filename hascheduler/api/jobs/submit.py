@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from hascheduler.api.admission.control import require_lane
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
-from hascheduler.api.jobs.dependencies import look_up, require_few, waits_for
+from hascheduler.api.jobs.dependencies import Found, look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.keys import definitions_of, with_keys
 from hascheduler.api.jobs.responses import JobResponse, job_response
@@ -33,7 +33,7 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.model.trace import TRACEPARENT, TRACESTATE, TraceContext, trace_context
-from hascheduler.ports import KnownJob, StoredDocument, SubmitAnswer
+from hascheduler.ports import StoredDocument, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, Attribute, Span, SpanKind, traced
 from hascheduler.wire.fields import QueryDurationMs, between
 from hascheduler.wire.job import SubmitJobBody
@@ -92,10 +92,10 @@ async def submit_job(
         job = await _job(body, key, caller, services, note)
         if span.context is not None:
             job = replace(job, trace=span.context)
-        await services.admission.admit(job.tenant, 1)
+        await services.admission.admit(job.tenant, 1, dependencies=len(job.waits_for))
         submission = await services.jobs.submit(job)
         if submission.answer is not SubmitAnswer.NEW:
-            services.admission.not_new(job.tenant, 1)
+            services.admission.not_new(job.tenant, 1, dependencies=len(job.waits_for))
         if submission.answer is SubmitAnswer.OTHER:
             raise Conflict(idempotency.other_body(key or ""))
         document = submission.document
@@ -136,11 +136,11 @@ async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: A
     if not body.depends_on:
         return job
     lookup = await look_up(body.depends_on, caller, services)
-    found: dict[str, KnownJob] = {}
+    found: Found = {}
     for place, named in enumerate(body.depends_on):
-        found.update((each.id, each) for each in lookup.jobs_of(named, ("depends_on", place)))
+        found |= lookup.found(named, ("depends_on", place))
         require_few(found, ("depends_on",))
-    waiting = waits_for(list(found.values()), ignores_failures=job.ignores_failures)
+    waiting = waits_for(found, ignores_failures=job.ignores_failures)
     return replace(job, depends_on=tuple(found), waits_for=waiting)
 
 

@@ -1,28 +1,41 @@
 """Which jobs are held back until others have succeeded, and which never can run.
 
 Every replica follows the ends of jobs in the same stream, so a job goes on in the very step in which its last
-dependency ends. A dependency that is not live here may have ended before: the leader has it read (`take_unknown`), and
+dependency ends. A dependency that is not live here may have ended before: the leader has it read (`take_unread`), and
 its end then arrives as if it had ended now.
 
 A dependency that does not exist any more counts as succeeded: had it failed, a leader would have failed its dependents
 long before it was deleted, as finished jobs are kept for ten minutes at least. It did exist: a submit checks its
 dependencies, and they come first in the stream.
+
+A batch is one dependency, however many jobs it has: how many of them are live is counted once. Those that ended before
+a dependent came, or before this replica began, are in no mirror. So the leader has the batch read when a job comes to
+wait for it, and again when none of its jobs is live any more. Only that second answer frees the dependents, so they
+run by what the database says of all jobs of the batch. A job that fails later fails them in that very step.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
-from hascheduler.model.job import JobRef, JobState, dependency_error
+from hascheduler.mirror.changes import BatchSeen
+from hascheduler.model.job import JobRef, JobState, dependency_error, is_batch
 
 
 class Dependencies:
-    """Owner of the unmet dependencies by job, and of the jobs whose dependencies failed."""
+    """Owner of the unmet dependencies, of the live jobs by batch, and of the jobs whose dependencies failed."""
 
     def __init__(self) -> None:
-        self._unmet: dict[str, dict[str, None]] = {}
+        self._unmet: dict[str, int] = {}
         self._dependents: dict[str, dict[str, None]] = {}
         self._ignoring: dict[str, None] = {}
         self._unread: dict[str, None] = {}
         self._dependency_failed: dict[str, str] = {}
+        self._live: Counter[str] = Counter()
+        """Live jobs by batch."""
+        self._over: dict[str, None] = {}
+        """The batches with dependents of which no job is live."""
+        self.count = 0
+        """How many dependencies all live jobs together have that are not met."""
 
     @property
     def are_unmet(self) -> bool:
@@ -33,44 +46,93 @@ class Dependencies:
         """A live job; its later versions have no new dependencies."""
         if not job.waits_for or job.id in self._unmet:
             return
-        self._unmet[job.id] = dict.fromkeys(job.waits_for)
+        waits_for = dict.fromkeys(job.waits_for)
+        self._unmet[job.id] = len(waits_for)
+        self.count += len(waits_for)
         if job.ignores_failures:
             self._ignoring[job.id] = None
-        for id in self._unmet[job.id]:
+        for id in waits_for:
             self._dependents.setdefault(id, {})[job.id] = None
             self._unread[id] = None
+            if is_batch(id) and not self._live[id]:
+                self._over[id] = None
 
-    def gone(self, job_id: str, state: JobState | None) -> list[str]:
-        """The job ended in ``state`` (None: it does not exist, or can't be read); the jobs that may go on now."""
+    def joined(self, batch: str) -> None:
+        """One more job of the batch is live."""
+        self._live[batch] += 1
+        self._over.pop(batch, None)
+
+    def left(self, batch: str) -> None:
+        """A job of the batch is not live any more."""
+        self._live[batch] -= 1
+        if not self._live[batch]:
+            del self._live[batch]
+            if batch in self._dependents:
+                self._over[batch] = self._unread[batch] = None
+
+    def live_of(self, batch: str) -> int:
+        """Return how many jobs of the batch are live."""
+        return self._live[batch]
+
+    def gone(self, job_id: str, state: JobState | None, job: JobRef | None) -> list[str]:
+        """The job ended in ``state`` (None: it does not exist, or can't be read); the jobs that may go on now.
+        ``job`` is how it was known, None if it was not."""
         self._unread.pop(job_id, None)
-        freed = []
-        for waiting in self._dependents.pop(job_id, ()):
-            if state in (JobState.FAILED, JobState.CANCELLED) and waiting not in self._ignoring:
+        if job is None:
+            # Perhaps it is of a batch that was read while the database alone had this one as live.
+            self._unread |= self._over
+        if state is JobState.FAILED or state is JobState.CANCELLED:
+            self._fail(job_id, job_id, state)
+            if job is not None and job.batch is not None:
+                self._fail(job.batch, job_id, state)
+        return self._met(job_id)
+
+    def batch_seen(self, seen: BatchSeen) -> list[str]:
+        """What the database has of a batch that was read; the jobs that may go on now."""
+        if seen.failed is not None:
+            self._fail(seen.batch, seen.failed[0], seen.failed[1])
+        return [] if seen.is_live or self._live[seen.batch] else self._met(seen.batch)
+
+    def _fail(self, id: str, job_id: str, state: JobState) -> None:
+        """Mark what waits for ``id`` as never to run, as ``job_id`` ended in ``state``."""
+        for waiting in self._dependents.get(id, ()):
+            if waiting not in self._ignoring:
                 self._dependency_failed.setdefault(waiting, dependency_error(job_id, state))
+
+    def _met(self, id: str) -> list[str]:
+        """The jobs that waited for ``id`` as their last dependency; those that are never to run stay as they are."""
+        self._over.pop(id, None)
+        freed = []
+        for waiting in self._dependents.pop(id, ()):
+            self.count -= 1
+            if waiting in self._dependency_failed:
                 continue
-            unmet = self._unmet[waiting]
-            unmet.pop(job_id, None)
-            if not unmet:
+            self._unmet[waiting] -= 1
+            if not self._unmet[waiting]:
                 freed.append(waiting)
         return freed
 
-    def forget(self, job_id: str) -> None:
+    def forget(self, job: JobRef) -> None:
         """The job has ended: it depends on nothing any more."""
-        if job_id not in self._unmet:
+        if self._unmet.pop(job.id, None) is None:
             return
-        for id in self._unmet.pop(job_id):
+        for id in job.waits_for:
             others = self._dependents.get(id)
-            if others is not None:
-                others.pop(job_id, None)
+            if others is not None and job.id in others:
+                del others[job.id]
+                self.count -= 1
                 if not others:
                     del self._dependents[id]
                     self._unread.pop(id, None)
-        self._ignoring.pop(job_id, None)
-        self._dependency_failed.pop(job_id, None)
+                    self._over.pop(id, None)
+        self._ignoring.pop(job.id, None)
+        self._dependency_failed.pop(job.id, None)
 
-    def unmet(self, job_id: str) -> Sequence[str]:
-        """The dependencies that have not ended."""
-        return list(self._unmet.get(job_id, ()))
+    def unmet(self, job: JobRef) -> Sequence[str]:
+        """The dependencies that are not met; all of them if one failed."""
+        if job.id in self._dependency_failed:
+            return job.waits_for
+        return [id for id in dict.fromkeys(job.waits_for) if job.id in self._dependents.get(id, ())]
 
     def holds(self, job_id: str) -> bool:
         return bool(self._unmet.get(job_id))
@@ -79,8 +141,18 @@ class Dependencies:
         """The jobs whose dependencies failed, and why, in the order in which that became known."""
         return list(self._dependency_failed.items())
 
-    def take_unknown(self, is_live: Callable[[str], bool]) -> list[str]:
-        """Remove and give the dependencies that are not live here: to be read. Each is given once."""
-        unknown = [id for id in self._unread if not is_live(id)]
+    def take_unread(self, is_live: Callable[[str], bool]) -> list[str]:
+        """Remove and give what the leader has to read: batches, and jobs that are not live here. Each is given once."""
+        unread = [id for id in self._unread if is_batch(id) or not is_live(id)]
         self._unread.clear()
-        return unknown
+        return unread
+
+    def take_over(self) -> list[str]:
+        """Remove and give what every replica has to read, to know as the leader what may run: batches without a live
+        job."""
+        if not self._over:
+            return []
+        over = [batch for batch in self._over if batch in self._unread]
+        for batch in over:
+            del self._unread[batch]
+        return over

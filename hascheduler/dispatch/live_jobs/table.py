@@ -21,6 +21,7 @@ from hascheduler.dispatch.live_jobs.deadlines import Deadlines
 from hascheduler.dispatch.live_jobs.dependencies import Dependencies
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.dispatch.timers import Timers
+from hascheduler.mirror.changes import BatchSeen
 from hascheduler.model.job import OCCUPYING, JobRef, JobState, Move, ScheduleId
 
 
@@ -87,6 +88,8 @@ class LiveJobs:
             self._accounts.leave(known.tenant, known.fairness_key, self._now)
         if known is not None and _origin(known) != _origin(job):
             self._by_schedule.move(known, job)
+        if known is None or known.batch != job.batch:
+            self._move_between_batches(known, job)
         if known is None or known.state is not job.state:
             self._count(known, -1)
             self._count(job, 1)
@@ -102,10 +105,11 @@ class LiveJobs:
         if job is not None:
             self._accounts.leave(job.tenant, job.fairness_key, self._now)
             self._count(job, -1)
+            self.dependencies.forget(job)
+            self._move_between_batches(job, None)
         for gone in (job, self._unread.pop(job_id, None)):
             if gone is not None:
                 self._by_schedule.remove(gone)
-        self.dependencies.forget(job_id)
         self._deadlines.gone(job_id)
         self.queue.remove(job_id)
         self.queue.waits.forget(job_id)
@@ -118,9 +122,17 @@ class LiveJobs:
         for timers in (self._not_before, self._doubted, self._starts):
             timers.clear(job_id)
 
-    def ended(self, job_id: str, state: JobState | None) -> None:
-        """The job ended in ``state`` (None: it does not exist): jobs whose last dependency it was go on."""
-        for waiting in self.dependencies.gone(job_id, state):
+    def ended(self, job_id: str, state: JobState | None, job: JobRef | None) -> None:
+        """The job ended in ``state`` (None: it does not exist): jobs whose last dependency it was go on. ``job`` is how
+        it was known, if it was."""
+        self._freed(self.dependencies.gone(job_id, state, job))
+
+    def batch_seen(self, seen: BatchSeen) -> None:
+        """A batch was read: jobs whose last dependency it was go on, if all its jobs have ended."""
+        self._freed(self.dependencies.batch_seen(seen))
+
+    def _freed(self, job_ids: Sequence[str]) -> None:
+        for waiting in job_ids:
             if waiting not in self.queue:
                 self.queue.waits.freed(waiting, self._now)
             self.reconsider(waiting)
@@ -233,9 +245,11 @@ class LiveJobs:
                     found.append((job, why))
         return found
 
-    def unknown_dependencies(self) -> Sequence[str]:
-        """Dependencies that are not live here: to be read. Each is given once."""
-        return self.dependencies.take_unknown(lambda job_id: job_id in self._table)
+    def unread_dependencies(self, *, leading: bool) -> Sequence[str]:
+        """Dependencies that are to be read. Each is given once."""
+        if not leading:
+            return self.dependencies.take_over()
+        return self.dependencies.take_unread(lambda job_id: job_id in self._table)
 
     def replace(self, job_id: str, reason: str) -> None:
         """Mark the job to be cancelled: a later fire replaces it."""
@@ -340,6 +354,12 @@ class LiveJobs:
             self.pending[job.tenant] += more
             if not self.pending[job.tenant]:
                 del self.pending[job.tenant]
+
+    def _move_between_batches(self, before: JobRef | None, after: JobRef | None) -> None:
+        if before is not None and before.batch is not None:
+            self.dependencies.left(before.batch)
+        if after is not None and after.batch is not None:
+            self.dependencies.joined(after.batch)
 
     # Places
 

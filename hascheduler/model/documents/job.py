@@ -1,11 +1,11 @@
 """Stored jobs: the whole document of a new job, and the lean fields of a live one, which mirrors decode."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.job import JobRef, JobState, NewJob, ScheduleId, schedule_of
+from hascheduler.model.job import JobRef, JobState, NewJob, ScheduleId, is_batch, schedule_of
 from hascheduler.model.limit_keys import LimitKeys
 from hascheduler.model.resources import Resources, decode_resources, encode_resources
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
@@ -15,6 +15,7 @@ from hascheduler.model.values.fields import (
     instant_or_none,
     integer,
     is_integer,
+    shared,
     shared_instant,
     shared_text,
     text,
@@ -28,7 +29,7 @@ JOB_FIELDS = (
     "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
     "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
     "expires_at_ms", "waits_for", "ignores_failures", "schedule_created_at_ms", "losses", "error",
-    "overdue_attempt", "overdue_since_ms", "limit_keys", "unstarted",
+    "overdue_attempt", "overdue_since_ms", "limit_keys", "unstarted", "batch",
 )  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         "expires_at_ms": job.expires_at_ms,
         "batch": job.batch,
         "depends_on": list(job.depends_on),
-        "waits_for": list(job.waits_for),
+        "waits_for": stored_waits_for(job.id, job.waits_for),
         "ignores_failures": job.ignores_failures,
         "progress": None,
         "result": None,
@@ -92,6 +93,14 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
     if job.trace is not None:
         document["trace"] = job.trace.traceparent
     return document
+
+
+def stored_waits_for(job_id: str, waits_for: Sequence[str]) -> list[str]:
+    """Return ``waits_for`` as the job stores it: with its own id if a batch is among them.
+
+    0.2.0 takes a batch for a job that is gone, and would run this one. It never runs a job that waits for itself.
+    """
+    return [job_id, *waits_for] if any(map(is_batch, waits_for)) else list(waits_for)
 
 
 def _not_before_ms(job: NewJob) -> WallMs | None:
@@ -173,7 +182,7 @@ def decode_job(id: object, fields: Document) -> JobRef:
         instant_or_none(fields, "first_started_at_ms"),
         instant_or_none(fields, "retry_at_ms"),
         instant_or_none(fields, "expires_at_ms"),
-        _decode_ids(fields, "waits_for"),
+        _decode_waits_for(id, fields.get("waits_for")),
         bool(fields.get("ignores_failures")),
         instant_or_none(fields, "schedule_created_at_ms"),
         integer(fields, "losses", default=0),
@@ -181,6 +190,7 @@ def decode_job(id: object, fields: Document) -> JobRef:
         instant_or_none(fields, "overdue_since_ms"),
         _decode_limit_keys(fields.get("limit_keys")) if "limit_keys" in fields else (),
         integer(fields, "unstarted", default=0),
+        _decode_batch(fields.get("batch")),
     )
 
 
@@ -238,13 +248,17 @@ _OF_PATCHES: dict[str, Callable[[Document, str], Any]] = {
 """The fields that moves of a job change, each decoded on its own."""
 
 
-def _decode_ids(fields: Document, name: str) -> tuple[str, ...]:
-    ids = fields.get(name)
+def _decode_waits_for(job_id: object, ids: object) -> tuple[str, ...]:
     if not ids:
         return ()
     if not isinstance(ids, list) or not all(isinstance(id, str) and id for id in ids):
-        raise InvalidInput((name,), f"{str(ids)[:64]}", "a list of ids")
-    return tuple(ids)
+        raise InvalidInput(("waits_for",), f"{str(ids)[:64]}", "a list of ids")
+    return tuple(shared(id) for id in ids if id != job_id)  # see `stored_waits_for`
+
+
+def _decode_batch(batch: object) -> str | None:
+    """Return the batch, or None for what was written by hand: it decides nothing of the job itself."""
+    return shared(batch) if isinstance(batch, str) and batch else None
 
 
 _UNREAD = "unread"

@@ -48,7 +48,7 @@ def text(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
 
 def shared_text(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
     """Like `text`, and equal texts are one object: the driver makes a new one for each document."""
-    return _shared(str(text(fields, name, empty=empty)))  # BSON has texts of other types too
+    return shared(str(text(fields, name, empty=empty)))  # BSON has texts of other types too
 
 
 def text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
@@ -93,8 +93,11 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 @lru_cache(16_384)
-def _shared(value: str) -> str:
-    """Not `sys.intern`, by which Python 3.12 keeps a text for good: keys of jobs may be without number."""
+def shared(value: str) -> str:
+    """Return one object for equal texts.
+
+    Not `sys.intern`, by which Python 3.12 keeps a text for good: keys of jobs may be without number.
+    """
     return value
 
 

@@ -13,7 +13,7 @@ from hascheduler.check.jobs import CheckContext, EndedJob, check_dependent, chec
 from hascheduler.check.waiting import OccupiedSlots, check_wait
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
-from hascheduler.model.job import OCCUPYING, TERMINAL, JobRef, JobState
+from hascheduler.model.job import OCCUPYING, TERMINAL, JobRef, JobState, is_batch
 from hascheduler.model.values.fields import is_integer
 from hascheduler.mongo.check.context import ScanContext
 from hascheduler.mongo.check.pace import ScanPace
@@ -25,6 +25,7 @@ _FIELDS = list(LEAN_FIELDS[Collection.JOBS])
 _STATES = sorted(state.value for state in JobState)
 _UNKNOWN_MAX = 1_000
 _ASKED_MAX = 1_000
+_ENDED_BADLY = [JobState.FAILED.value, JobState.CANCELLED.value]
 
 
 class JobScan:
@@ -96,9 +97,9 @@ class JobScan:
                 yield [decode_or_finding(Collection.JOBS, document) for document in documents]
 
     async def _ended(self, ids: SomeOf[str]) -> dict[str, EndedJob]:
-        """The jobs of ``ids`` that have ended."""
-        ended: dict[str, EndedJob] = {}
-        in_order = sorted(ids)
+        """The jobs of ``ids`` that have ended, and of each batch the first to fail or be cancelled."""
+        ended = await self._failed_of([id for id in sorted(ids) if is_batch(id)])
+        in_order = sorted(id for id in ids if not is_batch(id))
         for start in range(0, len(in_order), _ASKED_MAX):
             with faults("read what jobs wait for"):
                 documents = await self._jobs.find(
@@ -109,3 +110,16 @@ class JobScan:
                 if isinstance(state, str) and state in TERMINAL:
                     ended[document["_id"]] = EndedJob(JobState(state), at_ms if is_integer(at_ms) else None)
         return ended
+
+    async def _failed_of(self, batches: SomeOf[str]) -> dict[str, EndedJob]:
+        failed: dict[str, EndedJob] = {}
+        for batch in batches:
+            which = {"batch": batch, "state": {"$in": _ENDED_BADLY}}
+            with faults("read what jobs wait for"):
+                first = await self._jobs.find_one(
+                    which, ["state", "finished_at_ms"], sort=[("finished_at_ms", ASCENDING)]
+                )
+            if first is not None:
+                at_ms = first.get("finished_at_ms")
+                failed[batch] = EndedJob(JobState(first["state"]), at_ms if is_integer(at_ms) else None, first["_id"])
+        return failed

@@ -7,11 +7,17 @@ from typing import Any
 from pymongo import ASCENDING, ReturnDocument
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import IDEMPOTENCY_MS, MADE_BY_FIELDS, decode_job_state, maker_of
-from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
+from hascheduler.model.documents.job import (
+    IDEMPOTENCY_MS,
+    MADE_BY_FIELDS,
+    decode_job_state,
+    maker_of,
+    stored_waits_for,
+)
+from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, is_batch
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.bulk_changes import BulkChanges
-from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.connection import MAJORITY, Database, awaited
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.jobs.counts import JobCounter
 from hascheduler.mongo.jobs.lists import JobLists
@@ -69,7 +75,10 @@ class MongoJobStore:
         return await self._lists.page(which, after, limit)
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
-        return await self._known({"_id": {"$in": list(ids)}}, len(ids))
+        batches = [id for id in ids if is_batch(id)]
+        jobs = [id for id in ids if not is_batch(id)]
+        found = list(await self._known({"_id": {"$in": jobs}}, len(jobs))) if jobs else []
+        return [*found, *(await self._known_batches(batches))] if batches else found
 
     async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
         return await self._known({"batch": batch}, limit)
@@ -143,7 +152,7 @@ class MongoJobStore:
         stored_key = None if key is None else stored_retry_key(key, at_ms)
         unchanged = {"_id": job.id, "rev": job.rev, "state": {"$in": source_states(Move.REVIVE)}}
         with faults("retry the dependent"):
-            answer = await self._jobs.update_one(unchanged, revived(waits_for, stored_key))
+            answer = await self._jobs.update_one(unchanged, revived(stored_waits_for(job.id, waits_for), stored_key))
         return bool(answer.modified_count)
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
@@ -159,6 +168,16 @@ class MongoJobStore:
         with faults("look for jobs"):
             documents = await self._jobs.find(query, ["state", *MADE_BY_FIELDS]).limit(limit).to_list(None)
         return [KnownJob(job["_id"], str(job.get("tenant")), decode_job_state(job), maker_of(job)) for job in documents]
+
+    async def _known_batches(self, batches: Sequence[str]) -> Sequence[KnownJob]:
+        rows: list[dict[str, Any]] = [
+            {"$match": {"batch": {"$in": list(batches)}}},
+            {"$group": {"_id": {"batch": "$batch", "tenant": "$tenant", "state": "$state"}}},
+        ]
+        with faults("look for batches"):
+            cursor = await awaited(self._jobs.aggregate(rows))
+            found = [row["_id"] for row in await cursor.to_list(None)]
+        return [KnownJob(row["batch"], str(row.get("tenant")), decode_job_state(row)) for row in found]
 
     async def _changed(self, job_id: str, change: Pipeline, doing: str) -> str | None:
         """The state that the job was in before ``change``; None when there is no such job."""

@@ -10,7 +10,7 @@ from typing import Any
 from pymongo import ASCENDING, DESCENDING
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
+from hascheduler.model.job import OCCUPYING, TERMINAL, JobState, is_batch
 from hascheduler.model.routing import slot_of
 from hascheduler.model.share import slot_of_key
 from hascheduler.model.values.instants import WallMs
@@ -62,7 +62,7 @@ class MongoSlotStore:
                 {"waits_for": True},
             ).to_list(None)
             named = [job["_id"] for job in tied]
-            others = {"_id": {"$in": list(_awaited(tied).difference(named))}, "state": {"$nin": _BUSY}}
+            others = {"_id": {"$nin": named}, "state": {"$nin": _BUSY}, **_is_one_of(_awaited(tied))}
             waited_for = [job["_id"] for job in await jobs.find({**of_tenants, **others}, {"_id": True}).to_list(None)]
             moved = 0
             for ids in (waited_for, named):
@@ -157,8 +157,8 @@ class MongoSlotStore:
         jobs = way.here[Collection.JOBS.value]
         which = {**of_tenants, "state": JobState.PENDING.value, _WAITS_FOR_OTHERS: {"$exists": True}}
         found = await jobs.find(which, {"waits_for": True}).to_list(None)
-        of_those = {"_id": {"$in": list(_awaited(found))}}
-        here = {job["_id"] for job in await jobs.find(of_those, {"_id": True}).to_list(None)}
+        of_those = await jobs.find(_is_one_of(_awaited(found)), {"batch": True}).to_list(None)
+        here = {name for job in of_those for name in (job["_id"], job.get("batch"))}
         free = [job["_id"] for job in found if here.isdisjoint(_awaited([job]))]
         return await self._move(Collection.JOBS, free, which, way, limit)
 
@@ -197,9 +197,15 @@ def _schedules_of(tenants: Sequence[str]) -> _Document:
 
 
 def _awaited(jobs: Iterable[_Document]) -> set[str]:
-    """The ids of all that they wait for, whatever people wrote there."""
-    lists = (job.get("waits_for") for job in jobs)
-    return {id for ids in lists if isinstance(ids, list) for id in ids if isinstance(id, str)}
+    """The ids of all jobs and batches that they wait for, whatever people wrote there."""
+    lists = ((job["_id"], job.get("waits_for")) for job in jobs)
+    # Its own id stands there for no other job: see `hascheduler.model.documents.job.stored_waits_for`.
+    return {id for own, ids in lists if isinstance(ids, list) for id in ids if isinstance(id, str) and id != own}
+
+
+def _is_one_of(awaited: set[str]) -> _Document:
+    batches = [id for id in awaited if is_batch(id)]
+    return {"$or": [{"_id": {"$in": [id for id in awaited if not is_batch(id)]}}, {"batch": {"$in": batches}}]}
 
 
 def _parts(ids: Sequence[str], size: int) -> Iterable[Sequence[str]]:

@@ -11,14 +11,16 @@ from typing import Any
 from bson import MinKey
 from pymongo import DESCENDING
 
-from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
-from hascheduler.model.job import LIVE
-from hascheduler.mongo.connection import Database
+from hascheduler.model.job import LIVE, TERMINAL, JobState, is_batch
+from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import end_exchange, faults, local_faults
 
 SLICE_MAX = 1_000
+_BATCHES_AT_ONCE = 20
+"""Of a thousand jobs each."""
 _TURNS_TO_SEND = 6
 """So many turns of the loop are more than the driver takes until it has sent a request."""
 
@@ -57,7 +59,13 @@ async def _next_slice(cursor: Any, collection: Collection) -> list[dict[str, Any
 async def present_documents(
     database: Database, session: Any, collection: Collection, ids: Sequence[object]
 ) -> list[Change]:
-    """A PUT for each document that exists, a DELETE for each that does not, in the order of ``ids``."""
+    """A PUT for each document that exists, a DELETE for each that does not, in the order of ``ids``; for the id of a
+    batch among the jobs, what the database has of it (`BatchSeen`)."""
+    batches = [id for id in ids if collection is Collection.JOBS and isinstance(id, str) and is_batch(id)]
+    if batches:
+        others = [id for id in ids if id not in batches]
+        read = await _read_batches(database, session, batches)
+        return read + (await present_documents(database, session, collection, others) if others else [])
     with faults(f"read some {collection}"):
         documents = await (
             database[collection.value]
@@ -68,6 +76,27 @@ async def present_documents(
     # By comparison, not by hash: an id that was written by hand may be an object.
     present = [change.id for change in found]
     return found + [Change(collection, Operation.DELETE, id, {}) for id in ids if id not in present]
+
+
+async def _read_batches(database: Database, session: Any, batches: Sequence[str]) -> list[Change]:
+    ended = {"$in": ["$state", sorted(state.value for state in TERMINAL)]}
+    is_bad = {"$in": ["$state", [JobState.FAILED.value, JobState.CANCELLED.value]]}
+    failed = {"$cond": [is_bad, ["$_id", "$state"], None]}
+    found: dict[str, dict[str, Any]] = {}
+    for start in range(0, len(batches), _BATCHES_AT_ONCE):
+        some: list[dict[str, Any]] = [
+            {"$match": {"batch": {"$in": batches[start : start + _BATCHES_AT_ONCE]}}},
+            {"$group": {"_id": "$batch", "is_live": {"$max": {"$not": ended}}, "failed": {"$min": failed}}},
+        ]
+        with faults("read some batches"):
+            cursor = await awaited(database[Collection.JOBS.value].aggregate(some, session=session))
+            found.update((one["_id"], one) for one in await cursor.to_list(None))
+    none = {"is_live": False, "failed": None}
+    return [
+        batch_read(batch, is_live=one["is_live"], failed=one["failed"] and tuple(one["failed"]))
+        for batch in batches
+        for one in [found.get(batch, none)]
+    ]
 
 
 async def _newest_journal_entries(database: Database, session: Any) -> list[Change]:

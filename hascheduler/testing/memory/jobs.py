@@ -6,9 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state, maker_of, new_job_document
+from hascheduler.model.documents.job import (
+    IDEMPOTENCY_MS,
+    decode_job_state,
+    maker_of,
+    new_job_document,
+    stored_waits_for,
+)
 from hascheduler.model.documents.unique_job import HolderFate, fate_of, replacing
-from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, replaced_error
+from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, is_batch, replaced_error
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
@@ -84,7 +90,10 @@ class MemoryJobStore:
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
         async with self._connection.exchange("jobs.known") as database:
             found = (database.find(Collection.JOBS, id) for id in dict.fromkeys(ids))
-            return [_known(job) for job in found if job is not None]
+            batches = {id for id in ids if is_batch(id)}
+            members = [job for job in database.documents(Collection.JOBS) if job.get("batch") in batches]
+            rows = dict.fromkeys(replace(_known(job), id=str(job["batch"]), made_by=None) for job in members)
+            return [*(_known(job) for job in found if job is not None), *rows]
 
     async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
         async with self._connection.exchange("jobs.batch") as database:
@@ -172,6 +181,7 @@ class MemoryJobStore:
             stored = database.find(Collection.JOBS, job.id)
             if stored is None or stored["rev"] != job.rev or not may(Move.REVIVE, stored):
                 return False
+            waits_for = stored_waits_for(job.id, waits_for)
             database.update(Collection.JOBS, stored, revived(stored, waits_for, stored_key))
             return True
 

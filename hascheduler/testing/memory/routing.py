@@ -153,8 +153,8 @@ class MemorySlotStore:
             waiting = [job for job in jobs if job["state"] == JobState.PENDING]
             looking = {one["_id"] for one in schedules if looks_at_live_jobs(one)}
             tied = [job for job in waiting if job.get("schedule") in looking or job.get("waits_for")]
-            awaited = {id for job in tied for id in job.get("waits_for") or ()}
-            first = [job for job in jobs if job["_id"] in awaited and job not in tied and job["state"] not in OCCUPYING]
+            awaited = {id for job in tied for id in _awaited(job)}
+            first = [job for job in jobs if _names(job) & awaited and job not in tied and job["state"] not in OCCUPYING]
             some = (first + tied)[:limit]
             more = schedules[: limit - len(some)]
             self._move(Collection.JOBS, some, here, there, at_ms)
@@ -168,13 +168,13 @@ class MemorySlotStore:
             if not _is_unchanged(passage, here, there):
                 return MovedDocuments(0, 1)
             jobs, schedules = _of_slot(passage, here)
-            ids = {job["_id"] for job in jobs}
+            here_still = {name for job in jobs for name in _names(job)}
             waiting = [job for job in jobs if job["state"] == JobState.PENDING]
             alone = sorted((job for job in waiting if not job.get("waits_for")), key=_most_urgent_first)
             ended = [job for job in jobs if job["state"] in TERMINAL]
             names = {one["_id"] for database in (here, there) for one in _of_slot(passage, database)[1]}
             verdicts = [one for one in here.documents(Collection.VERDICTS) if one["schedule"] in names]
-            dependents = [job for job in waiting if job.get("waits_for") and ids.isdisjoint(job["waits_for"])]
+            dependents = [job for job in waiting if _awaited(job) and here_still.isdisjoint(_awaited(job))]
             for collection, found in (
                 (Collection.JOBS, alone),
                 (Collection.JOBS, ended),
@@ -237,6 +237,16 @@ def _of_slot(passage: Passage, database: MemoryDatabase) -> tuple[list[StoredDoc
         [job for job in database.documents(Collection.JOBS) if slot_of(job["tenant"]) == slot],
         [one for one in database.documents(Collection.SCHEDULES) if slot_of(one["job"]["tenant"]) == slot],
     )
+
+
+def _awaited(job: StoredDocument) -> set[str]:
+    """What the job waits for; its own id stands for no other job."""
+    return {*(job.get("waits_for") or ())} - {job["_id"]}
+
+
+def _names(job: StoredDocument) -> set[str | None]:
+    """What another job may wait for that waits for this one."""
+    return {job["_id"], job.get("batch")}
 
 
 def _most_urgent_first(job: StoredDocument) -> tuple[int, int, str]:

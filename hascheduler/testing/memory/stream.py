@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
-from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import MIRRORED
-from hascheduler.model.job import LIVE
+from hascheduler.model.job import LIVE, TERMINAL, JobState, is_batch
 from hascheduler.ports import Batch
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase, put_of
@@ -129,5 +129,10 @@ def _live(database: MemoryDatabase, collection: Collection) -> Iterable[Document
 
 
 def _present(database: MemoryDatabase, collection: Collection, id: str) -> Change:
+    if collection is Collection.JOBS and is_batch(id):
+        jobs = [job for job in database.documents(Collection.JOBS) if job.get("batch") == id]
+        failed = [(job["_id"], job["state"]) for job in jobs if job["state"] in (JobState.FAILED, JobState.CANCELLED)]
+        is_live = any(job["state"] not in TERMINAL for job in jobs)
+        return batch_read(id, is_live=is_live, failed=min(failed, default=None))
     document = database.find(collection, id)
     return put_of(collection, document) if document is not None else Change(collection, Operation.DELETE, id, {})

@@ -68,6 +68,7 @@ from hascheduler.triggers import calendars_of
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000
 MAX_PENDING = 1_000_000
+MAX_DEPENDENCIES = 1_000_000
 
 Resource = TypeVar("Resource")
 Overtaker = Callable[[], Awaitable[object]]
@@ -153,6 +154,7 @@ class StandingView:
     """By definition and tenant, live jobs by state: what a test has put there."""
     waiting: Counter[str] = field(default_factory=Counter)
     later: int = 0
+    awaited: int = 0
     """How many of those are not runnable yet."""
     dispatched_attempts: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
@@ -191,6 +193,10 @@ class StandingView:
     def pending(self, tenant: str | None = None) -> int:
         """What a test has put there."""
         return self.waiting.total() if tenant is None else self.waiting[tenant]
+
+    def dependencies(self) -> int:
+        """What a test has put there."""
+        return self.awaited
 
     def runnable(self) -> int:
         return self.pending() - self.later
@@ -331,7 +337,12 @@ class World:
         self.metrics = HttpMetrics()
         self.metrics.registry.register(ReplicaGauges(self.view.gauges))
         self.admission = AdmissionControl(
-            self.view, MemoryBucketStore(self.connection), self.clock, MAX_PENDING, self.metrics.refused
+            self.view,
+            MemoryBucketStore(self.connection),
+            self.clock,
+            MAX_PENDING,
+            self.metrics.refused,
+            max_dependencies=MAX_DEPENDENCIES,
         )
         self.events = EventLog()
         self.work = MemoryWorkStore(self.connection, RETENTION_MS)

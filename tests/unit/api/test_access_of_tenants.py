@@ -185,3 +185,29 @@ async def test_unreadable_documents_of_other_tenants_are_invisible(
 ) -> None:
     assert (await boss.get("/v1/cluster")).json()["quarantine"]
     assert (await acme.get("/v1/cluster")).json()["quarantine"] == []
+
+
+async def test_a_batch_of_another_tenant_does_not_exist_and_of_a_mixed_one_its_own_jobs_alone(
+    acme: httpx.AsyncClient, other: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
+) -> None:
+    async def submitted(*tenants: str) -> dict[str, Any]:
+        jobs = [{"definition": "log", "tenant": tenant} for tenant in tenants]
+        answer = await boss.post("/v1/jobs:batch", json={"jobs": jobs})
+        shown: dict[str, Any] = answer.json()
+        return shown
+
+    async def waits_for(client: httpx.AsyncClient, batch: str) -> list[str]:
+        answer = await client.post("/v1/jobs", json={"definition": "log", "depends_on": [batch]})
+        assert answer.status_code == 201, answer.text
+        return sorted(set(world.job(answer.json()["id"])["waits_for"]) - {answer.json()["id"]})
+
+    of_other = (await submitted("other"))["batch"]
+    check_problem(
+        await acme.post("/v1/jobs", json={"definition": "log", "depends_on": [of_other]}), 422, "depends_on.0"
+    )
+    assert await waits_for(other, of_other) == await waits_for(boss, of_other) == [of_other]
+    mixed = await submitted("acme", "other", "acme")
+    ids = [result["job"] for result in mixed["results"]]
+    assert await waits_for(acme, mixed["batch"]) == [ids[0], ids[2]]
+    assert await waits_for(other, mixed["batch"]) == [ids[1]]
+    assert await waits_for(boss, mixed["batch"]) == ids

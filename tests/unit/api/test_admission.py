@@ -12,7 +12,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import LeaderLag
 from hascheduler.testing.memory.access import MemoryBucketStore
-from tests.unit.api.doubles import MAX_PENDING, StandingClock, World, app_of
+from tests.unit.api.doubles import MAX_DEPENDENCIES, MAX_PENDING, StandingClock, World, app_of
 from tests.unit.api.requests import check_problem, create, post
 from tests.unit.telemetry.scraping import scrape
 
@@ -405,3 +405,90 @@ async def test_other_requests_are_answered_in_a_flood(overloaded: World) -> None
             assert (await client.get("/v1/jobs")).status_code == 200
             assert (await client.get("/v1/whoami")).status_code == 200
             assert (await client.put("/v1/definitions/log", json={})).status_code in (200, 201)
+
+
+# Dependencies
+
+
+async def ids_of(client: httpx.AsyncClient, count: int) -> tuple[str, list[str]]:
+    answer = await post(client, "/v1/jobs:batch", {"jobs": [JOB] * count})
+    return answer["batch"], [result["job"] for result in answer["results"]]
+
+
+async def test_more_dependencies_in_all_than_may_be_are_429_and_nothing_is_written(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    batch, ids = await ids_of(client, 3)
+    world.view.awaited = MAX_DEPENDENCIES - 2
+    before = world.everything()
+    atomic = {"jobs": [{**JOB, "depends_on": ids}], "atomic": True}
+    by_ref = {"jobs": [{**JOB, "ref": "a"}, {**JOB, "depends_on": ["ref:a", *ids[:2]]}]}
+    for path, body in (
+        ("/v1/jobs", {**JOB, "depends_on": ids}),
+        ("/v1/jobs:batch", {"jobs": [{**JOB, "depends_on": ids}]}),
+        ("/v1/jobs:batch", {"jobs": [{**JOB, "depends_on": [id]} for id in ids]}),
+        ("/v1/jobs:batch", atomic),
+        ("/v1/jobs:batch", by_ref),
+    ):
+        answer = await client.post(path, json=body)
+        problem = check_problem(answer, 429)
+        assert f"have {MAX_DEPENDENCIES - 2} dependencies, and {MAX_DEPENDENCIES} may be" in problem["detail"], body
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
+    assert world.everything() == before
+    told = scrape(world.metrics.registry)
+    assert told.by("hascheduler_admission_refusals_total", "reason")["dependencies"] == 5
+    await post(client, "/v1/jobs", {**JOB, "depends_on": [batch, ids[0]]}, 201)
+    check_problem(await client.post("/v1/jobs", json={**JOB, "depends_on": [batch]}), 429)
+    await post(client, "/v1/jobs", JOB, 201)
+
+
+async def test_what_turns_out_to_be_no_dependency_takes_no_room(client: httpx.AsyncClient, world: World) -> None:
+    _, ids = await ids_of(client, 3)
+    world.view.awaited = MAX_DEPENDENCIES - 5
+    world.rewrite_job(ids[0], state="succeeded")
+    refused = {"definition": "log", "depends_on": ["job:nobody"]}
+    answer = await post(client, "/v1/jobs:batch", {"jobs": [{**JOB, "depends_on": ids[:2]}, refused]})
+    assert [result["status"] for result in answer["results"]] == [201, 422]
+    again = {"jobs": [{**JOB, "depends_on": ids[1:], "idempotency_key": "k"}]}
+    for _ in range(3):
+        await post(client, "/v1/jobs:batch", again)
+    check_problem(await client.post("/v1/jobs", json={**JOB, "depends_on": [*ids[1:], result_of(answer)]}), 429)
+    await post(client, "/v1/jobs", {**JOB, "depends_on": ids}, 201)
+
+
+def result_of(answer: dict[str, Any]) -> str:
+    job: str = answer["results"][0]["job"]
+    return job
+
+
+async def test_more_dependencies_of_one_job_than_may_be_are_422_and_nothing_is_written(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    _, ids = await ids_of(client, 1_000)
+    [more] = (await ids_of(client, 1))[1]
+    before = world.everything()
+    body = {**JOB, "depends_on": [*ids, more]}
+    check_problem(await client.post("/v1/jobs", json=body), 422, "depends_on")
+    answer = await post(client, "/v1/jobs:batch", {"jobs": [body]})
+    assert answer["results"][0]["status"] == 422
+    assert world.everything() == before
+    await post(client, "/v1/jobs", {**JOB, "depends_on": ids}, 201)
+
+
+async def test_what_was_let_in_counts_until_the_core_counts_it(admission: AdmissionControl, world: World) -> None:
+    control = AdmissionControl(
+        world.view, MemoryBucketStore(world.connection), MovingClock(), None, max_dependencies=10
+    )
+    await control.admit("acme", 1, dependencies=8)
+    with pytest.raises(TooMany):
+        await control.admit("other", 1, dependencies=3)
+    world.view.awaited = 8
+    control.arrived("acme", own=True, dependencies=8)
+    await control.admit("other", 1, dependencies=2)
+    control.not_new("other", 1, dependencies=2)
+    world.view.ready = False
+    await control.admit("other", 1, dependencies=2)
+    with pytest.raises(TooMany):
+        await control.admit("other", 1, dependencies=1)
+    with pytest.raises(InvalidInput):
+        await control.admit("acme", 1, dependencies=11)

@@ -107,10 +107,53 @@ async def test_a_jobs_own_key_goes_before_that_of_the_batch(client: httpx.AsyncC
     assert other["results"][0]["job"] == first["results"][0]["job"]
 
 
-async def test_a_job_may_wait_for_a_whole_batch(client: httpx.AsyncClient, world: World) -> None:
+def waits_of(world: World, job: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """What it depends on, and what it waits for beside itself."""
+    stored = world.job(job["id"])
+    return stored["depends_on"], [id for id in stored["waits_for"] if id != job["id"]]
+
+
+async def test_a_job_waits_for_a_whole_batch_by_one_dependency(client: httpx.AsyncClient, world: World) -> None:
+    answer = await batch(client, *[LOG] * 1_000)
+    one = (await batch(client, LOG))["results"][0]["job"]
+    job = await post(client, "/v1/jobs", {**LOG, "depends_on": [answer["batch"], one, answer["batch"]]}, 201)
+    assert waits_of(world, job) == ([answer["batch"], one], [answer["batch"], one])
+    assert world.job(job["id"])["waits_for"][0] == job["id"], "so that 0.2.0 does not run it"
+    [result] = (await batch(client, {**LOG, "depends_on": [answer["batch"]]}))["results"]
+    assert waits_of(world, {"id": result["job"]}) == ([answer["batch"]], [answer["batch"]])
+
+
+@pytest.mark.parametrize(
+    ("states", "ignores", "is_waited_for"),
+    [
+        (("pending", "succeeded"), False, True), (("pending", "failed"), True, True),
+        (("succeeded", "succeeded"), False, False), (("succeeded", "failed"), False, True),
+        (("succeeded", "cancelled"), True, False), (("running", "succeeded"), True, True),
+    ],
+)  # fmt: skip
+async def test_what_has_ended_of_a_batch_decides_whether_it_is_waited_for(
+    states: tuple[str, ...], ignores: bool, is_waited_for: bool, client: httpx.AsyncClient, world: World
+) -> None:
     answer = await batch(client, LOG, LOG)
-    job = await post(client, "/v1/jobs", {**LOG, "depends_on": [answer["batch"]]}, 201)
-    assert sorted(world.job(job["id"])["waits_for"]) == sorted(result["job"] for result in answer["results"])
+    for result, state in zip(answer["results"], states, strict=True):
+        world.rewrite_job(result["job"], state=state)
+    how = {"on_dependency_failure": "ignore"} if ignores else {}
+    job = await post(client, "/v1/jobs", {**LOG, "depends_on": [answer["batch"]], **how}, 201)
+    assert waits_of(world, job) == ([answer["batch"]], [answer["batch"]] if is_waited_for else [])
+    assert not is_waited_for or world.job(job["id"])["waits_for"][0] == job["id"]
+
+
+async def test_a_job_of_a_batch_can_not_wait_for_that_batch(client: httpx.AsyncClient, world: World) -> None:
+    key = "again"
+    own = (await batch(client, LOG, key=key))["batch"]
+    before = world.everything()
+    answer = await batch(client, LOG, {**LOG, "depends_on": [own]}, key=key)
+    assert answer["batch"] == own
+    [_, refused] = answer["results"]
+    assert refused["status"] == 422
+    assert refused["problem"]["detail"].startswith("depends_on.0: is the batch of the job itself")
+    assert "ref:NAME" in refused["problem"]["detail"]
+    assert world.everything() == before
 
 
 async def test_topological_levels_are_in_order_and_leave_out_cycles() -> None:

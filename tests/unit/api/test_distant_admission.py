@@ -24,7 +24,9 @@ class Clock(StandingClock):
         return MonoMs(self.since_start_ms)
 
 
-def admission(world: World, tenant: Tenant = ACME, max_pending: int | None = None) -> DistantAdmission:
+def admission(
+    world: World, tenant: Tenant = ACME, max_pending: int | None = None, max_dependencies: int | None = None
+) -> DistantAdmission:
     world.view.tenant = lambda _: tenant
     world.clock = Clock()
     return DistantAdmission(
@@ -34,6 +36,7 @@ def admission(world: World, tenant: Tenant = ACME, max_pending: int | None = Non
         world.clock,
         is_ready=lambda: world.view.ready,
         max_pending=max_pending,
+        max_dependencies=max_dependencies,
     )
 
 
@@ -70,6 +73,22 @@ async def test_how_many_wait_in_all_is_what_the_leader_told_and_what_came_since(
     assert isinstance(world.clock, Clock)
     world.clock.since_start_ms += 3_000
     await room.admit("acme", 2)
+
+
+async def test_dependencies_in_all_are_what_the_leader_told_and_what_came_since(world: World) -> None:
+    room = admission(world, max_dependencies=10)
+    world.view.awaited = 8
+    await room.admit("acme", 1, dependencies=2)
+    await room.admit("acme", 1)
+    with pytest.raises(TooMany, match="have 10 dependencies, and 10 may be"):
+        await room.admit("acme", 1, dependencies=1)
+    with pytest.raises(InvalidInput, match="at most 10"):
+        await room.admit("acme", 1, dependencies=11)
+    room.not_new("acme", 1, dependencies=1)
+    await room.admit("acme", 1, dependencies=1)
+    assert isinstance(world.clock, Clock)
+    world.clock.since_start_ms += 3_000
+    await room.admit("acme", 1, dependencies=2)
 
 
 @pytest.mark.parametrize(

@@ -126,3 +126,19 @@ async def test_a_repeated_retry_gets_the_first_answer_and_does_nothing(client: h
     assert world.everything() == before
     assert (await client.post(path, headers={"Idempotency-Key": "other"})).json()["answer"] == "ok"
     check_problem(await client.post(path, headers={"Idempotency-Key": "a b"}), 422, "Idempotency-Key")
+
+
+async def test_what_waited_for_the_batch_of_a_job_waits_for_it_again(client: httpx.AsyncClient, world: World) -> None:
+    answer = await post(client, "/v1/jobs:batch", {"jobs": [{"definition": "log"}] * 3})
+    first, second, third = (result["job"] for result in answer["results"])
+    ids = {"a": first, "b": second, "c": third}
+    for name, named in {"w": [answer["batch"]], "v": ["w"]}.items():
+        body = {"definition": "log", "depends_on": [ids.get(each, each) for each in named]}
+        ids[name] = (await post(client, "/v1/jobs", body, 201))["id"]
+    fail(world, ids, a="", w="a", v="w")
+    world.rewrite_job(third, state="succeeded")
+    assert await retried(client, ids) == ("ok", {"w": "ok", "v": "ok"})
+    assert world.job(ids["w"])["waits_for"] == [ids["w"], answer["batch"]]
+    assert world.job(ids["v"])["waits_for"] == [ids["w"]]
+    fail(world, ids, a="", b="", w="a", v="w")
+    assert await retried(client, ids) == ("ok", {"w": "dependency_failed", "v": "dependency_failed"})

@@ -4,7 +4,8 @@ It knows the rules of the real one only as far as the core can notice them, and 
 is claimed or started twice, that no nominal time is inserted twice, and that each move is in the table.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hascheduler.dispatch.decisions import (
@@ -25,12 +26,12 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, counted, cursor_steps
 from hascheduler.dispatch.schedules.resets import reset_cursor
 from hascheduler.dispatch.settlements import classify_outcome
-from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.fired_job import AFTER_MAX, new_fired_jobs
-from hascheduler.model.documents.job import REVIVED_FIELDS, new_job_document
+from hascheduler.model.documents.job import REVIVED_FIELDS, new_job_document, stored_waits_for
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.schedule import (
@@ -40,7 +41,7 @@ from hascheduler.model.documents.schedule import (
     encode_schedule_ref,
 )
 from hascheduler.model.documents.tenant import encode_tenant
-from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, may_follow
+from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, is_batch, may_follow
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
@@ -74,6 +75,11 @@ class Database:
         return self.documents[JOBS]
 
     def read(self, collection: Collection, id: str) -> Change:
+        if is_batch(id):
+            states = {each: JobState(job["state"]) for each, job in self.jobs.items() if job["batch"] == id}
+            failed = [each for each, state in states.items() if state in (JobState.FAILED, JobState.CANCELLED)]
+            named = (failed[0], states[failed[0]].value) if failed else None
+            return batch_read(id, is_live=any(state in LIVE for state in states.values()), failed=named)
         fields = self.documents[collection].get(id)
         if fields is None:
             return Change(collection, Operation.DELETE, id, {})
@@ -113,7 +119,7 @@ class Database:
     def revive(self, id: str, waits_for: Sequence[str] = ()) -> None:
         job = self.jobs[id]
         if job["state"] in TRANSITIONS[Move.REVIVE].sources:
-            fields = {**REVIVED_FIELDS, "state": JobState.PENDING, "waits_for": list(waits_for)}
+            fields = {**REVIVED_FIELDS, "state": JobState.PENDING, "waits_for": stored_waits_for(id, waits_for)}
             self._move(id, **fields, attempt=job["attempt"] + 1)
 
     def put_schedule(self, schedule: ScheduleRef) -> None:
@@ -313,10 +319,19 @@ class Database:
         return bool((job["attempt"], job["processor"]) == (attempt, processor_id))
 
     def _check_dependencies(self, job: dict[str, Any]) -> None:
-        for id in job["waits_for"]:
+        for id in self._awaited(job):
             state = self.jobs[id]["state"]
             has_ended_well = id in self._ended if job["ignores_failures"] else state == JobState.SUCCEEDED
             assert has_ended_well, f"a job goes although {id}, which it waits for, is {state}"
+
+    def _awaited(self, job: dict[str, Any]) -> Iterator[str]:
+        """The jobs that it waits for: of a batch, those that were there when it was submitted, and perhaps more."""
+        before = list(itertools.takewhile(lambda other: self.jobs[other] is not job, self.jobs))
+        for id in job["waits_for"]:
+            if is_batch(id):
+                yield from [each for each in before if self.jobs[each]["batch"] == id]
+            elif self.jobs[id] is not job:
+                yield id
 
     def _back_to_pending(self, id: str, outcome: str, error: str, **more: Any) -> None:
         attempts = self._attempts_with(id, outcome, error)

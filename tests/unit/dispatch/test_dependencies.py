@@ -1,12 +1,22 @@
 """Jobs that wait for others: without a slot, until the last of them has succeeded, or never."""
 
+import gc
+import tracemalloc
+from typing import Any
+
+import bson
 import pytest
 
-from hascheduler.dispatch.decisions import Dispatch, Fail
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fail
+from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Input, TermBegan, TrustLost
-from hascheduler.mirror.changes import JobGone, JobSeen
+from hascheduler.mirror.changes import BatchSeen, Change, JobGone, JobSeen, Operation
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import JOB_FIELDS, new_job_document
 from hascheduler.model.job import JobState
+from tests.factories import make_job as new_job
 from tests.unit.dispatch.nouns import make_job, running, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
@@ -125,3 +135,146 @@ def test_a_replica_that_was_told_of_a_mind_knows_what_is_still_waited_for() -> N
     scene.at(1, JobGone("a", OK))
     other = Scene(*scene.core.state_snapshot(wall(2)), leading=False)
     assert other.at(3, JobGone("b", OK)).decisions == scene.at(3, JobGone("b", OK)).decisions != ()
+
+
+# Batches
+
+X = "batch:x"
+
+
+def of_batch(*ids: str) -> list[Input]:
+    return jobs(*(running(id, "p", batch=X) for id in ids))
+
+
+def scene_of_batch(*members: str, ignores: bool = False, leading: bool = True) -> Scene:
+    return Scene(*processors("p", slots=4), *of_batch(*members), waiting("w", X, ignores=ignores), leading=leading)
+
+
+def test_a_batch_is_one_dependency_and_its_live_jobs_are_counted_once() -> None:
+    scene = scene_of_batch("a", "b")
+    scene.at(1, waiting("v", X), waiting("u", X, "a"))
+    assert scene.core.dependencies == 4
+    scene.at(2, JobGone("v", CANCELLED))
+    assert scene.core.dependencies == 3
+    explanation = scene.core.explain("u", wall(3))
+    assert explanation is not None
+    [block] = explanation.blocks
+    assert block.because == "'a' and 2 jobs of 'batch:x' have yet to succeed"
+    assert block.numbers == {"jobs": ["a"], "count": 3, "batches": [X]}
+
+
+def test_a_job_goes_on_once_the_database_says_that_all_jobs_of_its_batch_succeeded() -> None:
+    scene = scene_of_batch("a", "b")
+    assert scene.began.refetch == (X,)
+    assert scene.at(1, BatchSeen(X, is_live=True)).decisions == ()
+    assert scene.at(2, JobGone("a", OK)).refetch == ()
+    step = scene.at(3, JobGone("b", OK))
+    assert (step.decisions, step.refetch) == ((), (X,))
+    explanation = scene.core.explain("w", wall(4))
+    assert explanation is not None
+    assert explanation.blocks[0].because == "all jobs of 'batch:x' have ended, and how they ended is being read"
+    assert scene.at(5).refetch == ()
+    assert scene.at(6, BatchSeen(X, is_live=False)).decisions == (Dispatch("w", 1, "p"),)
+    assert scene.core.dependencies == 0
+
+
+CASES: dict[str, tuple[list[Input], bool, tuple[Decision, ...]]] = {
+    "one fails": ([JobGone("a", FAILED)], False, (Fail("w", 0, "its dependency a failed"),)),
+    "one is cancelled": ([JobGone("a", CANCELLED)], False, (Fail("w", 0, "its dependency a was cancelled"),)),
+    "one fails, and that is ignored": ([JobGone("a", FAILED)], True, ()),
+    "one had failed before": (
+        [BatchSeen(X, is_live=True, failed=("z", FAILED))], False, (Fail("w", 0, "its dependency z failed"),)
+    ),
+    "one had failed before, and that is ignored": ([BatchSeen(X, is_live=True, failed=("z", FAILED))], True, ()),
+    "all end, one of them badly": (
+        [JobGone("b", OK), JobGone("a", OK), BatchSeen(X, is_live=False, failed=("z", FAILED))],
+        False,
+        (Fail("w", 0, "its dependency z failed"),),
+    ),
+    "all end, one of them badly, and that is ignored": (
+        [JobGone("b", OK), JobGone("a", FAILED), BatchSeen(X, is_live=False, failed=("a", FAILED))],
+        True,
+        (Dispatch("w", 1, "p"),),
+    ),
+    "all were deleted": (
+        [JobGone("a"), JobGone("b"), BatchSeen(X, is_live=False)], False, (Dispatch("w", 1, "p"),)
+    ),
+    "an answer of before one more came": (
+        [*of_batch("c"), JobGone("a", OK), JobGone("b", OK), BatchSeen(X, is_live=False)], False, ()
+    ),
+    "one that no mirror can read is live": (
+        [JobGone("a", OK), JobGone("b", OK), BatchSeen(X, is_live=True)], False, ()
+    ),
+    "another batch": ([BatchSeen("batch:y", is_live=False, failed=("z", FAILED))], False, ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_becomes_of_a_job_that_waits_for_a_batch(case: str) -> None:
+    inputs, ignores, decided = CASES[case]
+    scene = scene_of_batch("a", "b", ignores=ignores)
+    assert scene.at(1, *inputs).decisions == decided
+
+
+def test_a_batch_is_read_again_when_a_job_of_it_ends_that_no_mirror_could_read() -> None:
+    scene = scene_of_batch("a")
+    scene.at(1, JobGone("a", OK), BatchSeen(X, is_live=True))
+    assert scene.at(2, JobGone("unreadable", OK)).refetch == (X,)
+    assert scene.at(3, BatchSeen(X, is_live=False)).decisions == (Dispatch("w", 1, "p"),)
+
+
+def test_a_revived_job_of_a_batch_is_waited_for_again() -> None:
+    scene = scene_of_batch("a", ignores=True)
+    scene.at(1, JobGone("a", FAILED))
+    scene.at(2, *of_batch("a"), BatchSeen(X, is_live=False, failed=("a", FAILED)))
+    assert scene.at(3, JobGone("a", OK)).refetch == (X,)
+    assert scene.at(4, BatchSeen(X, is_live=False)).decisions == (Dispatch("w", 1, "p"),)
+
+
+def test_a_new_leader_reads_each_batch_and_a_standby_those_that_are_over() -> None:
+    scene = scene_of_batch("a", leading=False)
+    assert scene.at(1).refetch == ()
+    assert scene.at(2, TermBegan(1)).refetch == (X,)
+    scene = scene_of_batch("a", leading=False)
+    assert scene.at(1, JobGone("a", OK)).refetch == (X,)
+    scene.at(2, BatchSeen(X, is_live=False))
+    assert scene.at(3, TermBegan(1)).decisions == (Dispatch("w", 1, "p"),)
+
+
+def test_batches_of_nobody_are_not_read() -> None:
+    scene = scene_of_batch("a")
+    scene.at(1, JobGone("w", CANCELLED))
+    assert scene.at(2, JobGone("a", OK)).refetch == ()
+
+
+def test_a_recorded_core_knows_of_batches_what_the_core_knew() -> None:
+    scene = scene_of_batch("a", "b")
+    scene.at(1, JobGone("a", OK))
+    other = Scene(*scene.core.state_snapshot(wall(2)), leading=False)
+    for told in (JobGone("b", OK), BatchSeen(X, is_live=False)):
+        assert other.at(3, told).decisions == scene.at(3, told).decisions
+    assert other.core.dependencies == scene.core.dependencies == 0
+
+
+@pytest.mark.parametrize("members", [10, 1_000])
+def test_what_a_job_that_waits_for_a_batch_takes_does_not_depend_on_the_size_of_the_batch(members: int) -> None:
+    """Of the mirror and of the core, leader and standby: their memory, counted by allocations."""
+    documents = [new_job_document(new_job(f"m{number}", batch=X)) for number in range(members)]
+    dependents = [new_job_document(new_job(f"w{n}", depends_on=(X,), waits_for=(X,))) for n in range(300)]
+    for first in ([TermBegan(1)], []):
+        mirror, core = Mirror(), Dispatcher()
+        core.step(wall(0), first)
+        core.step(wall(1), mirror.fold(map(put_of_job, documents)).facts)
+        gc.collect()
+        tracemalloc.start()
+        core.step(wall(2), mirror.fold(map(put_of_job, dependents)).facts)
+        grown, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert grown < 300 * 2_000
+        assert core.dependencies == 300
+
+
+def put_of_job(document: dict[str, Any]) -> Change:
+    stored = bson.decode(bson.encode(document))
+    lean = {name: stored[name] for name in JOB_FIELDS if name in stored}
+    return Change(Collection.JOBS, Operation.PUT, stored["_id"], lean)

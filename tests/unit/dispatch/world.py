@@ -45,7 +45,7 @@ class World:
         """When the schedule was created that decided to make the job."""
         self._calm = True
         self._unlucky: bool | None = None
-        self._numbers = 0
+        self._numbers = self._batches = 0
         self.database.register(make_processor("p0", slots=SLOTS))
         self.timetable.create_plain("tick", self.now)
         self.leadership.take_over(self.now)
@@ -73,13 +73,21 @@ class World:
         jobs = self.database.jobs
         others = [id for id in list(jobs)[-6:] if id.startswith("job") and jobs[id]["state"] != JobState.SUCCEEDED]
         waits_for = {self.chance.among(others) for _ in range(self.chance.among([0, 0, 0, 1, 2]))} if others else set()
+        batch = self.chance.among([None, None, f"batch:{self._batches}"])
+        if batch is None and self._batches and self.chance.among([True, False]):
+            waits_for.add(f"batch:{self.chance.among(range(max(self._batches - 2, 1), self._batches + 1))}")
+        if batch is not None:
+            # What joins a batch that others may wait for already waits for none of those.
+            waits_for = {id for id in waits_for if not jobs[id]["depends_on"]}
+        if self.chance.among([True, False, False]):
+            self._batches += 1
         self._numbers += 1
         self.database.submit(
             NewJob(
                 id=f"job{self._numbers}", definition=self.chance.among(DEFINITIONS), target="t", payload=None,
                 tenant="default", lane="default", fairness_key="", priority=self.chance.among(range(11)), mode="queued",
                 labels={}, submitted_at_ms=self.now, not_before_ms=not_before, expires_at_ms=expires_at,
-                depends_on=tuple(sorted(waits_for)), waits_for=tuple(sorted(waits_for)),
+                batch=batch, depends_on=tuple(sorted(waits_for)), waits_for=tuple(sorted(waits_for)),
                 ignores_failures=self.chance.among([False, False, True]),
             )
         )  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.live_jobs.dependencies import Dependencies
+from hascheduler.mirror.changes import BatchSeen
 from hascheduler.model.job import JobState
 from tests.tiers import examples
 from tests.unit.dispatch.test_machine import Seeded
@@ -26,7 +27,7 @@ def live(seeds: int = SEEDS_MAX) -> None:
 
 def _failures_that_count_as_successes(patch: pytest.MonkeyPatch) -> None:
     sound: Any = Dependencies.gone
-    patch.setattr(Dependencies, "gone", lambda self, job_id, state: sound(self, job_id, JobState.SUCCEEDED))
+    patch.setattr(Dependencies, "gone", lambda self, job_id, state, job: sound(self, job_id, JobState.SUCCEEDED, job))
 
 
 def _jobs_that_do_not_wait(patch: pytest.MonkeyPatch) -> None:
@@ -38,15 +39,14 @@ def _one_that_is_enough(patch: pytest.MonkeyPatch) -> None:
 
     def seen(self: Dependencies, job: Any) -> None:
         sound(self, job)
-        unmet = self._unmet.get(job.id)
-        while unmet is not None and len(unmet) > 1:
-            unmet.popitem()
+        if self._unmet.get(job.id, 0) > 1:
+            self._unmet[job.id] = 1
 
     patch.setattr(Dependencies, "seen", seen)
 
 
 def _unknown_ones_that_nobody_reads(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Dependencies, "take_unknown", lambda self, is_live: [])
+    patch.setattr(Dependencies, "take_unread", lambda self, is_live: [])
 
 
 def _unknown_ones_that_count_as_met(patch: pytest.MonkeyPatch) -> None:
@@ -55,9 +55,31 @@ def _unknown_ones_that_count_as_met(patch: pytest.MonkeyPatch) -> None:
     def seen(self: Dependencies, job: Any) -> None:
         sound(self, job)
         for id in list(self._unread):
-            self.gone(id, None)
+            self.gone(id, None, job)
 
     patch.setattr(Dependencies, "seen", seen)
+
+
+def _batches_that_are_over_when_no_job_is_live(patch: pytest.MonkeyPatch) -> None:
+    """Whatever the database says of those that ended before."""
+    sound: Any = Dependencies.batch_seen
+    patch.setattr(Dependencies, "batch_seen", lambda self, seen: sound(self, BatchSeen(seen.batch, is_live=False)))
+
+
+def _batches_that_are_over_when_the_database_said_so_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Dependencies, "joined", lambda self, batch: None)
+    patch.setattr(Dependencies, "left", lambda self, batch: None)
+
+
+def _batches_that_are_read_when_first_seen_alone(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = Dependencies.left
+
+    def left(self: Dependencies, batch: str) -> None:
+        unread = dict(self._unread)
+        sound(self, batch)
+        self._unread = unread
+
+    patch.setattr(Dependencies, "left", left)
 
 
 def _doomed_jobs_that_nobody_fails(patch: pytest.MonkeyPatch) -> None:
@@ -72,6 +94,9 @@ def _doomed_jobs_that_nobody_fails(patch: pytest.MonkeyPatch) -> None:
         _one_that_is_enough,
         _unknown_ones_that_nobody_reads,
         _unknown_ones_that_count_as_met,
+        _batches_that_are_over_when_no_job_is_live,
+        _batches_that_are_over_when_the_database_said_so_once,
+        _batches_that_are_read_when_first_seen_alone,
         _doomed_jobs_that_nobody_fails,
     ],
 )

@@ -163,7 +163,9 @@ class Admission:
         self.refusal: Overloaded | None = None
         self.asked = 0
 
-    async def admit(self, tenant: str, jobs: int, path: tuple[str | int, ...] = ("jobs",)) -> None:
+    async def admit(
+        self, tenant: str, jobs: int, path: tuple[str | int, ...] = ("jobs",), dependencies: int = 0
+    ) -> None:
         if self.refusal is not None:
             raise self.refusal
         self.admitted.append(tenant)
@@ -175,7 +177,7 @@ class Admission:
     def is_holding_back(self) -> bool:
         return self.refusal is not None
 
-    def not_new(self, tenant: str, jobs: int) -> None:
+    def not_new(self, tenant: str, jobs: int, dependencies: int = 0) -> None:
         self.admitted.remove(tenant)
 
 

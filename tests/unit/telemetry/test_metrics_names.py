@@ -25,6 +25,7 @@ OF_REPLICAS = """
     gauge     hascheduler_loop_age_seconds
     gauge     hascheduler_jobs state
     gauge     hascheduler_jobs_unschedulable
+    gauge     hascheduler_job_dependencies
     gauge     hascheduler_definition_jobs definition state
     gauge     hascheduler_lane_jobs lane state
     gauge     hascheduler_tenant_jobs state tenant
