@@ -45,6 +45,31 @@ async def test_dependents_are_found_by_what_they_were_said_to_depend_on(backend:
     assert list(await jobs.dependents(["e"], None, [], 9)) == []
 
 
+async def test_dependents_are_found_by_the_batch_that_they_depend_on(backend: Backend) -> None:
+    await backend.jobs.submit(make_job("m", batch="batch:x"))
+    await backend.jobs.submit(make_job("n", batch="batch:x", depends_on=("m",), waits_for=("m",)))
+    await backend.jobs.submit(make_job("w", depends_on=("batch:x",), waits_for=("batch:x",)))
+    assert (await stored(backend, "w"))["waits_for"] == ["w", "batch:x"]
+    assert await applied(backend.claims, Fail("w", 0, WHY)) == [Settlement.DONE]
+    n, w = await backend.jobs.dependents(["m", "batch:x"], None, [], 9)
+    assert (n.id, n.batch, w.id, w.batch, w.depends_on) == ("n", "batch:x", "w", None, ("batch:x",))
+    assert await backend.jobs.retry_dependent(w, ["batch:x"], AT)
+    assert (await stored(backend, "w"))["waits_for"] == ["w", "batch:x"]
+
+
+async def test_of_a_batch_is_known_in_which_states_its_jobs_are_and_whose(backend: Backend) -> None:
+    for number in range(3):
+        await backend.jobs.submit(make_job(f"m{number}", batch="batch:x"))
+    await backend.jobs.submit(make_job("o", batch="batch:x", tenant=OTHER))
+    await backend.jobs.submit(make_job("p", batch="batch:y"))
+    assert await backend.jobs.cancel("m0", AT)
+    known = await backend.jobs.known(["batch:x", "batch:nobody", "p", "nobody"])
+    assert sorted((row.id, row.tenant, row.state.value) for row in known) == [
+        ("batch:x", OTHER, "pending"), ("batch:x", "tenant", "cancelled"), ("batch:x", "tenant", "pending"),
+        ("p", "tenant", "pending"),
+    ]  # fmt: skip
+
+
 async def test_a_revived_dependent_waits_again(backend: Backend) -> None:
     await jobs_that_depend(backend)
     before = await stored(backend, D)

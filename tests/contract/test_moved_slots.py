@@ -186,6 +186,31 @@ async def test_first_goes_what_the_target_needs_to_decide_and_no_more(shards: Sh
     assert await shards.ids(0) == []
 
 
+async def test_first_go_the_jobs_of_a_batch_that_another_job_waits_for(shards: Shards) -> None:
+    """Else the target would find none of them, and take them for jobs that succeeded."""
+    for id, state in (("m", JobState.PENDING), ("n", JobState.FAILED)):
+        await shards.insert(0, Collection.JOBS, job(id, state, batch="batch:x"))
+    await shards.insert(0, Collection.JOBS, job("w", waits_for=["w", "batch:x"]))
+    await shards.insert(0, Collection.JOBS, job("other", JobState.FAILED, batch="batch:y"))
+    assert (await shards.store.move_first(FIRST, 2, AT)).left
+    assert await shards.ids(1) == ["m", "n"]
+    assert await shards.first_moved(limit=2) == MovedDocuments(0, 0)
+    assert await shards.ids(0) == ["other"]
+
+
+async def test_a_job_comes_after_all_jobs_of_the_batch_that_it_waits_for(shards: Shards) -> None:
+    members = {"m", "n", "o"}
+    for id, state in zip(sorted(members), (JobState.PENDING, JobState.FAILED, JobState.SUCCEEDED), strict=True):
+        await shards.insert(0, Collection.JOBS, job(id, state, batch="batch:x"))
+    await shards.insert(0, Collection.JOBS, job("a", waits_for=["a", "batch:x"]))
+    await shards.arrive()
+    for _ in range(10):
+        await shards.store.move_rest(REST, 1, AT)
+        there = set(await shards.ids(1))
+        assert "a" not in there or members <= there
+    assert there == {"a", *members}
+
+
 async def test_a_job_comes_after_those_that_it_waits_for(shards: Shards) -> None:
     """However few move at a time: one that is not there would count as succeeded."""
     waits_for = {f"b-{number}": [f"b-{number - 1}", "a"] for number in range(1, 5)}

@@ -2,17 +2,19 @@
 
 import asyncio
 from dataclasses import replace
+from typing import cast
 
 from hascheduler.dispatch.decisions import Requeue
-from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.changes import BatchSeen, Change, JobGone, Operation
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
-from hascheduler.model.job import JobState
+from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.stream.source import BATCH_MAX
+from hascheduler.ports import AttemptOutcome
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.following import (
@@ -25,7 +27,7 @@ from tests.contract.following import (
     read_snapshot,
     whats,
 )
-from tests.contract.job_states import bring_to, start
+from tests.contract.job_states import bring_to, dispatch, finish, start
 from tests.contract.writing import mark, write_everything
 from tests.factories import (
     NOW,
@@ -235,6 +237,57 @@ async def test_a_fetch_puts_existing_documents_and_deletes_missing_ones(backend:
     # Finished ones too: only a snapshot leaves them out.
     assert (changes["b"].operation, changes["b"].fields["state"]) == (Operation.PUT, JobState.SUCCEEDED)
     assert changes["nobody"] == Change(JOBS, Operation.DELETE, "nobody", {})
+
+
+async def test_a_fetch_of_a_batch_tells_whether_any_of_its_jobs_is_live_and_of_one_that_ended_badly(
+    backend: Backend,
+) -> None:
+    for batch, states in BATCHES.items():
+        for number, state in enumerate(states):
+            job_id = f"{batch}-{number}"
+            await backend.jobs.submit(make_job(job_id, batch=batch))
+            if state is JobState.CANCELLED:
+                await backend.jobs.cancel(job_id, WallMs(NOW + 10))
+            elif state in TERMINAL:
+                await dispatch(backend, job_id)
+                await start(backend, job_id)
+                await finish(backend, job_id, outcome=AttemptOutcome(state, error="it broke"))
+    await bring_to(backend, JobState.FAILED, "a")
+    read = await backend.source.fetch(JOBS, [*BATCHES, "batch:nobody", "a"])
+    mirror = Mirror()
+    for id in (*BATCHES, "batch:nobody", "a"):
+        mirror.want(JOBS, id)
+    facts = mirror.fold_fetched(mirror.fold([]).wanted, read).facts
+    seen = {fact.batch: (fact.is_live, fact.failed) for fact in facts if isinstance(fact, BatchSeen)}
+    assert seen == {
+        "batch:going on": (True, None),
+        "batch:going on badly": (True, ("batch:going on badly-1", JobState.FAILED)),
+        "batch:well": (False, None),
+        "batch:badly": (False, ("batch:badly-0", JobState.CANCELLED)),
+        "batch:nobody": (False, None),
+    }
+    assert [fact for fact in facts if isinstance(fact, JobGone)] == [JobGone("a", JobState.FAILED, NOW + 30)]
+
+
+BATCHES = {
+    "batch:going on": (JobState.PENDING, JobState.SUCCEEDED),
+    "batch:going on badly": (JobState.PENDING, JobState.FAILED),
+    "batch:well": (JobState.SUCCEEDED, JobState.SUCCEEDED),
+    "batch:badly": (JobState.CANCELLED, JobState.FAILED, JobState.SUCCEEDED),
+}
+
+
+async def test_a_snapshot_has_the_jobs_with_few_dependencies_and_those_with_many(backend: Backend) -> None:
+    counts = (0, 1, 19, 20, 21, 22, 300)
+    for count in counts:
+        names = tuple(f"d{number}" for number in range(count))
+        await backend.jobs.submit(make_job(f"waits-{count}", depends_on=names, waits_for=names))
+    stream = await backend.source.open(None)
+    snapshot = [change async for some in stream.snapshot() for change in some if change.collection is JOBS]
+    await stream.close()
+    found = {change.id: len(cast(list[str], change.fields["waits_for"])) for change in snapshot}
+    assert found == {f"waits-{count}": count for count in counts}
+    assert len(snapshot) == len(counts)
 
 
 async def test_a_fetch_of_nothing_is_empty(backend: Backend) -> None:

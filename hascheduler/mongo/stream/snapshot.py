@@ -24,23 +24,32 @@ _BATCHES_AT_ONCE = 20
 _TURNS_TO_SEND = 6
 """So many turns of the loop are more than the driver takes until it has sent a request."""
 
-_LIVE_ONLY: Mapping[Collection, dict[str, Any]] = {
-    Collection.JOBS: {"state": {"$in": sorted(state.value for state in LIVE)}},
+_LIVE = {"state": {"$in": sorted(state.value for state in LIVE)}}
+_FEW_DEPENDENCIES = 20
+"""Of a job in a whole slice: a thousand such jobs have at most as many as `_SMALL_SLICE_MAX` jobs with more."""
+_SMALL_SLICE_MAX = 20
+_PARTS: Mapping[Collection, Sequence[tuple[dict[str, Any], int]]] = {
+    # Jobs with many dependencies come last, and few at once: a start takes no more memory than what is kept of them.
+    Collection.JOBS: [
+        ({**_LIVE, f"waits_for.{_FEW_DEPENDENCIES}": {"$exists": False}}, SLICE_MAX),
+        ({**_LIVE, f"waits_for.{_FEW_DEPENDENCIES}": {"$exists": True}}, _SMALL_SLICE_MAX),
+    ],
 }
+_WHOLE: Sequence[tuple[dict[str, Any], int]] = [({}, SLICE_MAX)]
 
 
 async def live_documents(database: Database, session: Any) -> AsyncGenerator[Sequence[Change], None]:
     """Every live document as a PUT, as ``session`` sees it: all but finished jobs and older journal entries."""
     yield await _newest_journal_entries(database, session)
-    for collection in MIRRORED:
+    parts = [(collection, *part) for collection in MIRRORED for part in _PARTS.get(collection, _WHOLE)]
+    for collection, which, size in parts:
         if collection is Collection.JOURNAL:
             continue
-        which = _LIVE_ONLY.get(collection, {})
-        cursor = database[collection.value].find(which, _projection(collection), session=session, batch_size=SLICE_MAX)
-        next_slice = asyncio.create_task(_next_slice(cursor, collection), name="snapshot: next slice")
+        cursor = database[collection.value].find(which, _projection(collection), session=session, batch_size=size)
+        next_slice = asyncio.create_task(_next_slice(cursor, collection, size), name="snapshot: next slice")
         try:
             while documents := await next_slice:
-                next_slice = asyncio.create_task(_next_slice(cursor, collection), name="snapshot: next slice")
+                next_slice = asyncio.create_task(_next_slice(cursor, collection, size), name="snapshot: next slice")
                 # The caller's work begins once the request is under way.
                 for _ in range(_TURNS_TO_SEND):
                     await asyncio.sleep(0)
@@ -50,9 +59,9 @@ async def live_documents(database: Database, session: Any) -> AsyncGenerator[Seq
             await cursor.close()
 
 
-async def _next_slice(cursor: Any, collection: Collection) -> list[dict[str, Any]]:
+async def _next_slice(cursor: Any, collection: Collection, size: int) -> list[dict[str, Any]]:
     async with local_faults(f"read {collection}"):
-        found: list[dict[str, Any]] = await cursor.to_list(SLICE_MAX)
+        found: list[dict[str, Any]] = await cursor.to_list(size)
     return found
 
 

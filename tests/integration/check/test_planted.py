@@ -231,6 +231,16 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         "jobs/job:x",
         ("it waits for job:bad, which failed 300 s ago", "hascheduler why job:x"),
     ),
+    "it waits for a batch of which one failed": (
+        both(
+            job("job:ok", "succeeded", 6 * MINUTE_MS, batch="batch:b"),
+            job("job:bad", "cancelled", 5 * MINUTE_MS, batch="batch:b"),
+            job("job:x", "pending", 5 * MINUTE_MS, waits_for=["job:x", "batch:b"]),
+        ),
+        FindingKind.DEPENDENT_STRANDED,
+        "jobs/job:x",
+        ("it waits for batch:b and so for job:bad, which was cancelled 300 s ago", "retry job:bad"),
+    ),
     "a job of a state that there is not": (
         job("job:x", "sleeping", 1_000),
         FindingKind.UNKNOWN_STATE,
