@@ -21,6 +21,13 @@ HOT: dict[str, tuple[Collection, dict[str, Any], dict[str, int], str]] = {
         {},
         "state_submitted",
     ),
+    "snapshot of jobs with many dependencies": (
+        Collection.JOBS,
+        {"state": {"$in": sorted(state.value for state in LIVE)}, "waits_for.20": {"$exists": True}},
+        {},
+        "state_submitted",
+    ),
+    "batches that jobs wait for": (Collection.JOBS, {"batch": {"$in": ["b1", "b2"]}}, {}, "batch_submitted"),
     "claim": (
         Collection.JOBS,
         {"_id": {"$in": ["j1", "j2"]}, "state": {"$in": ["pending"]}, "attempt": 0},
@@ -50,6 +57,7 @@ async def test_a_hot_query_uses_its_index_and_sorts_nothing(database: Database, 
                 "attempt": 0,
                 "definition": f"d{number % 7}",
                 "schedule": f"s{number % 5}" if number % 2 else None,
+                "batch": f"b{number % 9}" if number % 3 else None,
             }
             for number in range(300)
         ]
