@@ -12,6 +12,7 @@ from tests.checkers.cancels_kept import cancels_kept
 from tests.checkers.caps_kept import caps_kept
 from tests.checkers.days_kept import days_kept
 from tests.checkers.decided_once import decided_once
+from tests.checkers.dependencies_kept import dependencies_kept
 from tests.checkers.events_are_history import events_are_history
 from tests.checkers.evidence import Evidence
 from tests.checkers.followed_rightly import followed_rightly
@@ -54,5 +55,6 @@ ALL: Mapping[str, Checker] = {
         never_early,
         pauses_kept,
         graphs_apart,
+        dependencies_kept,
     )
 }

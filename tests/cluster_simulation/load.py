@@ -140,8 +140,20 @@ class Load:
                 await self._cancel(self._chance.choice(self._evidence.submits).id)
             elif number % 9 == 4 and self._evidence.submits:
                 await self._retry(self._ended() or self._chance.choice(self._evidence.submits).id)
+            elif number % 7 == 3:
+                await self._submit_batch(number)
             else:
                 await self._submit(f"job:{number:06}")
+
+    async def _submit_batch(self, number: int) -> None:
+        """And two jobs that wait for it, of which one ignores failures."""
+        batch, tenant = f"batch:{number}", TENANTS[number % len(TENANTS)]
+        for member in range(3):
+            if not await self._submit(f"job:{number:06}-{member}", tenant=tenant, batch=batch):
+                return  # the API knows no batch of jobs that may not be there
+        for name, ignores in (("then", False), ("at-last", True)):
+            ended_well = {"depends_on": (batch,), "waits_for": (batch,), "ignores_failures": ignores}
+            await self._submit(f"job:{number:06}-{name}", tenant=tenant, **ended_well)
 
     async def let_all_days_count(self) -> None:
         """So that no time waits for the end of its day; from the first one on."""
@@ -163,7 +175,8 @@ class Load:
         self._say(f"{calendar.name} has the days {calendar.include.texts()}")
         return True
 
-    async def _submit(self, id: str) -> None:
+    async def _submit(self, id: str, **fields: Any) -> bool:
+        """Whether it is known to be there."""
         job = NewJob(
             id=id,
             definition=self._chance.choice(DEFINITIONS).name,
@@ -177,6 +190,7 @@ class Load:
             labels={},
             submitted_at_ms=self._now(),
         )
+        job = replace(job, **fields)
         job = replace(job, limit_keys=limit_keys(_KEYED_BY[job.definition], job.payload, job.target, job.labels))
         submit = Submitted(id, self._loop.now_s)
         self._evidence.submits.append(submit)
@@ -184,8 +198,9 @@ class Load:
             await self._jobs.submit(job)
         except StoreUnavailable as error:
             self._say(f"submit of {id}: {error}")
-            return
+            return False
         submit.acknowledged = True
+        return True
 
     async def _cancel(self, id: str) -> None:
         try:

@@ -11,7 +11,7 @@ from typing import Any
 
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Decision, Fire, Requeue, Settlement
-from hascheduler.mirror.changes import CalendarSeen, Change, PauseSeen
+from hascheduler.mirror.changes import BatchSeen, CalendarSeen, Change, PauseSeen
 from hascheduler.model.calendar import Days
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
@@ -230,6 +230,20 @@ def _heeds_no_pause(replica: Replica) -> None:
     core._fold = lambda seen, now: None if isinstance(seen, PauseSeen) else fold(seen, now)
 
 
+def _takes_each_batch_for_over(replica: Replica) -> None:
+    """As soon as it has read it, however many of its jobs are live."""
+    core: Any = replica.view._core
+    fold = core._fold
+
+    def hasty(seen: Any, now: WallMs) -> None:
+        if isinstance(seen, BatchSeen):
+            core._jobs.dependencies._live.clear()
+            seen = BatchSeen(seen.batch, is_live=False)
+        fold(seen, now)
+
+    core._fold = hasty
+
+
 def _hears_of_no_edited_calendar(replica: Replica) -> None:
     """It knows each version, and looks at no schedule again."""
     core: Any = replica.view._core
@@ -276,6 +290,7 @@ PLANTED: Mapping[str, Planted] = {
     "loss-counts-as-failure": Planted(Bugs(claims=_LossCountsAsFailure), ("kill_processor", "cut_from_database")),
     "graph-waits-for-nothing": Planted(Bugs(claims=_WaitsForNothing), ("kill_leader",)),
     "pause-not-heeded": Planted(Bugs(replica=_heeds_no_pause), ("pause_everything", "kill_leader")),
+    "batch-over-too-soon": Planted(Bugs(replica=_takes_each_batch_for_over), ("kill_leader", "lossy_network")),
     "edited-calendar-unheard": Planted(Bugs(replica=_hears_of_no_edited_calendar), ("kill_leader", "lossy_network")),
     "days-counted-from-one": Planted(Bugs(replica=_counts_days_from_one), ("kill_leader", "lossy_network")),
     "suspicion-without-budget": Planted(Bugs(replica=_suspects_without_budget), ("starve_leader", "starve"), first=5),

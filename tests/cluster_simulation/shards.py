@@ -29,7 +29,7 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.job import TERMINAL, JobState, NewJob
+from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.model.routing import Routing, slot_of, with_slot
 from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
 from hascheduler.model.trigger import Interval, Trigger
@@ -48,6 +48,7 @@ from hascheduler.testing.memory.state_updates import dispatched
 from hascheduler.testing.memory.time_outcomes import apply_time_outcomes
 from tests.checkers.caps_kept import caps_kept, occupies
 from tests.checkers.decided_once import decided_once
+from tests.checkers.dependencies_kept import waited_for
 from tests.checkers.evidence import Commit, Effect, Evidence, Submitted
 from tests.checkers.journal_fenced import journal_fenced
 from tests.checkers.lease_moves import lease_moves
@@ -84,7 +85,13 @@ OF_ALL = (decided_once, legal_moves, nothing_lost, one_effect)
 
 
 def new_job(
-    number: int, tenant: str, now_ms: WallMs, definition: str = "any", waits_for: tuple[str, ...] = ()
+    number: int,
+    tenant: str,
+    now_ms: WallMs,
+    definition: str = "any",
+    waits_for: tuple[str, ...] = (),
+    *,
+    batch: str | None = None,
 ) -> NewJob:
     return NewJob(
         id=with_slot(f"job:{number:06}", tenant),
@@ -98,6 +105,7 @@ def new_job(
         mode="queued",
         labels={},
         submitted_at_ms=now_ms,
+        batch=batch,
         depends_on=waits_for,
         waits_for=waits_for,
     )
@@ -488,6 +496,8 @@ class ShardStory:
             if submitted is not None and self._chance.random() < 0.3:
                 tenant, first = submitted
                 await self._submit("any", tenant, waits_for=(first,))
+            elif submitted is not None and self._submitted % 3 == 0:
+                await self._submit_batch(submitted[0])
 
     @property
     def _routing(self) -> Routing:
@@ -519,18 +529,29 @@ class ShardStory:
         await store.create(new_schedule_document(schedule))
         self._all.schedules[name] = schedule
 
-    async def _submit(self, definition: str, tenant: str, waits_for: tuple[str, ...] = ()) -> tuple[str, str] | None:
+    async def _submit_batch(self, tenant: str) -> None:
+        """And a job that waits for it, where its jobs are there."""
+        batch = f"batch:{self._submitted}"
+        members = [await self._submit("any", tenant, batch=batch) for _ in range(3)]
+        if all(members):
+            await self._submit("any", tenant, waits_for=(batch,))
+
+    async def _submit(
+        self, definition: str, tenant: str, waits_for: tuple[str, ...] = (), batch: str | None = None
+    ) -> tuple[str, str] | None:
         """By the routing as it is, or as it was; the tenant and the id of a job that is there."""
         self._submitted += 1
-        routing = self._old if not waits_for and self._chance.random() < 0.1 else self._routing
+        by_old = not (waits_for or batch) and self._chance.random() < 0.1
+        routing = self._old if by_old else self._routing
         if not routing.is_at_rest(slot_of(tenant)):
             return None
         index = routing.index_of(tenant)
         shard, link = self._shards[index], self._links[index]
-        if not all(shard.server.database.find(Collection.JOBS, id) for id in waits_for):
+        jobs = shard.server.database.documents(Collection.JOBS)
+        if not {name for job in jobs for name in (job["_id"], job.get("batch"))}.issuperset(waits_for):
             return None  # refused: they are in another shard, as one of them came by an older routing
         now_ms = WallMs(EPOCH_MS + int(self._loop.now_s * 1_000))
-        job = new_job(self._submitted, tenant, now_ms, definition, waits_for)
+        job = new_job(self._submitted, tenant, now_ms, definition, waits_for, batch=batch)
         submit = Submitted(job.id, self._loop.now_s)
         self._all.submits.append(submit)
         store = Remote(MemoryJobStore(MemoryConnection(shard.server.database), RETENTION_MS), link)
@@ -655,20 +676,6 @@ def caps_over_shards(shards: Sequence[Evidence], definitions: Sequence[Definitio
             if change > 0 and cap is not None and running[key] > cap:
                 of = f" of {key}" if key else ""
                 wrong.append(f"{running[key]} jobs{of} at {commit.at_s:.3f} s, cap {cap}: {commit.id}")
-    return wrong
-
-
-def waited_for(commits: Iterable[Commit]) -> list[str]:
-    """No job is dispatched before those that it waits for have succeeded."""
-    succeeded: set[str] = set()
-    wrong = []
-    for commit in commits:
-        job = commit.after or {}
-        if job.get("state") == JobState.SUCCEEDED:
-            succeeded.add(commit.id)
-        missing = [id for id in job.get("waits_for", ()) if id not in succeeded]
-        if missing and occupies(commit.after):
-            wrong.append(f"{commit.id} was dispatched at {commit.at_s:.3f} s, before {missing} had succeeded")
     return wrong
 
 

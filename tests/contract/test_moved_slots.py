@@ -204,6 +204,7 @@ async def test_a_job_comes_after_all_jobs_of_the_batch_that_it_waits_for(shards:
         await shards.insert(0, Collection.JOBS, job(id, state, batch="batch:x"))
     await shards.insert(0, Collection.JOBS, job("a", waits_for=["a", "batch:x"]))
     await shards.arrive()
+    there: set[str] = set()
     for _ in range(10):
         await shards.store.move_rest(REST, 1, AT)
         there = set(await shards.ids(1))
