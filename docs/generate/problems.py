@@ -52,7 +52,8 @@ _MEANINGS = {
     "slow-request": "the body arrived too slowly",
     "timed-out": "the answer took too long",
     "too-busy": "the replica has no room at all: come again, or ask another replica",
-    "too-many-requests": "the tenant is over a limit of its own: come again after `Retry-After`",
+    "too-many-requests": "the tenant is over a limit of its own, or waiting jobs have as many dependencies as they may:"
+    " come again after `Retry-After`",
     "too-many-schedules": "the tenant has all the schedules that it may have: delete some, or have the limit raised",
     "unauthorized": "no token, or one that is unknown, revoked or expired",
     "unavailable": "the database (of the shard that `detail` names) did not answer in time",

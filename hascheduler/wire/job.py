@@ -84,7 +84,8 @@ class SubmitJobBody(JobFields):
     depends_on: list[Text] = Field(
         default=[],
         max_length=DEPENDENCIES_MAX,
-        description="Ids of jobs that have to succeed before it runs; `batch:…` is all the jobs of a batch",
+        description="Ids of jobs that have to succeed before it runs; `batch:…` is all the jobs of a batch, by one"
+        " dependency",
         examples=[["job:0194f3a1b2c3000001deadbeef01"]],
     )
     on_dependency_failure: Literal["fail", "ignore"] = Field(

@@ -110,7 +110,7 @@ class JobSummary(BaseModel):
     expires_at: str | None = Field(
         description="If it has not begun by this instant, it fails instead of running; null: never"
     )
-    depends_on: list[str] = Field(description="The ids of the jobs that it waits, or has waited, for")
+    depends_on: list[str] = Field(description="The ids of the jobs and batches that it waits, or has waited, for")
     on_dependency_failure: Literal["fail", "ignore"] = Field(
         description="When one of those fails or is cancelled: it fails too, or goes on when all ended"
     )

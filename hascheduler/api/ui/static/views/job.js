@@ -118,6 +118,13 @@ function Dependencies({ job }) {
 
 /** @param {{id: string}} props */
 function Dependency({ id }) {
+  return id.startsWith("batch:")
+    ? html`<li><${Link} to="jobs" query=${{ batch: id }}>${plain(id, 80)}<//> <span aria-hidden="true">→</span></li>`
+    : html`<${JobDependency} id=${id} />`;
+}
+
+/** @param {{id: string}} props */
+function JobDependency({ id }) {
   const asked = useData(`/v1/jobs/${segment(id)}`, undefined, { everyMs: 5_000 });
   return html`<li>${asked.data ? html`<${State} state=${asked.data.state} />` : asked.error ? html`<span class="dim">gone</span>` : "…"} <${JobLink} id=${id} /> <span aria-hidden="true">→</span></li>`;
 }
