@@ -16,9 +16,14 @@ run by what the database says of all jobs of the batch. A job that fails later f
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from hascheduler.mirror.changes import BatchSeen
 from hascheduler.model.job import JobRef, JobState, dependency_error, is_batch
+
+_OVER_READ_MAX = 1_000
+_BATCHES_READ_MAX = 100
+"""In one step: the stream rests while they are read."""
 
 
 class Dependencies:
@@ -34,6 +39,10 @@ class Dependencies:
         """Live jobs by batch."""
         self._over: dict[str, None] = {}
         """The batches with dependents of which no job is live."""
+        self._unread_over: dict[str, None] = {}
+        """Those of them that are to be read."""
+        self._unread_batches: dict[str, None] = {}
+        """The others that are to be read."""
         self.count = 0
         """How many dependencies all live jobs together have that are not met."""
 
@@ -53,14 +62,19 @@ class Dependencies:
             self._ignoring[job.id] = None
         for id in waits_for:
             self._dependents.setdefault(id, {})[job.id] = None
-            self._unread[id] = None
-            if is_batch(id) and not self._live[id]:
-                self._over[id] = None
+            if not is_batch(id):
+                self._unread[id] = None
+            elif self._live[id]:
+                self._unread_batches[id] = None
+            else:
+                self._over[id] = self._unread_over[id] = None
 
     def joined(self, batch: str) -> None:
         """One more job of the batch is live."""
         self._live[batch] += 1
-        self._over.pop(batch, None)
+        if batch in self._over:
+            self._forget_over(batch)
+            self._unread_batches[batch] = None
 
     def left(self, batch: str) -> None:
         """A job of the batch is not live any more."""
@@ -68,7 +82,8 @@ class Dependencies:
         if not self._live[batch]:
             del self._live[batch]
             if batch in self._dependents:
-                self._over[batch] = self._unread[batch] = None
+                self._unread_batches.pop(batch, None)
+                self._over[batch] = self._unread_over[batch] = None
 
     def live_of(self, batch: str) -> int:
         """Return how many jobs of the batch are live."""
@@ -80,7 +95,7 @@ class Dependencies:
         self._unread.pop(job_id, None)
         if job is None:
             # Perhaps it is of a batch that was read while the database alone had this one as live.
-            self._unread |= self._over
+            self._unread_over |= self._over
         if state is JobState.FAILED or state is JobState.CANCELLED:
             self._fail(job_id, job_id, state)
             if job is not None and job.batch is not None:
@@ -101,7 +116,7 @@ class Dependencies:
 
     def _met(self, id: str) -> list[str]:
         """The jobs that waited for ``id`` as their last dependency; those that are never to run stay as they are."""
-        self._over.pop(id, None)
+        self._forget_over(id)
         freed = []
         for waiting in self._dependents.pop(id, ()):
             self.count -= 1
@@ -124,7 +139,8 @@ class Dependencies:
                 if not others:
                     del self._dependents[id]
                     self._unread.pop(id, None)
-                    self._over.pop(id, None)
+                    self._unread_batches.pop(id, None)
+                    self._forget_over(id)
         self._ignoring.pop(job.id, None)
         self._dependency_failed.pop(job.id, None)
 
@@ -142,17 +158,25 @@ class Dependencies:
         return list(self._dependency_failed.items())
 
     def take_unread(self, is_live: Callable[[str], bool]) -> list[str]:
-        """Remove and give what the leader has to read: batches, and jobs that are not live here. Each is given once."""
-        unread = [id for id in self._unread if is_batch(id) or not is_live(id)]
+        """Remove and give what the leader has to read: jobs that are not live here, and some batches that go on, whose
+        dependents only fail sooner by it. Each is given once."""
+        unread = [id for id in self._unread if not is_live(id)]
         self._unread.clear()
-        return unread
+        return [*unread, *_taken(self._unread_batches, _BATCHES_READ_MAX)]
 
     def take_over(self) -> list[str]:
         """Remove and give what every replica has to read, to know as the leader what may run: batches without a live
         job."""
-        if not self._over:
-            return []
-        over = [batch for batch in self._over if batch in self._unread]
-        for batch in over:
-            del self._unread[batch]
-        return over
+        return _taken(self._unread_over, _OVER_READ_MAX)
+
+    def _forget_over(self, batch: str) -> None:
+        self._over.pop(batch, None)
+        self._unread_over.pop(batch, None)
+
+
+def _taken(unread: dict[str, None], most: int) -> list[str]:
+    """Remove and give the first of them."""
+    taken = list(islice(unread, most))
+    for id in taken:
+        del unread[id]
+    return taken

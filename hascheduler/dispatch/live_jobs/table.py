@@ -247,9 +247,10 @@ class LiveJobs:
 
     def unread_dependencies(self, *, leading: bool) -> Sequence[str]:
         """Dependencies that are to be read. Each is given once."""
+        over = self.dependencies.take_over()
         if not leading:
-            return self.dependencies.take_over()
-        return self.dependencies.take_unread(lambda job_id: job_id in self._table)
+            return over
+        return [*over, *self.dependencies.take_unread(lambda job_id: job_id in self._table)]
 
     def replace(self, job_id: str, reason: str) -> None:
         """Mark the job to be cancelled: a later fire replaces it."""

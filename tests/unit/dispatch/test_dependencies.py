@@ -242,6 +242,19 @@ def test_a_new_leader_reads_each_batch_and_a_standby_those_that_are_over() -> No
     assert scene.at(3, TermBegan(1)).decisions == (Dispatch("w", 1, "p"),)
 
 
+def test_a_new_leader_reads_few_of_the_batches_that_go_on_at_once_and_all_in_the_end() -> None:
+    batches = [f"batch:{number}" for number in range(250)]
+    members = jobs(*(make_job(f"m{number}", batch=batch) for number, batch in enumerate(batches)))
+    scene = Scene(*members, *(waiting(f"w{number}", batch) for number, batch in enumerate(batches)), leading=False)
+    read = [*scene.at(1, TermBegan(1)).refetch]
+    assert len(read) == 100
+    over = JobGone("m249", OK)
+    read += scene.at(2, over).refetch
+    assert read[100] == batches[249], "whose dependents may run goes first"
+    read += scene.at(3).refetch
+    assert sorted(read) == sorted(batches)
+
+
 def test_batches_of_nobody_are_not_read() -> None:
     scene = scene_of_batch("a")
     scene.at(1, JobGone("w", CANCELLED))

@@ -75,9 +75,9 @@ def _batches_that_are_read_when_first_seen_alone(patch: pytest.MonkeyPatch) -> N
     sound: Any = Dependencies.left
 
     def left(self: Dependencies, batch: str) -> None:
-        unread = dict(self._unread)
+        unread = dict(self._unread_over)
         sound(self, batch)
-        self._unread = unread
+        self._unread_over = unread
 
     patch.setattr(Dependencies, "left", left)
 

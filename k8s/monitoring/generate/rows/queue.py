@@ -13,8 +13,8 @@ QUEUE = Row(
                 "{{state}}": told("hascheduler_jobs", "state"),
                 "dependencies": told("hascheduler_job_dependencies"),
             },
-            "Jobs that have not ended, and how many jobs and batches they wait for. Well: pending comes back to its usual "
-            "level; dispatched is a moment's state; dependencies stay far below HASCHEDULER_MAX_DEPENDENCIES.",
+            "Jobs that have not ended, and how many jobs and batches they wait for. Well: pending comes back to its "
+            "usual level; dispatched is a moment's state; dependencies stay far below HASCHEDULER_MAX_DEPENDENCIES.",
         ),
         lines(
             "Oldest wait by lane, against the bound",
