@@ -111,7 +111,7 @@ class Dependencies:
     def _fail(self, id: str, job_id: str, state: JobState) -> None:
         """Mark what waits for ``id`` as never to run, as ``job_id`` ended in ``state``."""
         for waiting in self._dependents.get(id, ()):
-            if waiting not in self._ignoring:
+            if waiting in self._unmet and waiting not in self._ignoring:
                 self._dependency_failed.setdefault(waiting, dependency_error(job_id, state))
 
     def _met(self, id: str) -> list[str]:
@@ -120,7 +120,7 @@ class Dependencies:
         freed = []
         for waiting in self._dependents.pop(id, ()):
             self.count -= 1
-            if waiting in self._dependency_failed:
+            if waiting in self._dependency_failed or waiting not in self._unmet:  # the latter after an edit by hand
                 continue
             self._unmet[waiting] -= 1
             if not self._unmet[waiting]:

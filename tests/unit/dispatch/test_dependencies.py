@@ -113,6 +113,19 @@ def test_later_versions_wait_for_nothing_new() -> None:
     assert scene.at(3, TermBegan(2)).decisions == (Dispatch("w", 1, "p"),)
 
 
+@pytest.mark.parametrize("edited", [(), ("c",), ("a", "c")])
+@pytest.mark.parametrize("state", [OK, FAILED])
+def test_dependencies_that_were_edited_by_hand_do_no_harm(edited: tuple[str, ...], state: JobState) -> None:
+    scene = scene_of(waiting())
+    scene.at(1, JobSeen(make_job("w", rev=2, waits_for=edited)))
+    scene.at(2, JobGone("w", CANCELLED))
+    assert scene.at(3, JobGone("a", state), JobGone("b", state), JobGone("c", state)).decisions == ()
+    assert scene.at(4, waiting("w")).refetch == ("a", "b")
+    assert scene.core.dependencies == 2
+    assert scene.at(5, JobGone("a", OK), JobGone("b", OK)).decisions == (Dispatch("w", 1, "p"),)
+    assert scene.core.dependencies == 0
+
+
 def test_one_that_is_cancelled_waits_no_longer() -> None:
     scene = scene_of(waiting())
     scene.at(1, JobGone("w", CANCELLED))
