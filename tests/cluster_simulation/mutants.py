@@ -274,14 +274,14 @@ def _counts_days_from_one(replica: Replica) -> None:
 PLANTED: Mapping[str, Planted] = {
     "lease-without-compare-and-set": Planted(Bugs(leases=LeaseUpdateWithoutCompare), _LEADERS),
     "no-renew-deadline": Planted(Bugs(replica=_no_renew_deadline), ("leader_lease_hangs",)),
-    "find-then-watch": Planted(Bugs(source=_FindThenWatch), ("kill", "history_lost"), first=2),
+    "find-then-watch": Planted(Bugs(source=_FindThenWatch), ("kill", "history_lost"), first=7),
     "dead-stream-unnoticed": Planted(Bugs(replica=_dead_stream_unnoticed), ("hold_stream",)),
-    "fence-skipped": Planted(Bugs(journal=_JournalWithoutFence), (*_LEADERS, "lossy_network"), first=12),
+    "fence-skipped": Planted(Bugs(journal=_JournalWithoutFence), (*_LEADERS, "lossy_network"), first=20),
     "deciding-before-the-barrier": Planted(
-        Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader"), first=16
+        Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader"), first=18
     ),
     "attempt-check-dropped-on-finish": Planted(
-        Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network"), first=71
+        Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network"), first=76
     ),
     "advance-before-fire": Planted(Bugs(claims=_AdvanceBeforeFire), ("kill_leader", "fail_over", "lossy_network")),
     "resume-from-now-after-lost-history": Planted(Bugs(source=ResumesFromNow), ("history_lost",)),
@@ -293,6 +293,6 @@ PLANTED: Mapping[str, Planted] = {
     "batch-over-too-soon": Planted(Bugs(replica=_takes_each_batch_for_over), ("kill_leader", "lossy_network")),
     "edited-calendar-unheard": Planted(Bugs(replica=_hears_of_no_edited_calendar), ("kill_leader", "lossy_network")),
     "days-counted-from-one": Planted(Bugs(replica=_counts_days_from_one), ("kill_leader", "lossy_network")),
-    "suspicion-without-budget": Planted(Bugs(replica=_suspects_without_budget), ("starve_leader", "starve"), first=5),
+    "suspicion-without-budget": Planted(Bugs(replica=_suspects_without_budget), ("starve_leader", "starve"), first=9),
     "processor-without-fence": Planted(Bugs(processor=never_fences_itself), ("cut_from_database",)),
 }
