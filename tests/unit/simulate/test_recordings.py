@@ -35,6 +35,7 @@ from hascheduler.dispatch.recording import (
 )
 from hascheduler.errors import InvalidInput
 from hascheduler.mirror.changes import (
+    BatchSeen,
     CalendarGone,
     CalendarSeen,
     DefinitionGone,
@@ -79,6 +80,9 @@ INPUTS: list[Input] = [
     JobSeen(make_job("a", resources=(("cpu", 2),), serial=True, not_before_ms=wall(5))),
     JobGone("a", JobState.FAILED, 7),
     JobGone("b"),
+    JobSeen(make_job("c", batch="batch:x", waits_for=("batch:y", "a"))),
+    BatchSeen("batch:x", is_live=True, failed=("a", JobState.FAILED)),
+    BatchSeen("batch:y", is_live=False),
     ScheduleSeen(make_schedule("s")),
     ScheduleGone("s"),
     DefinitionSeen(
