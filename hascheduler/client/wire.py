@@ -301,6 +301,7 @@ class FireResponse(TypedDict):
     weekday: str
     excluded: bool
     note: str | None
+    payload: NotRequired[Json]
 
 
 class ClockChangeResponse(TypedDict):
@@ -329,6 +330,7 @@ class ReplicaResponse(TypedDict):
     id: str
     name: str
     version: str | None
+    zone_data: NotRequired[str | None]
     started_at: str
     http_endpoint: str
     liveness_endpoint: str
@@ -1166,6 +1168,11 @@ class PreviewResponse(TypedDict):
     warnings: Sequence[str]
 
 
+class RestResponse(TypedDict):
+    missed: int
+    until: str
+
+
 class ProcessorResponse(TypedDict):
     id: str
     name: str
@@ -1178,6 +1185,8 @@ class ProcessorResponse(TypedDict):
     draining: bool
     drained: NotRequired[DrainedResponse | None]
     parked: int
+    consuming: NotRequired[bool]
+    rest: NotRequired[RestResponse | None]
 
 
 class ProcessorsResponse(TypedDict):

@@ -171,8 +171,9 @@ async def _elsewhere(request: Request, error: Exception) -> Response:
 
 async def _unreadable(request: Request, error: Exception) -> Response:
     assert isinstance(error, UnreadableDocument)
-    status = HTTPStatus.CONFLICT if error.can_be_replaced else HTTPStatus.INTERNAL_SERVER_ERROR
-    return problem(status, "unreadable-document", str(error))
+    if error.can_be_replaced:
+        return problem(HTTPStatus.CONFLICT, "unreadable-document", str(error))
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-document", str(error))
 
 
 _HANDLERS: Mapping[type, Callable[[Request, Exception], Awaitable[Response]]] = {

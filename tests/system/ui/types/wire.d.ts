@@ -483,6 +483,7 @@ export interface FireResponse {
   "weekday": string;
   "excluded": boolean;
   "note": (string | null);
+  "payload"?: JsonValue;
 }
 
 export interface ForecastBucket {
@@ -957,6 +958,8 @@ export interface ProcessorResponse {
   "draining": boolean;
   "drained"?: (DrainedResponse | null);
   "parked": number;
+  "consuming": boolean;
+  "rest"?: (RestResponse | null);
 }
 
 export interface ProcessorsResponse {
@@ -1027,6 +1030,7 @@ export interface ReplicaResponse {
   "id": string;
   "name": string;
   "version": (string | null);
+  "zone_data"?: (string | null);
   "started_at": string;
   "http_endpoint": string;
   "liveness_endpoint": string;
@@ -1063,6 +1067,11 @@ export interface ReprioritizeSomeBody {
 
 export interface ResetBody {
   "from": "now";
+}
+
+export interface RestResponse {
+  "missed": number;
+  "until": string;
 }
 
 export interface ResumeBody {
