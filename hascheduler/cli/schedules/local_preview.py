@@ -15,8 +15,10 @@ def preview(schedule: str, trigger: Trigger, after_ms: WallMs, *, count: int) ->
 
     ``schedule`` is the name that decides the jitter.
     """
-    fires = list(_next(schedule, trigger, after_ms, count))
-    return asdict(previews.finished(previews.make_preview(schedule, trigger, after_ms, fires)))
+    times = list(_next(schedule, trigger, after_ms, count))
+    made = asdict(previews.finished(previews.make_preview(schedule, trigger, after_ms, times)))
+    # A trigger alone has no payload.
+    return {**made, "fires": [{**fire, "payload": None} for fire in made["fires"]]}
 
 
 def _next(schedule: str, trigger: Trigger, after_ms: WallMs, count: int) -> Iterator[Upcoming]:

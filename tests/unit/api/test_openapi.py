@@ -33,7 +33,7 @@ OPERATIONS = {
     "list_schedules": ("GET", "/v1/schedules", {"200", "403", "422"}),
     "count_schedules": ("GET", "/v1/schedules:counts", {"200", "403", "422"}),
     "create_schedule": ("POST", "/v1/schedules", {"201", "409", "413", "422"}),
-    "get_schedule": ("GET", "/v1/schedules/{name}", {"200", "304", "404", "422"}),
+    "get_schedule": ("GET", "/v1/schedules/{name}", {"200", "304", "404", "409", "422"}),
     "replace_schedule": ("PUT", "/v1/schedules/{name}", {"200", "404", "409", "412", "413", "422"}),
     "patch_schedule": ("PATCH", "/v1/schedules/{name}", {"200", "404", "409", "412", "413", "422"}),
     "delete_schedule": ("DELETE", "/v1/schedules/{name}", {"204", "404", "409", "412", "422"}),
@@ -49,22 +49,22 @@ OPERATIONS = {
     "list_all_verdicts": ("GET", "/v1/verdicts", {"200", "403", "422"}),
     "get_timeline": ("GET", "/v1/timeline", {"200", "422"}),
     "list_definitions": ("GET", "/v1/definitions", {"200", "422"}),
-    "get_definition": ("GET", "/v1/definitions/{name}", {"200", "304", "404", "422"}),
+    "get_definition": ("GET", "/v1/definitions/{name}", {"200", "304", "404", "409", "422"}),
     "put_definition": ("PUT", "/v1/definitions/{name}", {"200", "201", "409", "412", "413", "422"}),
     "patch_definition": ("PATCH", "/v1/definitions/{name}", {"200", "404", "409", "412", "413", "422"}),
     "delete_definition": ("DELETE", "/v1/definitions/{name}", {"204", "404", "409", "412", "422"}),
     "list_lanes": ("GET", "/v1/lanes", {"200", "422"}),
-    "get_lane": ("GET", "/v1/lanes/{name}", {"200", "304", "404", "422"}),
+    "get_lane": ("GET", "/v1/lanes/{name}", {"200", "304", "404", "409", "422"}),
     "put_lane": ("PUT", "/v1/lanes/{name}", {"200", "201", "409", "412", "413", "422"}),
     "patch_lane": ("PATCH", "/v1/lanes/{name}", {"200", "404", "409", "412", "413", "422"}),
     "delete_lane": ("DELETE", "/v1/lanes/{name}", {"204", "404", "409", "412", "422"}),
     "list_calendars": ("GET", "/v1/calendars", {"200", "422"}),
-    "get_calendar": ("GET", "/v1/calendars/{name}", {"200", "304", "404", "422"}),
+    "get_calendar": ("GET", "/v1/calendars/{name}", {"200", "304", "404", "409", "422"}),
     "put_calendar": ("PUT", "/v1/calendars/{name}", {"200", "201", "409", "412", "413", "422"}),
     "patch_calendar": ("PATCH", "/v1/calendars/{name}", {"200", "404", "409", "412", "413", "422"}),
     "delete_calendar": ("DELETE", "/v1/calendars/{name}", {"204", "404", "409", "412", "422"}),
     "list_tenants": ("GET", "/v1/tenants", {"200", "422"}),
-    "get_tenant": ("GET", "/v1/tenants/{name}", {"200", "304", "404", "422"}),
+    "get_tenant": ("GET", "/v1/tenants/{name}", {"200", "304", "404", "409", "422"}),
     "put_tenant": ("PUT", "/v1/tenants/{name}", {"200", "201", "409", "412", "413", "422"}),
     "patch_tenant": ("PATCH", "/v1/tenants/{name}", {"200", "404", "409", "412", "413", "422"}),
     "delete_tenant": ("DELETE", "/v1/tenants/{name}", {"204", "404", "409", "412", "422"}),
@@ -104,9 +104,9 @@ OperationResponse OperationState OtherErrorsResponse Overlap PassedOver PauseAll
 PausedResponse Power PreviewBody PreviewResponse Problem ProcessorResponse ProcessorsResponse ProgressResponse
 QuarantinedResponse QueuePositionResponse RateLimitBody RateLimitResponse ReadyResponse RegisterBody
 RegisteredResponse ReplaceScheduleBody ReplicaResponse Report ReprioritizeAnswer ReprioritizeBody ReprioritizeResponse
-ReprioritizeSomeBody ResetBody ResumeBody RetryAnswer RetryBody RetryResponse Role Rule ScheduleCountsResponse
-SchedulePage ScheduleResponse ScheduleState ScheduleTimeline ScheduleVerdictPage ScheduleVerdictResponse SchemaResponse
-ShardResponse
+ReprioritizeSomeBody ResetBody RestResponse ResumeBody RetryAnswer RetryBody RetryResponse Role Rule
+ScheduleCountsResponse SchedulePage ScheduleResponse ScheduleState ScheduleTimeline ScheduleVerdictPage
+ScheduleVerdictResponse SchemaResponse ShardResponse
 SimulationBar SimulationBody SimulationClosest SimulationCost SimulationCounts SimulationExample SimulationExampleText
 SimulationExamples SimulationGroup SimulationLine SimulationLines SimulationMoves SimulationOvertakes
 SimulationPicture SimulationProcessor SimulationPromise SimulationReplay SimulationReport SimulationResponse

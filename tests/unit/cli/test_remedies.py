@@ -141,6 +141,14 @@ async def backfill(replica: Replica, world: World, path: Path) -> None:
     await replica.done("schedule", "backfill", "tick", *span)
 
 
+async def reset_of_what_fired_ahead(replica: Replica, world: World, path: Path) -> None:
+    await replica.done("schedule", "add", "tick", "--every", "1h", "--definition", "log")
+    world.rewrite(Collection.SCHEDULES, "tick", cursor_ms=NOW + 10_800_000)
+    assert "tick" in (await replica.done("schedule", "list", "--ahead")).out
+    await replica.done("schedule", "reset", "tick", "--from", "now")
+    assert world.schedule("tick")["reset_at_ms"] == NOW
+
+
 async def more_room_for_a_tenant(replica: Replica, world: World, path: Path) -> None:
     await replica.done("tenant", "put", "acme", "--max-pending", "1")
     await replica.done("tenant", "edit", "acme", "--max-pending", "100")
@@ -163,6 +171,8 @@ REMEDIES: Mapping[str, Remedy | str] = {
     **dict.fromkeys((f"{kind.value.removesuffix('s')} delete" for kind in BROKEN), delete),
     "schedule edit": edit_of_a_payload_that_is_too_large,
     "schedule add": answers("schedule", "list"),
+    "schedule list": reset_of_what_fired_ahead,
+    "schedule reset": reset_of_what_fired_ahead,
     "schedule backfill": backfill,
     "schedule verdicts": answers("schedule", "verdicts", "tick", "--verdict", "missed"),
     "schedule timeline": answers("schedule", "timeline"),

@@ -12,7 +12,7 @@ SEEDS = in_tier(check=1, test=4, verify=16)
 
 @pytest.mark.timeout(1_200)
 def test_each_shard_is_followed_by_its_candidates_whatever_goes_wrong() -> None:
-    run = simulate("--following", "--first", "1", "--seeds", str(SEEDS))
+    run = simulate("--following", "--first", "3", "--seeds", str(SEEDS))
     assert run.returncode == 0, run.stdout + run.stderr
     told = r"(\d+) obligations, (\d+) effects, (\d+) terms.*, (\d+) times a shard was begun with, (\d+) times left"
     figures = re.search(told, run.stdout)

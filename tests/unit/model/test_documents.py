@@ -160,7 +160,7 @@ LEASES = st.builds(LeaseRecord, NAME, TEXT, INTEGER, INTEGER, TEXT, WALL, WALL, 
 HEADS = st.builds(JournalHead, NAME, INTEGER, INTEGER, st.sampled_from(EntryKind), NAME, INTEGER)
 COUNTS = st.dictionaries(TEXT, POSITIVE, max_size=3)
 LED = st.builds(
-    LedShard, POSITIVE, WALL, POSITIVE, st.none() | INTEGER, INTEGER, INTEGER, COUNTS, INTEGER, COUNTS,
+    LedShard, POSITIVE, WALL, POSITIVE, st.none() | INTEGER, INTEGER, INTEGER, COUNTS, INTEGER, INTEGER, COUNTS,
     COUNTS, COUNTS, st.dictionaries(TEXT, COUNTS, max_size=3), kept_aside=COUNTS, events_per_s=COUNTS,
     short_of=st.lists(TEXT, max_size=3).map(tuple),
 )  # fmt: skip

@@ -61,6 +61,7 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/model/calendar.py:_DAY": ("fullmatch", None),
     "hascheduler/model/calendar.py:_YEARLY": ("fullmatch", None),
     "hascheduler/model/values/durations.py:_PART": ("match", 64),
+    "hascheduler/model/documents/schedule.py:_OFFSET": ("fullmatch", None),
     "hascheduler/model/event.py:_POSITION": ("match", None),
     "hascheduler/model/routing.py:_SLOT_AT_END": ("search", None),
     "hascheduler/model/payload.py:_PLACEHOLDER": ("search", None),
@@ -73,6 +74,7 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/model/token.py:SECRET": ("fullmatch", 1_024),
     "hascheduler/model/trace.py:_FORM": ("fullmatch", 256),
     "hascheduler/processor/handlers.py:_NAME": ("fullmatch", None),
+    "hascheduler/rabbitmq/connection.py:_PASSES": ("search", 1_024),
     "hascheduler/settings.py:_HOST_NAME": ("fullmatch", None),
     "hascheduler/settings.py:_SHARD_SPAN": ("fullmatch", None),
     "hascheduler/triggers/expressions.py:_DAY_OF_MONTH": ("fullmatch", 256),
@@ -88,7 +90,9 @@ NAMED: dict[str, tuple[str, int | None]] = {
 }
 # Those without a name of their own, by their text.
 INLINE: dict[str, tuple[re.Pattern[Any], str]] = {
+    "hascheduler/api/middleware/audit.py: '[/=]'": (re.compile(r"[/=]"), "search"),
     "hascheduler/bootstrap/inputs.py: '- *(\\\\S+)'": (re.compile(r"- *(\S+)"), "match"),
+    """hascheduler/rabbitmq/connection.py: "'[^']*'\"""": (re.compile(r"'[^']*'"), "search"),
     "hascheduler/triggers/expressions.py: '\\\\s+'": (re.compile(r"\s+"), "search"),
 }
 # In the settings, which pydantic judges: its engine knows no way back. By their text.
