@@ -3,8 +3,9 @@
 ===========  =====================================================================================================
 user         may
 ===========  =====================================================================================================
-scheduler    read, write and watch the whole database, and make its collections and indexes (so does its migration);
-             never drop one or change its options, or touch another database
+scheduler    read, write and watch the whole database, make its collections and indexes, and drop indexes of those
+             collections that have superseded ones (all for its migration too); never drop a collection or change its
+             options, or touch another database
 processor    read, change and watch jobs; read definitions, the schema version and how many shards there are; register,
              show life, deregister
 admin        everything, for people (it belongs to the database ``admin``)
@@ -31,6 +32,7 @@ from hascheduler.bootstrap.member import AUTHENTICATION_FAILED, MemberAccess
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Client, connect
 from hascheduler.mongo.faults import faults
+from hascheduler.mongo.schema.indexes import SUPERSEDED
 
 _ADMIN_DATABASE = "admin"
 _MAJORITY = {"w": "majority", "wtimeout": 10_000}
@@ -43,6 +45,7 @@ PRIVILEGES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "": (
             *_WRITE, "changeStream", "listCollections", "listIndexes", "createCollection", "createIndex",
         ),
+        **dict.fromkeys(SUPERSEDED, ("dropIndex",)),
     },
     PROCESSOR_USER: {
         Collection.JOBS: ("find", "update", "changeStream"),

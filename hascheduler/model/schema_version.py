@@ -136,5 +136,7 @@ class Migration:
     after: int
     steps: Sequence[MigrationStep]
     kept: Sequence[MigrationStep] = ()
-    """Superseded indexes that could not be dropped yet."""
+    """Superseded indexes that could not be dropped."""
     kept_because: str = ""
+    is_complete: bool = True
+    """False if another migration can drop them, once no replica of the older release lives."""

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from functools import partial
+from typing import Annotated
 
 import typer
 
@@ -32,7 +33,18 @@ _MISSING = {
 
 @example("hascheduler migrate --dry-run", "hascheduler migrate --json")
 @partial(with_settings, names=_SETTINGS)
-def migrate(*, dry_run: DryRun = False, as_json: AsJson = False, settings: Settings) -> None:
+def migrate(
+    *,
+    dry_run: DryRun = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete", help="Status 1 if indexes are kept for a replica of the older release: run it again."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+    settings: Settings,
+) -> None:
     """Make collections and indexes, and raise the database's schema version to that of this release.
 
     Once all replicas and processors are of this release: there is no way back to one that does not read the new
@@ -54,6 +66,8 @@ def migrate(*, dry_run: DryRun = False, as_json: AsJson = False, settings: Setti
         for name, migration in done.items():
             for line in _lines(migration, name, dry_run=dry_run):
                 console().print(line, markup=False, soft_wrap=True)
+    if complete and not all(migration.is_complete for migration in done.values()):
+        raise typer.Exit(1)
 
 
 def _document(done: Migration, database: str, *, dry_run: bool) -> dict[str, object]:
@@ -71,7 +85,7 @@ def _lines(done: Migration, database: str, *, dry_run: bool) -> list[str]:
     lines = [f"{(_MISSING if dry_run else _DONE)[step.kind]} {step.name}" for step in made]
     if done.kept:
         names = ", ".join(step.name for step in done.kept)
-        lines.append(f"kept the superseded indexes {names}: {done.kept_because}; they only cost: migrate again later")
+        lines.append(f"kept the superseded indexes {names}, which only cost: {done.kept_because}")
     before = "said no schema version" if done.before is None else f"had schema version {done.before}"
     if len(made) == len(done.steps):
         return [*lines, f"{database} has schema version {done.after}" + ("" if made else "; nothing was missing")]

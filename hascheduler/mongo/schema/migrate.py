@@ -77,19 +77,21 @@ async def migrate(database: Database, report: ReportStep, *, dry_run: bool = Fal
     before = await _readable_version(database)
     steps = await _missing(database)
     superseded = await _superseded(database)
-    kept_because = "a replica of the older release uses them" if superseded and await _older_replicas(database) else ""
-    if not kept_because:
+    is_complete = not superseded or not await _older_replicas(database)
+    kept_because = "" if is_complete else "a replica of the older release uses them; migrate again once it is gone"
+    if is_complete:
         # Before the version, which is the last step.
         steps = sorted([*steps, *superseded], key=lambda step: step.kind is StepKind.VERSION)
     for step in list(steps):
         if step.kind is StepKind.VERSION:
             await _require_all_read_it(database)
         if not dry_run and not await _carry_out(step, database, report):
-            kept_because = "this user of MongoDB may not drop them"
+            kept_because = "this user of MongoDB may not drop them; give it dropIndex, and migrate again"
             steps.remove(step)
     after = UNSTATED_VERSION if before is None else before
     kept = [step for step in superseded if step not in steps]
-    return Migration(before, after if dry_run else max(after, schema_version.NEWEST_VERSION), steps, kept, kept_because)
+    after = after if dry_run else max(after, schema_version.NEWEST_VERSION)
+    return Migration(before, after, steps, kept, kept_because, is_complete)
 
 
 async def _carry_out(step: MigrationStep, database: Database, report: ReportStep) -> bool:

@@ -1,22 +1,28 @@
 """The whole system runs with the secrets that `hascheduler secrets` makes, and its users may do nothing more."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aio_pika
 import pytest
+import yaml
 from aio_pika.abc import AbstractChannel
 from aiormq.exceptions import ChannelAccessRefused
+from pymongo import IndexModel
 from pymongo.errors import OperationFailure
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.collection import Collection
+from hascheduler.mongo.schema.indexes import SUPERSEDED
 from hascheduler.rabbitmq.connection import require_access
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
-from tests.integration.bootstrap.deployment import PROCESSOR, SCHEDULER, Deployment, deployed, done
+from tests.integration.bootstrap.deployment import PROCESSOR, SCHEDULER, Deployment, deployed, done, hascheduler
 from tests.integration.bootstrap.members import Client
 from tests.system.processes import Processes, eventually
 
 _UNAUTHORIZED = 13
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +106,7 @@ async def test_the_scheduler_may_do_no_more_in_mongodb_than_it_needs(deployment:
             ours.drop_collection("jobs"),
             client.drop_database("hascheduler"),
             ours.command("collMod", "jobs", validator={}),
+            ours.verdicts.drop_index("verdict_decided"),
             client.other.things.find_one({}),
             client.other.things.insert_one({}),
             client.admin.system.users.find_one({}),
@@ -109,6 +116,28 @@ async def test_the_scheduler_may_do_no_more_in_mongodb_than_it_needs(deployment:
             client.admin.command("replSetGetConfig"),
             client.admin.command("shutdown"),
         )
+
+
+async def test_the_migration_of_the_manifests_comes_back_for_superseded_indexes_and_drops_them(
+    deployment: Deployment,
+) -> None:
+    manifest = yaml.safe_load((ROOT / "k8s/base/bootstrap/deployment.yaml").read_text())
+    initial = manifest["spec"]["template"]["spec"]["initContainers"]
+    [migration] = [container["args"] for container in initial if container["name"] == "migrate"]
+    superseded = set(SUPERSEDED[Collection.JOBS])
+    settings = deployment.settings(SCHEDULER)
+    await done(*migration, **settings)
+    async with Client(deployment.admin_uri) as admin:
+        jobs, replicas = admin.hascheduler.jobs, admin.hascheduler.replicas
+        await jobs.create_indexes([IndexModel([(name, 1), ("_id", 1)], name=name) for name in superseded])
+        await replicas.insert_one({"_id": "old", "expire_at": datetime.now(UTC) + timedelta(hours=1), "reads": 1})
+        kept = await hascheduler(*migration, **settings)
+        assert (kept.status, kept.out.count("migrate again once it is gone")) == (1, 1), kept.err
+        assert superseded <= set(await jobs.index_information())
+        await replicas.delete_one({"_id": "old"})
+        dropped = await done(*migration, **settings)
+        assert dropped.out.count("dropped the index jobs.") == len(superseded)
+        assert not superseded & set(await jobs.index_information())
 
 
 async def test_a_processor_may_do_no_more_in_mongodb_than_it_needs(deployment: Deployment) -> None:
