@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -30,6 +31,7 @@ VARIANTS = (
     ELSEWHERE,
     HTTPS,
     EXTERNAL_ELSEWHERE,
+    SHARDS,
     "tests/manifests/variants/queue-scaled",
 )
 
@@ -47,6 +49,17 @@ def rendered(folder: str) -> Objects:
 @cache
 def _rendered(folder: str) -> Objects:
     return render(ROOT / folder)
+
+
+def combine(components: Sequence[str], folder: Path) -> Objects:
+    """The base with these components, in this order."""
+    k8s = os.path.relpath(ROOT / "k8s", folder.resolve())
+    kustomization = {
+        "resources": [f"{k8s}/base"],
+        "components": [f"{k8s}/components/{name}" for name in ("images", *components)],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return render(folder)
 
 
 def render(folder: Path) -> Objects:

@@ -37,6 +37,18 @@ def no_budget(objects: Objects) -> None:
     objects.all.remove(objects.get("PodDisruptionBudget", "scheduler"))
 
 
+def no_budget_for_processors(objects: Objects) -> None:
+    objects.all.remove(objects.get("PodDisruptionBudget", "processor"))
+
+
+def more_shards_than_processors(objects: Objects) -> None:
+    add_setting(objects, "HASCHEDULER_SHARDS", "4")
+
+
+def an_autoscaler_that_leaves_one(objects: Objects) -> None:
+    objects.all.append({"kind": "HorizontalPodAutoscaler", "spec": {"minReplicas": 1}})
+
+
 PLANTED: tuple[tuple[Rule, Spoil], ...] = (
     (lifecycle.graces_suffice, killed_before_the_lease_is_given_back),
     (lifecycle.graces_suffice, killed_while_jobs_end),
@@ -46,4 +58,7 @@ PLANTED: tuple[tuple[Rule, Spoil], ...] = (
     (lifecycle.updates_leave_two_thirds, two_of_three_at_once),
     (lifecycle.updates_leave_two_thirds, a_budget_that_lets_all_go),
     (lifecycle.who_must_not_all_be_away_has_a_budget, no_budget),
+    (lifecycle.who_must_not_all_be_away_has_a_budget, no_budget_for_processors),
+    (lifecycle.each_shard_has_a_processor, more_shards_than_processors),
+    (lifecycle.each_shard_has_a_processor, an_autoscaler_that_leaves_one),
 )

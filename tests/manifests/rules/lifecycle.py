@@ -60,11 +60,21 @@ def updates_leave_two_thirds(objects: Objects) -> Iterator[str]:
 def who_must_not_all_be_away_has_a_budget(objects: Objects) -> Iterator[str]:
     for pod in objects.pods():
         component = pod.labels.get("app.kubernetes.io/component")
-        if component in ("scheduler", "mongodb"):
+        if component in ("scheduler", "processor", "mongodb"):
             budgets = [each for each in objects.of("PodDisruptionBudget")
                        if pod in objects.pods_with(each["spec"]["selector"])]  # fmt: skip
             if len(budgets) != 1:
                 yield f"{pod.name} has {len(budgets)} disruption budgets"
+
+
+def each_shard_has_a_processor(objects: Objects) -> Iterator[str]:
+    """Whoever says how many there are at least: the autoscaler, or the Deployment."""
+    [shards] = {settings_of(objects, container).shards for container in objects.containers() if container.is_ours}
+    scalers = [found["spec"] for found in objects.of("HorizontalPodAutoscaler", "ScaledObject")]
+    for spec in scalers or [objects.get("Deployment", "processor")["spec"]]:
+        least = spec.get("minReplicas") or spec.get("minReplicaCount") or spec.get("replicas", 1)
+        if least < max(2, shards):
+            yield f"{least} processors at least, for {shards} shards"
 
 
 def _setting_ms(objects: Objects, container: Container, name: str) -> int:
@@ -80,4 +90,5 @@ RULES = (
     waiting_at_the_start_is_no_failure,
     updates_leave_two_thirds,
     who_must_not_all_be_away_has_a_budget,
+    each_shard_has_a_processor,
 )
