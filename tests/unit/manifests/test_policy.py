@@ -1,13 +1,18 @@
 """Every rule holds for every overlay, and every rule finds the mistakes that are planted for it."""
 
 from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from tests.manifests import rules
 from tests.manifests.mutants import PLANTED
 from tests.manifests.objects import Objects
-from tests.manifests.rendering import KIND, VARIANTS, rendered
+from tests.manifests.rendering import KIND, ROOT, VARIANTS, combine, rendered
+from tests.tiers import in_tier
 
 
 @pytest.mark.parametrize("folder", VARIANTS)
@@ -24,6 +29,37 @@ def test_the_rule_finds_what_is_planted(rule: rules.Rule, spoil: Callable[[Objec
     objects = rendered(KIND).copy()
     spoil(objects)
     assert list(rule(objects)) != []
+
+
+_COMPONENTS = sorted(
+    path.name for path in (ROOT / "k8s/components").iterdir() if path.name not in ("images", "autoscaled")
+)
+_SCALERS = ("processor-hpa", "processor-keda")
+_SETS = [
+    [name for name in _COMPONENTS if name != other and not name.startswith(left_out)]
+    for other, left_out in product(_SCALERS, ("nothing", "external-"))
+]
+
+
+@pytest.mark.parametrize("seed", range(in_tier(check=5, test=12, verify=40)))
+def test_components_do_the_same_in_any_order_and_keep_the_rules(seed: int, tmp_path: Path) -> None:
+    """All at once, in both orders; then some of them, picked by ``seed``."""
+    random = Random(seed)
+    among = _SETS[seed % len(_SETS)]
+    some = among if seed < len(_SETS) else random.sample(among, random.randrange(2, len(among)))
+    one, other = combine(some, tmp_path), combine(some[::-1], tmp_path)
+    assert _unordered(one.all) == _unordered(other.all), some
+    assert {rule.__name__: list(rule(one)) for rule in rules.ALL} == {rule.__name__: [] for rule in rules.ALL}, some
+
+
+def _unordered(value: Any) -> Any:
+    """Lists by what they hold: the order of variables, volumes and objects is all that may differ."""
+    match value:
+        case dict():
+            return {key: _unordered(each) for key, each in value.items()}
+        case list():
+            return sorted(map(_unordered, value), key=repr)
+    return value
 
 
 def test_for_every_rule_something_is_planted() -> None:
