@@ -60,7 +60,7 @@ async def _demand_namespace(kubectl: Kubectl, namespace: str) -> None:
         await kubectl.json("get", "namespace", namespace)
     except KubectlFailed as error:
         if error.not_found:
-            expected = "one that hascheduler runs in; k8s/overlays/trial is the way to one (README, On Kubernetes)"
+            expected = "one that hascheduler runs in: docs/operations/kubernetes.md#in-any-cluster says how to get one"
             raise InvalidInput(("--namespace",), f"there is no namespace {namespace}", expected) from None
         if not error.forbidden:  # who may see no namespaces may still have one
             raise CallerError(f"the cluster can't be used: {error.said}") from None

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer
+from markdown.extensions.toc import slugify
 
 from docs.generate.settings import page as settings_page
 from hascheduler.cli.app import app
@@ -27,6 +28,11 @@ CODE = re.compile(r"```\w*\n(?P<block>.*?)```|`(?P<inline>[^`\n]+)`", re.DOTALL)
 DOTTED = re.compile(r"(?<![\w./@-])hascheduler(?:\.[A-Za-z_]\w*)+(?![\w/])")
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, ROOMS))})(?:/[\w.*-]+)+/?")
 FILE = re.compile(r"(?:[\w.-]+/)+[\w-]+\.(?:py|md|yaml|yml|toml|sh|mjs)")
+POINTER = re.compile(
+    r"(?<![\w./-])(?:(?P<path>(?:docs/[\w./-]*|README|SECURITY|CONTRIBUTING)\.md|k8s(?:/[\w.-]*[\w-])+)(?:#(?P<part>[\w-]+))?"
+    r"|README, (?P<title>[A-Z][\w ]+))"
+)
+SPEAKING = {".py", ".yaml", ".js", ".html", ".sh", ""}
 TARGET = re.compile(r"(?m)^make ([a-z][a-z0-9-]*)")
 SETTING = re.compile(r"HASCHEDULER_[A-Z]+(?:_[A-Z]+)*")
 COMMAND = re.compile(
@@ -111,6 +117,34 @@ def is_command(words: tuple[str, str]) -> bool:
         return True
     group: Any = root.get_command(context, name)
     return not hasattr(group, "list_commands") or next_name in group.list_commands(context)
+
+
+def test_what_messages_and_comments_point_to_is_there() -> None:
+    rooms = [ROOT / name for name in ("hascheduler", "processors", "k8s", "kind", "scripts")]
+    sources = [path for room in rooms for path in room.rglob("*") if path.suffix in SPEAKING and path.is_file()]
+    texts = {path: path.read_text(encoding="utf-8") for path in (*sources, ROOT / "Makefile", ROOT / "Dockerfile")}
+    pointers = {str(path.relative_to(ROOT)): list(unresolved(text)) for path, text in texts.items()}
+    assert {path: missing for path, missing in pointers.items() if missing} == {}
+
+
+def unresolved(text: str) -> Iterator[str]:
+    """Pages, their sections and manifests that a text for people names, and that are not there."""
+    for found in POINTER.finditer(text):
+        path, part = ROOT / (found["path"] or "README.md"), found["part"] or slugify(found["title"] or "", "-")
+        if not path.exists() or (part and part not in sections(path)):
+            yield found.group()
+
+
+def sections(page: Path) -> set[str]:
+    return {slugify(title, "-") for title in re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize(
+    "text", ["(README, On Kubernetes)", "see docs/operations/no-such.md", "docs/operations/kubernetes.md#nowhere"]
+)
+def test_a_pointer_to_nothing_is_noticed(text: str) -> None:
+    assert list(unresolved(text))
+    assert not list(unresolved("README, Two commands; docs/operations/kubernetes.md#in-production."))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
