@@ -1,5 +1,6 @@
 """Every rule holds for every overlay, and every rule finds the mistakes that are planted for it."""
 
+import shutil
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -7,11 +8,12 @@ from random import Random
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.manifests import rules
 from tests.manifests.mutants import PLANTED
 from tests.manifests.objects import Objects
-from tests.manifests.rendering import KIND, ROOT, VARIANTS, combine, rendered
+from tests.manifests.rendering import KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, combine, render, rendered
 from tests.tiers import in_tier
 
 
@@ -31,9 +33,7 @@ def test_the_rule_finds_what_is_planted(rule: rules.Rule, spoil: Callable[[Objec
     assert list(rule(objects)) != []
 
 
-_COMPONENTS = sorted(
-    path.name for path in (ROOT / "k8s/components").iterdir() if path.name not in ("images", "autoscaled")
-)
+_COMPONENTS = sorted({path.name for path in (ROOT / "k8s/components").iterdir()} - {"images", "autoscaled"})
 _SCALERS = ("processor-hpa", "processor-keda")
 _SETS = [
     [name for name in _COMPONENTS if name != other and not name.startswith(left_out)]
@@ -50,6 +50,19 @@ def test_components_do_the_same_in_any_order_and_keep_the_rules(seed: int, tmp_p
     one, other = combine(some, tmp_path), combine(some[::-1], tmp_path)
     assert _unordered(one.all) == _unordered(other.all), some
     assert {rule.__name__: list(rule(one)) for rule in rules.ALL} == {rule.__name__: [] for rule in rules.ALL}, some
+
+
+@pytest.mark.parametrize(("overlay", "place"), list(product((TRIAL, PRODUCTION), (0, 99))))
+def test_an_overlay_takes_servers_that_are_there_already(overlay: str, place: int, tmp_path: Path) -> None:
+    """Named before its other components or after them."""
+    shutil.copytree(ROOT / "k8s", tmp_path / "k8s")
+    kustomization = tmp_path / overlay / "kustomization.yaml"
+    content = yaml.safe_load(kustomization.read_text())
+    content["components"][place:place] = [f"../../components/external-{name}" for name in ("mongodb", "rabbitmq")]
+    kustomization.write_text(yaml.safe_dump(content))
+    objects = render(tmp_path / overlay)
+    assert objects.of("StatefulSet") == []
+    assert {rule.__name__: list(rule(objects)) for rule in rules.ALL} == {rule.__name__: [] for rule in rules.ALL}
 
 
 def _unordered(value: Any) -> Any:
