@@ -22,6 +22,8 @@ HTTPS = "tests/manifests/variants/https"
 EXTERNAL_ELSEWHERE = "tests/manifests/variants/production-elsewhere"
 ELSEWHERE = "tests/manifests/variants/another-namespace"
 SHARDS = "tests/manifests/variants/shards"
+INGRESS = "tests/manifests/variants/ingress"
+GATEWAY = "tests/manifests/variants/gateway"
 VARIANTS = (
     KIND,
     TRIAL,
@@ -32,6 +34,8 @@ VARIANTS = (
     HTTPS,
     EXTERNAL_ELSEWHERE,
     SHARDS,
+    INGRESS,
+    GATEWAY,
     "tests/manifests/variants/queue-scaled",
 )
 

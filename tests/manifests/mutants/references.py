@@ -43,6 +43,18 @@ def a_service_to_no_port(objects: Objects) -> None:
     objects.get("Service", "rabbitmq")["spec"]["ports"][0]["targetPort"] = "amqps"
 
 
+def a_route_to_no_service(objects: Objects) -> None:
+    rules = [{"backendRefs": [{"name": "scheduler", "port": 8080}]}]
+    objects.all.append({"kind": "HTTPRoute", "metadata": {"name": "api"}, "spec": {"rules": rules}})
+
+
+def a_route_over_http_2(objects: Objects) -> None:
+    objects.get("Service", "hascheduler")["spec"]["ports"][0]["appProtocol"] = "kubernetes.io/h2c"
+    service = {"name": "hascheduler", "port": {"number": 8080}}
+    rules = [{"http": {"paths": [{"backend": {"service": service}}]}}]
+    objects.all.append({"kind": "Ingress", "metadata": {"name": "api"}, "spec": {"rules": rules}})
+
+
 def a_stateful_set_without_its_service(objects: Objects) -> None:
     objects.get("StatefulSet", "mongodb")["spec"]["serviceName"] = "mongo"
 
@@ -78,6 +90,8 @@ PLANTED: tuple[tuple[Rule, Spoil], ...] = (
     (references.files_that_are_named_are_mounted, a_file_that_the_configuration_names),
     (references.services_reach_ports, a_service_of_nobody),
     (references.services_reach_ports, a_service_to_no_port),
+    (references.routes_lead_to_services, a_route_to_no_service),
+    (references.routes_lead_to_services, a_route_over_http_2),
     (references.owners_are_there, a_stateful_set_without_its_service),
     (references.owners_are_there, a_budget_of_nobody),
     (references.owners_are_there, an_autoscaler_against_a_number),

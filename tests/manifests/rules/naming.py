@@ -11,7 +11,8 @@ _PORT = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
 _LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _COMPONENTS = {"scheduler", "processor", "mongodb", "rabbitmq", "bootstrap"}
 _EXACT_ENOUGH = {"ServiceAccount", "Service", "Deployment", "StatefulSet", "PodDisruptionBudget",
-                 "HorizontalPodAutoscaler", "ScaledObject", "Role", "RoleBinding"}  # fmt: skip
+                 "HorizontalPodAutoscaler", "ScaledObject", "Role", "RoleBinding", "Ingress",
+                 "Gateway", "HTTPRoute", "BackendTLSPolicy"}  # fmt: skip
 
 
 def names_are_valid(objects: Objects) -> Iterator[str]:

@@ -107,6 +107,28 @@ def services_reach_ports(objects: Objects) -> Iterator[str]:
                     yield f"{name}: port {port['port']} leads to {pod.ports[port['targetPort']]}; one number for both"
 
 
+def routes_lead_to_services(objects: Objects) -> Iterator[str]:
+    """And over HTTP/1.1: `appProtocol` would say otherwise, and two versions on one way are what smuggling takes."""
+    ports = {
+        (service["metadata"]["name"], key)
+        for service in objects.of("Service")
+        for port in service["spec"]["ports"]
+        for key in (port["name"], port["port"])
+        if "appProtocol" not in port
+    }
+    for route in objects.of("Ingress", "HTTPRoute"):
+        for name, port in _backends(route):
+            if (name, port) not in ports:
+                yield f"{route['kind']}/{route['metadata']['name']} leads to {name}:{port}"
+
+
+def _backends(route: Object) -> Iterator[tuple[str, str | int]]:
+    for rule in route["spec"]["rules"]:
+        yield from ((found["name"], found["port"]) for found in rule.get("backendRefs", []))
+        services = [path["backend"]["service"] for path in rule.get("http", {}).get("paths", [])]
+        yield from ((found["name"], found["port"].get("name") or found["port"]["number"]) for found in services)
+
+
 def owners_are_there(objects: Objects) -> Iterator[str]:
     """Service accounts, headless Services, what budgets select and autoscalers scale."""
     accounts = {found["metadata"]["name"] for found in objects.of("ServiceAccount")}
@@ -151,6 +173,7 @@ RULES = (
     volumes_are_there_and_used,
     files_that_are_named_are_mounted,
     services_reach_ports,
+    routes_lead_to_services,
     owners_are_there,
     secrets_are_for_development_or_outside,
 )

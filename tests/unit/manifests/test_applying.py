@@ -6,7 +6,7 @@ import pytest
 
 from tests.manifests.applying import refused
 from tests.manifests.objects import Objects
-from tests.manifests.rendering import KIND, ROOT, VARIANTS, render, rendered
+from tests.manifests.rendering import KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, render, rendered
 from tests.tiers import spread
 
 _NEXT = """\
@@ -34,6 +34,13 @@ def test_an_upgrade_and_a_rollback_are_applied_whole(folder: str, tmp_path: Path
     assert images == {"99.0.0"}
     assert list(refused(before, after)) == []
     assert list(refused(after, before)) == []
+
+
+def test_the_trial_cannot_become_production_in_place() -> None:
+    """As docs/operations/kubernetes.md says, which names the way around it."""
+    sets = ("mongodb", "rabbitmq")
+    expected = [f"StatefulSet/{name}: volumeClaimTemplates can't change" for name in sets]
+    assert sorted(refused(rendered(TRIAL), rendered(PRODUCTION))) == expected
 
 
 def test_a_job_of_a_fixed_name_is_refused(tmp_path: Path) -> None:

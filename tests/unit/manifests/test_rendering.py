@@ -11,14 +11,18 @@ import yaml
 from kubernetes_validate.utils import all_versions
 
 from hascheduler import __version__
+from hascheduler.api.middleware.timeouts import WAIT_S_MAX
+from hascheduler.api.routing.body import LARGE_BODY_BYTES_MAX
 from tests.manifests.objects import Object
-from tests.manifests.rendering import KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, rendered
+from tests.manifests.rendering import GATEWAY, INGRESS, KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, rendered
 from tests.tiers import spread
 
-OLDEST = "1.32"
+OLDEST = "1.30"
+"""Before it a pod could not sleep before its end."""
 NEWEST = sorted({tuple(map(int, found.split(".")[:2])) for found in all_versions()})[-3:]
 VERSIONS = [OLDEST, *(f"{major}.{minor}" for major, minor in NEWEST)]
-FOREIGN = {"ScaledObject", "Issuer", "Certificate"}
+FOREIGN_OF_GATEWAYS = ("Gateway", "HTTPRoute", "BackendTLSPolicy")
+FOREIGN = {"ScaledObject", "Issuer", "Certificate", *FOREIGN_OF_GATEWAYS}
 """Kinds of others, whose schemas are not among Kubernetes' own."""
 
 
@@ -35,6 +39,33 @@ def test_a_misspelt_field_is_not_valid(version: str) -> None:
     deployment["spec"]["template"]["spec"]["containers"][0]["livenessprobe"] = {}
     with pytest.raises(kubernetes_validate.ValidationError, match="livenessprobe"):
         kubernetes_validate.validate(deployment, version, strict=True)
+
+
+def test_the_documentation_names_the_oldest_kubernetes() -> None:
+    assert f"Kubernetes {OLDEST} or newer" in (ROOT / "docs/operations/kubernetes.md").read_text()
+
+
+def test_an_ingress_lets_the_longest_and_the_largest_requests_through() -> None:
+    prefix = "nginx.ingress.kubernetes.io/proxy-"
+    annotations = rendered(INGRESS).get("Ingress", "hascheduler")["metadata"]["annotations"]
+    assert int(annotations[f"{prefix}body-size"].removesuffix("m")) << 20 == LARGE_BODY_BYTES_MAX
+    assert int(annotations[f"{prefix}read-timeout"]) > WAIT_S_MAX + 30
+    assert (annotations[f"{prefix}buffering"], annotations[f"{prefix}http-version"]) == ("off", "1.1")
+    assert annotations[f"{prefix}ssl-verify"] == "on"
+
+
+def test_a_gateway_never_cuts_a_stream_off_and_knows_whom_it_speaks_to() -> None:
+    """No schema of these is among Kubernetes' own."""
+    gateway, route, policy = (rendered(GATEWAY).get(kind, "hascheduler") for kind in FOREIGN_OF_GATEWAYS)
+    assert {found["apiVersion"] for found in (gateway, route, policy)} == {"gateway.networking.k8s.io/v1"}
+    assert route["spec"].keys() == {"parentRefs", "hostnames", "rules"}
+    [rule] = route["spec"]["rules"]
+    assert rule.keys() == {"backendRefs", "timeouts"}
+    assert rule["timeouts"] == {"request": "0s", "backendRequest": "0s"}
+    assert [found["name"] for found in route["spec"]["parentRefs"]] == [gateway["metadata"]["name"]]
+    assert [found["hostname"] for found in gateway["spec"]["listeners"]] == route["spec"]["hostnames"]
+    assert policy["spec"].keys() == {"targetRefs", "validation"}
+    assert policy["spec"]["validation"]["hostname"] in [found["name"] for found in policy["spec"]["targetRefs"]]
 
 
 @pytest.mark.parametrize("folder", [PRODUCTION, TRIAL])
