@@ -208,7 +208,7 @@ ROWS = (
     Row("mongod-sigkill", "the only MongoDB is killed and starts again", _sigkill, gap_s=12.0),
     Row(
         "primary-sigkill",
-        "the primary of three is killed",
+        f"the primary of three is killed; they elect after {_ELECTION_S:g} s, where MongoDB's default is 10 s",
         _primary_sigkill,
         smoke=True,
         databases=Databases.THREE,
