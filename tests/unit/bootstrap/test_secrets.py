@@ -57,6 +57,21 @@ def test_there_is_a_folder_for_each_secret_and_a_line_that_makes_it(tmp_path: Pa
     ]
 
 
+@pytest.mark.parametrize("beginning", [r"/work hascheduler:\S+ \\\n +", r"'cd /tmp\n +hascheduler "])
+def test_what_the_image_alone_makes_is_where_its_commands_look(
+    beginning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page runs it in a folder that both sides have, so that what it prints fits there as well."""
+    page = (IN_THE_REPOSITORY.parents[3] / "docs/operations/kubernetes.md").read_text()
+    [arguments] = re.findall(beginning + r"(secrets --out secrets [^|>\n]+)", page)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOME", raising=False)
+    ended = invoke(*arguments.split())
+    folders = re.findall(r"--from-file=(\S+)", ended.out)
+    assert (ended.status, folders) == (0, [f"secrets/{secret}" for secret in CONTRACT]), ended.err
+    assert _files(tmp_path / "secrets") == CONTRACT
+
+
 def test_the_api_alone_may_have_a_certificate(tmp_path: Path) -> None:
     """As k8s/components/https wants it, with servers that are reached without TLS; and it can be renewed."""
     of_api = {"hascheduler-tls": OF_TLS["hascheduler-tls"]}

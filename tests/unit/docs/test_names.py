@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import typer
-from markdown.extensions.toc import slugify
 
 from docs.generate.settings import page as settings_page
 from hascheduler.cli.app import app
@@ -29,7 +28,7 @@ DOTTED = re.compile(r"(?<![\w./@-])hascheduler(?:\.[A-Za-z_]\w*)+(?![\w/])")
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, ROOMS))})(?:/[\w.*-]+)+/?")
 FILE = re.compile(r"(?:[\w.-]+/)+[\w-]+\.(?:py|md|yaml|yml|toml|sh|mjs)")
 POINTER = re.compile(
-    r"(?<![\w./-])(?:(?P<path>(?:docs/[\w./-]*|README|SECURITY|CONTRIBUTING)\.md|k8s(?:/[\w.-]*[\w-])+)(?:#(?P<part>[\w-]+))?"
+    r"(?<![\w./-])(?:(?P<path>(?:docs/[\w./-]*|README|SECURITY|CONTRIBUTING)\.md|(?:k8s|kind|scripts)(?:/[\w.-]*[\w-])+)(?:#(?P<part>[\w-]+))?"
     r"|README, (?P<title>[A-Z][\w ]+))"
 )
 SPEAKING = {".py", ".yaml", ".js", ".html", ".sh", ""}
@@ -130,13 +129,18 @@ def test_what_messages_and_comments_point_to_is_there() -> None:
 def unresolved(text: str) -> Iterator[str]:
     """Pages, their sections and manifests that a text for people names, and that are not there."""
     for found in POINTER.finditer(text):
-        path, part = ROOT / (found["path"] or "README.md"), found["part"] or slugify(found["title"] or "", "-")
+        path, part = ROOT / (found["path"] or "README.md"), found["part"] or slug(found["title"] or "")
         if not path.exists() or (part and part not in sections(path)):
             yield found.group()
 
 
+def slug(title: str) -> str:
+    """As the site and GitHub make anchors of titles."""
+    return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", title.strip().lower()))
+
+
 def sections(page: Path) -> set[str]:
-    return {slugify(title, "-") for title in re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8"))}
+    return {slug(title) for title in re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8"))}
 
 
 @pytest.mark.parametrize(
