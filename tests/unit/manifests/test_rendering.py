@@ -46,6 +46,13 @@ def test_the_documentation_names_the_oldest_kubernetes() -> None:
     assert f"Kubernetes {OLDEST} or newer" in (ROOT / "docs/operations/kubernetes.md").read_text()
 
 
+def test_an_autoscaled_deployment_is_told_to_start_with_its_minimum() -> None:
+    """No manifest can say it: each apply would set the number back."""
+    least = rendered(PRODUCTION).get("HorizontalPodAutoscaler", "processor")["spec"]["minReplicas"]
+    told = f"scale deployment/processor --current-replicas=1 --replicas={least} "
+    assert told in (ROOT / "docs/operations/kubernetes.md").read_text()
+
+
 def test_an_ingress_lets_the_longest_and_the_largest_requests_through() -> None:
     prefix = "nginx.ingress.kubernetes.io/proxy-"
     annotations = rendered(INGRESS).get("Ingress", "hascheduler")["metadata"]["annotations"]
