@@ -1,11 +1,12 @@
 """Small worlds to forecast: schedules, definitions and slots, from a Tuesday at midnight on."""
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hascheduler.dispatch.forecast.forecast import Forecast, make_forecast
 from hascheduler.dispatch.forecast.inputs import ForecastInputs, OpenSlots
 from hascheduler.dispatch.forecast.shares import Shares, shares_of
+from hascheduler.dispatch.schedules.previews import finished
 from hascheduler.model.definition import Definition
 from hascheduler.model.schedule import JobTemplate, ScheduleRef
 from hascheduler.model.trigger import Cron, Interval, Once, Pattern, Trigger
@@ -16,17 +17,6 @@ MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 ANY = frozenset({"*"})
-
-Found = TypeVar("Found")
-
-
-def finished(steps: Generator[None, None, Found]) -> Found:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: Found = end.value
-            return found
 
 
 def cron(expression: str, zone: str = "UTC", **bounds: Any) -> Trigger:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hascheduler.dispatch.forecast.queueing import STEP_MS, AlikeJobs, Service, congestions, serve
-from tests.unit.dispatch.forecasts import finished
+from hascheduler.dispatch.schedules.previews import finished
 
 STEPS = 40
 BATCHES = st.builds(AlikeJobs, st.integers(1, 30), st.integers(1, 12 * STEP_MS))
