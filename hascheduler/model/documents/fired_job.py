@@ -24,7 +24,7 @@ from hascheduler.model.payload import (
 )
 from hascheduler.model.schedule import Basis, GraphJob, JobGraph, JobTemplate, Overlap, ScheduleRef
 from hascheduler.model.values.fields import Document, is_integer
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 
 AFTER_MAX = 100
 """Jobs that one fire waits for: an entry of the journal, which may have a hundred such fires, has to stay small."""
@@ -190,7 +190,8 @@ def graph_job_ids(graph: JobGraph, last_id: str) -> dict[str, str]:
 
 
 def expires_at(template: JobTemplate, from_ms: WallMs) -> WallMs | None:
-    return None if template.expires_in_ms is None else WallMs(from_ms + template.expires_in_ms)
+    """When a job whose span begins at ``from_ms`` expires, at most the latest instant there is; None: never."""
+    return None if template.expires_in_ms is None else WallMs(min(from_ms + template.expires_in_ms, LATEST_MS))
 
 
 def require_storable_payload(payload: Payload, schedule: str, labels: Any, path: tuple[str | int, ...]) -> RenderedSize:
