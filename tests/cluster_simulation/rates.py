@@ -22,7 +22,7 @@ from tests.checkers.decided_once import claims_in
 from tests.checkers.evidence import Evidence
 from tests.checkers.rates_kept import rates_kept
 from tests.cluster_simulation.loop import EPOCH_MS, SimLoop
-from tests.cluster_simulation.run import Result, Say, run_story
+from tests.cluster_simulation.run import PEACE_S, Result, Say, run_story
 from tests.cluster_simulation.shard_mutants import PlantedInShards, keeps_to_no_share
 from tests.cluster_simulation.shards import TENANTS, TROUBLES, ShardBugs, ShardedCluster, ShardStory
 
@@ -50,6 +50,8 @@ class _Decided(NamedTuple):
 
 class _RatesStory(ShardStory):
     definitions = (Definition(STEADY, rate_limit=LIMIT), Definition("few", max_concurrency=4), Definition("any"))
+    peace_s = 2 * PEACE_S
+    """What waits for the rate goes as slowly as that says."""
 
     def _cluster_with(self, bugs: ShardBugs) -> ShardedCluster:
         self._decided: dict[tuple[str, str, int], _Decided] = {}

@@ -401,6 +401,7 @@ class ShardStory:
 
     hosts: Sequence[str] = HOSTS
     definitions: Sequence[Definition] = DEFINITIONS
+    peace_s: float = PEACE_S
 
     def __init__(
         self, loop: SimLoop, chance: Random, result: Result, say: Callable[[str], None], bugs: ShardBugs
@@ -564,7 +565,7 @@ class ShardStory:
         return tenant, job.id
 
     async def _peace(self) -> None:
-        limit_s = self._loop.now_s + PEACE_S
+        limit_s = self._loop.now_s + self.peace_s
         trouble = ""
         while self._loop.now_s < limit_s:
             self._faults.start_missing()
@@ -572,7 +573,7 @@ class ShardStory:
             trouble = self._what_is_not_well()
             if not trouble:
                 return
-        self._result.violations["it_recovers"] = [f"{PEACE_S:.0f} s after everything was mended: {trouble}"]
+        self._result.violations["it_recovers"] = [f"{self.peace_s:.0f} s after everything was mended: {trouble}"]
 
     def _what_is_not_well(self) -> str:
         until_ms = self._all.until_ms
