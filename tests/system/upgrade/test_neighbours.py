@@ -170,9 +170,9 @@ async def _sets_aside(fleet: Fleet, *schedules: str) -> None:
 
 
 def _as_shown_before(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """``after`` without what the release before does not show, of its verdicts, retries and triggers too."""
+    """``after`` without what the release before does not show, of its verdicts, retries, triggers and templates too."""
     shown = {name: after[name] for name in before}
-    for part in {"counts", "retry", "trigger"} & before.keys():
+    for part in {"counts", "retry", "trigger", "job"} & before.keys():
         shown[part] = {name: after[part][name] for name in before[part]}
     return shown
 
