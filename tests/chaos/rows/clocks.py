@@ -89,7 +89,7 @@ async def _zone_data_differ(stage: Stage) -> None:
     if not stage.kills:
         leader, _ = await stage.leader()
         (await stage.cluster.http.post(f"{leader.url}/v1/schedules", json=zone_data.BODY)).raise_for_status()
-    for _ in range(stage.times(smoke=3, full=12)):
+    for _ in range(stage.times(smoke=4, full=12)):
         await asyncio.sleep(stage.chance.uniform(3.0, 9.0))
         await stage.lose_leader(stage.cluster.kill)
 
