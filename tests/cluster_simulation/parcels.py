@@ -30,6 +30,8 @@ class ParcelBugs:
 
     forgets_first: bool = False
     """What has departed is forgotten before it has arrived."""
+    brings_own_alone: bool = False
+    """What another mover has sent stays on its way."""
 
 
 class SimParcels:
@@ -133,7 +135,8 @@ class SimParcels:
         async def underway() -> dict[str, list[tuple[Collection, Document]]]:
             found: dict[str, list[tuple[Collection, Document]]] = {}
             for each in self._database(passage.source).documents(Collection.DEPARTURES):
-                if each["parcel"].startswith(f"{passage.closed.key}/"):
+                is_own = each["parcel"].endswith(f"/{self._host}/{self._sent:06}")
+                if each["parcel"].startswith(f"{passage.closed.key}/") and (is_own or not self._bugs.brings_own_alone):
                     what = Collection(each["collection"]), each["document"]
                     found.setdefault(each["parcel"], []).append(what)
             return found

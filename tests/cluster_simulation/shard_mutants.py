@@ -283,7 +283,8 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
         first=18,
     ),
     "parcel-left-on-its-way": PlantedInShards(
-        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels), ("kill_leader", "lossy_network"), first=204
+        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels, parcels=ParcelBugs(brings_own_alone=True)),
+        ("kill_leader", "lossy_network"),
     ),
     "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=213),
     "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
