@@ -93,9 +93,7 @@ class RabbitDeliveries:
     async def _keep_declared(self, session: Session, channel: AbstractChannel) -> None:
         """Declare all of it again now and then: a consumer hears nothing of bindings that were deleted, or went with
         their exchange. Where that is refused, or the queue has no consumer any more, the session is over."""
-        task = asyncio.current_task()
-        # The driver may swallow a cancellation.
-        while not (session.lost.is_set() or (task is not None and task.cancelling())):
+        while not session.lost.is_set():
             await asyncio.sleep(uniform(0.5, 1) * DECLARED_WITHIN_S)  # noqa: S311  # no secret
             try:
                 async with faults("declare the queue again"):

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from hascheduler.errors import InvalidInput
 from hascheduler.model.trigger import Cron, Trigger
 from hascheduler.triggers.expressions import FIELDS, Field, Item, normal_form, seconds_last
-from hascheduler.triggers.zones import OffsetChange, transitions, zone_of
+from hascheduler.triggers.zones import transitions, zone_of
 
 _CACHED_MAX = 4_096
 _NARROWEST_FIRST = (5, 0, 1)
@@ -110,7 +110,7 @@ def _silent(hours: str, zone: ZoneInfo) -> Iterator[str]:
     items = [item for item in map(FIELDS[1].item, hours.split(",")) if item is not None]
     if hours.startswith("*") or not any(item.low != item.high for item in items):
         return
-    twice = {change.wall_after_s // 3_600 % 24 for change in _changes(zone) if not change.is_gap}
+    twice = {change.wall_after_s // 3_600 % 24 for change in transitions(zone, *_A_YEAR_S) if not change.is_gap}
     for hour in sorted(twice):
         if any(_is_in(hour, item) for item in items):
             yield (
@@ -122,11 +122,6 @@ def _silent(hours: str, zone: ZoneInfo) -> Iterator[str]:
 def _is_in(hour: int, item: Item) -> bool:
     high = item.high if item.low <= item.high else item.high + 24
     return any(each % 24 == hour for each in range(item.low, high + 1, item.step))
-
-
-@lru_cache(1_024)
-def _changes(zone: ZoneInfo) -> Sequence[OffsetChange]:
-    return transitions(zone, _A_YEAR_S[0], _A_YEAR_S[1])
 
 
 def _span(low: int, high: int) -> str:
