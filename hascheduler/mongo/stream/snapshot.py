@@ -24,44 +24,61 @@ _BATCHES_AT_ONCE = 20
 _TURNS_TO_SEND = 6
 """So many turns of the loop are more than the driver takes until it has sent a request."""
 
-_LIVE = {"state": {"$in": sorted(state.value for state in LIVE)}}
+_LIVE_ONLY: Mapping[Collection, dict[str, Any]] = {
+    Collection.JOBS: {"state": {"$in": sorted(state.value for state in LIVE)}},
+}
+_WAITS_FOR = "waits_for"
 _FEW_DEPENDENCIES = 20
 """Of a job in a whole slice: a thousand such jobs have at most as many as `_SMALL_SLICE_MAX` jobs with more."""
 _SMALL_SLICE_MAX = 20
-_PARTS: Mapping[Collection, Sequence[tuple[dict[str, Any], int]]] = {
-    # Jobs with many dependencies come last, and few at once: a start takes no more memory than what is kept of them.
-    Collection.JOBS: [
-        ({**_LIVE, f"waits_for.{_FEW_DEPENDENCIES}": {"$exists": False}}, SLICE_MAX),
-        ({**_LIVE, f"waits_for.{_FEW_DEPENDENCIES}": {"$exists": True}}, _SMALL_SLICE_MAX),
-    ],
-}
-_WHOLE: Sequence[tuple[dict[str, Any], int]] = [({}, SLICE_MAX)]
 
 
 async def live_documents(database: Database, session: Any) -> AsyncGenerator[Sequence[Change], None]:
     """Every live document as a PUT, as ``session`` sees it: all but finished jobs and older journal entries."""
     yield await _newest_journal_entries(database, session)
-    parts = [(collection, *part) for collection in MIRRORED for part in _PARTS.get(collection, _WHOLE)]
-    for collection, which, size in parts:
+    for collection in MIRRORED:
         if collection is Collection.JOURNAL:
             continue
-        cursor = database[collection.value].find(which, _projection(collection), session=session, batch_size=size)
-        next_slice = asyncio.create_task(_next_slice(cursor, collection, size), name="snapshot: next slice")
+        which, projection = _LIVE_ONLY.get(collection, {}), _slice_projection(collection)
+        cursor = database[collection.value].find(which, projection, session=session, batch_size=SLICE_MAX)
+        next_slice = asyncio.create_task(_next_slice(cursor, collection), name="snapshot: next slice")
+        large: list[object] = []
         try:
             while documents := await next_slice:
-                next_slice = asyncio.create_task(_next_slice(cursor, collection, size), name="snapshot: next slice")
+                next_slice = asyncio.create_task(_next_slice(cursor, collection), name="snapshot: next slice")
                 # The caller's work begins once the request is under way.
                 for _ in range(_TURNS_TO_SEND):
                     await asyncio.sleep(0)
+                if collection is Collection.JOBS:
+                    large += [each["_id"] for each in documents if _has_many_dependencies(each)]
+                    documents = [each for each in documents if not _has_many_dependencies(each)]
                 yield [_put(collection, document) for document in documents]
         finally:
             await end_exchange(next_slice)
             await cursor.close()
+        # Few at once: a start takes no more memory than what is kept of them.
+        for start in range(0, len(large), _SMALL_SLICE_MAX):
+            some = {**which, "_id": {"$in": large[start : start + _SMALL_SLICE_MAX]}}
+            with faults(f"read large {collection}"):
+                found = database[collection.value].find(some, _projection(collection), session=session)
+                documents = await found.to_list(None)
+            yield [_put(collection, document) for document in documents]
 
 
-async def _next_slice(cursor: Any, collection: Collection, size: int) -> list[dict[str, Any]]:
+def _slice_projection(collection: Collection) -> Mapping[str, Any]:
+    """The lean fields; of the dependencies of a job no more than tell that it has many."""
+    fields: dict[str, Any] = dict.fromkeys(LEAN_FIELDS[collection], True)
+    return fields | ({_WAITS_FOR: {"$slice": _FEW_DEPENDENCIES + 1}} if collection is Collection.JOBS else {})
+
+
+def _has_many_dependencies(job: Mapping[str, Any]) -> bool:
+    waits_for = job.get(_WAITS_FOR)
+    return isinstance(waits_for, list) and len(waits_for) > _FEW_DEPENDENCIES
+
+
+async def _next_slice(cursor: Any, collection: Collection) -> list[dict[str, Any]]:
     async with local_faults(f"read {collection}"):
-        found: list[dict[str, Any]] = await cursor.to_list(size)
+        found: list[dict[str, Any]] = await cursor.to_list(SLICE_MAX)
     return found
 
 

@@ -21,12 +21,6 @@ HOT: dict[str, tuple[Collection, dict[str, Any], dict[str, int], str]] = {
         {},
         "state_submitted",
     ),
-    "snapshot of jobs with many dependencies": (
-        Collection.JOBS,
-        {"state": {"$in": sorted(state.value for state in LIVE)}, "waits_for.20": {"$exists": True}},
-        {},
-        "state_submitted",
-    ),
     "batches that jobs wait for": (Collection.JOBS, {"batch": {"$in": ["b1", "b2"]}}, {}, "batch_submitted"),
     "claim": (
         Collection.JOBS,
