@@ -11,7 +11,7 @@ WORKERS_OF_POOL ?= $(shell expr $(WORKERS) + 1)
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
 
-.PHONY: compiled check-compiled fuzz advisories help demo dev check test verify lint fmt types contracts lock bench bench-against bench-peers soak simulate sim cluster-sim chaos mutants planted-bugs monitoring k8s-lint k8s-check kind-up kind-down demo-failover docs reference
+.PHONY: compiled check-compiled fuzz advisories help demo dev check test verify verify-long lint fmt types contracts lock bench bench-peers soak simulate sim cluster-sim chaos mutants planted-bugs monitoring k8s-lint k8s-check kind-up kind-down demo-failover docs reference
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,8 +19,8 @@ help: ## what there is
 # Puts build/compiled first: what it holds runs instead of the sources here, in this process and in those that it starts.
 COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/compiled:$(CURDIR)
 
-demo: .venv/.ready servers compiled ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running; SHARDS=4)
-	$(COMPILED) $(BIN)/hascheduler demo $(if $(KEEP),--keep) $(if $(SHARDS),--shards $(SHARDS))
+demo: .venv/.ready servers ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running; SHARDS=4)
+	$(BIN)/hascheduler demo $(if $(KEEP),--keep) $(if $(SHARDS),--shards $(SHARDS))
 
 demo-failover: .venv/.ready ## the same in a Kubernetes cluster, the one of kubectl's current context (ARGS="--kills 6")
 	scripts/demo-failover $(ARGS)
@@ -46,7 +46,7 @@ SOCKETS := tests/unit/tls $(addprefix tests/unit/api/test_,server.py connections
 	$(addprefix tests/unit/security/test_,message_ends.py tls_handshakes.py slow_clients.py shares_of_connections.py)
 # How thorough: see tests/tiers.py.
 TIER ?= test
-CHOSEN := $(if $(filter verify,$(TIER)),,-m "not thorough")
+CHOSEN := $(if $(filter long,$(TIER)),,-m "not thorough")
 
 # In processes side by side, each of which collects its own part: of xdist's workers each would collect all of it.
 # Three, as some tests wait, and about equally long; what renders manifests is in one of them, which renders each once.
@@ -71,23 +71,27 @@ test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: eve
 	TESTS_TIER=$(TIER) TESTS_LOOP=uvloop $(PYTEST) worksteal $(SOCKETS) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(WHOLE_SYSTEMS) $(PYTEST_ARGS)
 
-verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a change lands
+verify: .venv/.ready servers ## before a change lands, in half an hour; `.ci/run` calls it
 	$(MAKE) --jobs=2 --output-sync=target types compiled lint contracts docs  # none of them installs anything
 	$(MAKE) k8s-lint ui-types
 	scripts/check-lowest-versions
-	$(MAKE) test TIER=verify
-	$(MAKE) check-compiled
+	$(MAKE) test
+	$(RUN_COMPILED) tests/unit/house/test_compiled.py
 	$(MAKE) chaos ROWS=smoke
-	$(BIN)/python -m tests.bench guard
+
+verify-long: .venv/.ready servers ## what is random or long, in full: each night, and by hand before a release
+	$(MAKE) test TIER=long
+	$(MAKE) check-compiled
+	$(MAKE) chaos ARGS=--short ROWS=leader-dies-at-writes,history-lost,malformed-documents,strange-messages,clock-day-ahead
 	$(BIN)/python -m tests.bench stalls
 
-# The rooms that are compiled, what they are given by strangers, and whole systems that fail; without the tests of 0.2.0's
-# core, which import that from elsewhere.
+# The rooms that are compiled, what they are given by strangers, and whole systems that fail.
 ON_COMPILED := tests/unit/dispatch tests/unit/mirror tests/unit/model tests/unit/triggers tests/unit/simulate \
 	tests/unit/house/test_compiled.py tests/system/replicas/test_leader_lost.py tests/system/replicas/test_nonsense.py
+RUN_COMPILED := TESTS_TIER=check TESTS_COMPILED=1 $(COMPILED) $(PYTEST) worksteal -o "pythonpath=build/compiled ." -m "not thorough"
 
 check-compiled: .venv/.ready servers compiled ## the core as native code: its tests, hostile documents, simulated clusters, real kills
-	TESTS_TIER=check TESTS_COMPILED=1 $(COMPILED) $(PYTEST) worksteal -o "pythonpath=build/compiled ." -m "not thorough" $(ON_COMPILED)
+	$(RUN_COMPILED) $(ON_COMPILED)
 	$(COMPILED) $(BIN)/python -m tests.fuzz --minutes 0.3
 	$(COMPILED) $(BIN)/python -m tests.cluster_simulation --seeds 10
 
@@ -116,10 +120,6 @@ bench: .venv/.ready servers compiled ## figures: jobs and fires per second, lag,
 	$(COMPILED) $(BIN)/python -m tests.bench all $(if $(BENCH),--only $(BENCH))
 	$(BIN)/python -m tests.bench report
 
-bench-against: .venv/.ready servers compiled ## the same benchmarks on release 0.2.0 and on this code in turn: old, new, ratio (BENCH=cost,latency)
-	$(COMPILED) $(BIN)/python -m tests.bench against $(if $(BENCH),--only $(BENCH))
-	$(BIN)/python -m tests.bench report
-
 bench-peers: .venv/.ready servers compiled ## the same work on Agenda, APScheduler, Celery and taskiq beside it (ARGS="--systems agenda")
 	$(COMPILED) $(BIN)/python -m tests.bench.peers $(ARGS)
 
@@ -139,7 +139,7 @@ fuzz: .venv/.ready ## every decoder is given what nobody meant to write, within 
 
 chaos: .venv/.ready servers ## real processes in real trouble, with a report (ROWS=smoke is short; ROWS=name,name)
 	@$(if $(filter smoke,$(ROWS)),,scripts/ensure-faketime)
-	$(BIN)/python -m tests.chaos --rows $(or $(ROWS),all)
+	$(BIN)/python -m tests.chaos --rows $(or $(ROWS),all) $(ARGS)
 
 mutants: .venv/.ready servers ## bugs on purpose, in simulations and in real processes: each must be noticed
 	$(BIN)/python -m tests.cluster_simulation --planted all

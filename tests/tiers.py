@@ -2,9 +2,9 @@
 
     check     after each edit: every test function runs, but random tests take fewer examples, the simulation fewer
               seeds, and the longest tables some of their rows, spread over them
-    test      before a change is handed in: all rows, random tests with half of their examples, the longest ones with
-              fewer; also what plain ``pytest`` does
-    verify    before a change lands: everything in full
+    test      before a change lands: all rows, random tests with half of their examples, the longest ones with fewer;
+              also what plain ``pytest`` does
+    long      each night, and before a release: everything in full
 
 Nothing else is left out of a tier but by its folder: each test that runs in one runs in all above.
 """
@@ -15,26 +15,26 @@ from typing import TypeVar
 
 _Row = TypeVar("_Row")
 
-TIERS = ("check", "test", "verify")
+TIERS = ("check", "test", "long")
 TIER = os.environ.get("TESTS_TIER", "test")
 assert TIER in TIERS, f"TESTS_TIER={TIER}: not one of {', '.join(TIERS)}"
 
 _EXAMPLES_MIN = 4
 
 
-def in_tier(*, check: int, test: int, verify: int | None = None) -> int:
-    """The number that this run has; verify's is test's unless it has its own."""
-    return {"check": check, "test": test, "verify": test if verify is None else verify}[TIER]
+def in_tier(*, check: int, test: int, long: int | None = None) -> int:
+    """The number that this run has; long's is test's unless it has its own."""
+    return {"check": check, "test": test, "long": test if long is None else long}[TIER]
 
 
 def examples(full: int) -> int:
-    """How many examples a random test takes: ``full`` of them in full, half before a change is handed in, and after
+    """How many examples a random test takes: ``full`` of them in full, half before a change lands, and after
     each edit a sixteenth, but no fewer than four."""
 
     def part(divisor: int) -> int:
         return min(full, max(_EXAMPLES_MIN, full // divisor))
 
-    return in_tier(check=part(16), test=part(2), verify=full)
+    return in_tier(check=part(16), test=part(2), long=full)
 
 
 def spread(rows: Iterable[_Row], *, check: int) -> list[_Row]:

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.real
 
 PARTS = 4
 AT_ONCE = 100
-RACES = AT_ONCE * in_tier(check=5, test=5, verify=12)
+RACES = AT_ONCE * in_tier(check=5, test=5, long=12)
 """Of each part: the parts run beside each other where there are several workers, so that no test lasts for a minute."""
 AT = WallMs(NOW + 100)
 SUCCEEDED = AttemptOutcome(JobState.SUCCEEDED, result=1)

@@ -185,7 +185,6 @@ ROWS = (
         "duplicates, old and future attempts, cancels of what has ended, all to anybody and out of order, and"
         f" {MUTATIONS} mutations that nobody can read, each time",
         _strange_messages,
-        smoke=True,
         gap_s=3.0,
         load=_DURING,
     ),

@@ -147,7 +147,6 @@ ROWS = (
         "clock-day-ahead",
         "the leader's clock is a day ahead",
         _day_ahead,
-        smoke=True,
         settings=SHORT_LEASE,
         gap_s=9.0,
     ),

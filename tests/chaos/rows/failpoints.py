@@ -123,7 +123,6 @@ ROWS = (
         "leader-dies-at-writes",
         "the leader dies before and after each of its writes",
         _leader_dies,
-        smoke=True,
         settings=SHORT_LEASE,
         gap_s=4.0,
     ),

@@ -23,7 +23,7 @@ from hascheduler.rabbitmq.publisher import RabbitTransport
 from tests.tiers import in_tier
 
 LIMIT_S = 30
-TIMES = in_tier(check=10, test=50, verify=300)
+TIMES = in_tier(check=10, test=20, long=300)
 WITHIN_S = 0.03
 """In that time a refusal comes, and the first pause begins."""
 _ALL = {"configure": ".*", "write": ".*", "read": ".*"}

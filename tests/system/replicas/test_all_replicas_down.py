@@ -11,7 +11,7 @@ from tests.system.processes import Processes, eventually
 from tests.system.replicas.accounts import counted, decided, times_of, verdicts
 from tests.tiers import in_tier
 
-OUTAGE_S = in_tier(check=20, test=20, verify=60)
+OUTAGE_S = in_tier(check=20, test=20, long=60)
 GRACE_MS = 5_000
 EVERY_MS = 1_000
 LIMIT = 10

@@ -20,7 +20,7 @@ from tests.tiers import in_tier
 
 pytestmark = [pytest.mark.timeout(600)]
 
-CROWD = in_tier(check=10_000, test=20_000, verify=40_000)
+CROWD = in_tier(check=10_000, test=20_000, long=40_000)
 CANCEL = {"action": "cancel_jobs", "filter": {"definition": "crowd"}}
 
 

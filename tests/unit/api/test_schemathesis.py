@@ -20,7 +20,7 @@ from tests.tiers import TIER, in_tier
 from tests.unit.api.doubles import World, app_of
 from tests.unit.api.promises import HEADERS, PROMISES, SECRET, STREAMS, aimed
 
-_EXAMPLES_MAX = in_tier(check=1, test=10, verify=25)
+_EXAMPLES_MAX = in_tier(check=1, test=10, long=25)
 _PHASES = [phase for phase in Phase if TIER != "check" or phase is not Phase.explicit]
 """The explicit ones, some seventy requests an operation, are made when tests are collected: seconds in each worker."""
 

@@ -7,7 +7,7 @@ import pytest
 from tests.tiers import in_tier
 from tests.unit.cluster_simulation.simulating import simulate
 
-SEEDS = in_tier(check=1, test=4, verify=16)
+SEEDS = in_tier(check=1, test=4, long=16)
 
 
 @pytest.mark.timeout(1_200)
@@ -27,7 +27,7 @@ def test_each_shard_is_followed_by_its_candidates_whatever_goes_wrong() -> None:
 
 @pytest.mark.timeout(1_200)
 def test_several_shards_do_nearly_as_many_times_as_much_as_one() -> None:
-    shards = in_tier(check=2, test=2, verify=4)
+    shards = in_tier(check=2, test=2, long=4)
     run = simulate("--grow", f"{shards}", "--replicas", "4", "--jobs", "1")
     assert run.returncode == 0, run.stdout + run.stderr
     assert re.findall(r"(\d+) doubled", run.stdout) == ["0", "0"]

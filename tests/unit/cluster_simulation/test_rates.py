@@ -7,7 +7,7 @@ import pytest
 from tests.tiers import in_tier
 from tests.unit.cluster_simulation.simulating import simulate
 
-SEEDS = in_tier(check=1, test=4, verify=12)
+SEEDS = in_tier(check=1, test=4, long=12)
 
 
 @pytest.mark.timeout(1_200)

@@ -17,7 +17,7 @@ from tests.unit.cluster_simulation.simulating import ENVIRONMENT, simulate
 
 SHORT = (("history_lost",),)
 """After each edit, of the faults that bring a planted bug to light: those whose stories are the shortest."""
-SEEDS = in_tier(check=1, test=50, verify=60)
+SEEDS = in_tier(check=1, test=50, long=60)
 """From 1, as seed 0 has little trouble; after each edit it is the story that is told twice. ``make cluster-sim
 SEEDS=10000`` for a night."""
 SAME = str(in_tier(check=12, test=7))
@@ -60,7 +60,7 @@ def test_a_seed_tells_the_same_story_again(story: subprocess.CompletedProcess[st
 
 @pytest.mark.parametrize("name", sorted({planted.faults for planted in PLANTED.values()}) if TIER != "check" else SHORT)
 def test_without_the_bug_the_same_troubles_do_no_harm(name: tuple[str, ...]) -> None:
-    run = simulate("--seeds", str(in_tier(check=1, test=1, verify=2)), "--faults", ",".join(name))
+    run = simulate("--seeds", str(in_tier(check=1, test=1, long=2)), "--faults", ",".join(name))
     assert run.returncode == 0, run.stdout + run.stderr
 
 

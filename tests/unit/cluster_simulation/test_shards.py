@@ -8,13 +8,13 @@ from tests.tiers import in_tier
 from tests.unit.cluster_simulation.simulating import ENVIRONMENT, simulate
 from tests.warm import warm
 
-SEEDS = in_tier(check=1, test=8, verify=20)
+SEEDS = in_tier(check=1, test=4, long=20)
 """From 5, a story of two MongoDBs with much of all that is counted."""
 _MOVED_BY_ALL = f"""
 from tests.cluster_simulation.shard_mutants import moved_by_all, slots_moved_by_all
 from tests.cluster_simulation.shards import ShardBugs, run_shards
 bugs = ShardBugs(keeper=moved_by_all, mover=slots_moved_by_all)
-found = [run_shards(seed, bugs=bugs).violations for seed in range({in_tier(check=1, test=2, verify=5)})]
+found = [run_shards(seed, bugs=bugs).violations for seed in range({in_tier(check=1, test=2, long=5)})]
 raise SystemExit(str(found) if any(found) else 0)
 """
 

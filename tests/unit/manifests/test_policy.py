@@ -41,7 +41,7 @@ _SETS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(in_tier(check=5, test=12, verify=40)))
+@pytest.mark.parametrize("seed", range(in_tier(check=5, test=12, long=40)))
 def test_components_do_the_same_in_any_order_and_keep_the_rules(seed: int, tmp_path: Path) -> None:
     """All at once, in both orders; then some of them, picked by ``seed``."""
     random = Random(seed)

@@ -24,7 +24,7 @@ from tests.unit.sharding.interleaving import Order, Turns, interleaved
 ONE_TOO = tenant_in(1, 1)
 """Another tenant of the shard of `ONE`."""
 SEED = 20_261_125
-SAMPLE = in_tier(check=30, test=400, verify=4_000)
+SAMPLE = in_tier(check=30, test=400, long=4_000)
 IN_FULL = TIER != "check"
 IMPATIENT_MS = 2 * UNUSED_FOR_MS
 """A clock that goes on by this at each look at it: each reservation is an old one, whatever its age."""
