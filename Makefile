@@ -11,7 +11,7 @@ WORKERS_OF_POOL ?= $(shell expr $(WORKERS) + 1)
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
 
-.PHONY: compiled check-compiled fuzz advisories help demo dev check test verify verify-long lint fmt types contracts lock bench bench-peers soak simulate sim cluster-sim chaos mutants planted-bugs monitoring k8s-lint k8s-check kind-up kind-down demo-failover docs reference
+.PHONY: compiled check-compiled fuzz advisories help demo dev check test verify verify-long lint fmt types contracts lock bench bench-peers soak simulate sim cluster-sim chaos mutants planted-bugs k8s-lint k8s-check kind-up kind-down demo-failover docs reference
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -169,9 +169,6 @@ ui-pictures: .venv/.ready servers browser ## docs/ui: a picture of each view of 
 browser: # in which the dashboard's tests look at it, and what judges there who can use it
 	scripts/ensure-chromium
 	scripts/ensure-node-packages
-
-monitoring: .venv/.ready ## write the dashboard and the rule object of k8s/monitoring again
-	$(BIN)/python -m k8s.monitoring.generate
 
 k8s-lint: .venv/.ready
 	scripts/ensure-kubectl

@@ -10,7 +10,7 @@
     EventType, Event ───────► reference/events.md
     TRANSITIONS, Verdict ───► reference/job-states.md
     Criterion, PRESETS ─────► reference/policies.md
-    k8s/monitoring/rules ───► operations/runbooks.md
+    the alert rules ────────► operations/runbooks.md
 
 The same code gives the same bytes, so a test can compare. ``python -m docs.generate`` writes the pages,
 ``python -m docs.generate --check`` names those that are stale and exits with 1.

@@ -9,17 +9,17 @@ import yaml
 
 from docs.generate.markdown import code, fenced, head, prose, table
 
-_RULES = Path(__file__).parents[2] / "k8s" / "monitoring" / "rules"
+_RULES = Path(__file__).parents[2] / "k8s" / "monitoring" / "rules.yaml"
 _INTRO = """\
-Each alert of `k8s/monitoring/rules` says whether to get up (`page`) or whether it can wait (`ticket`), and its runbook
-what to look at, what to do and what not to do. [Kubernetes](kubernetes.md) says how to install the rules.
+Each alert of `k8s/monitoring/rules.yaml` says whether to get up (`page`) or whether it can wait (`ticket`), and its
+runbook what to look at, what to do and what not to do. [Kubernetes](kubernetes.md) says how to install the rules.
 """
 _LABELS = re.compile(r"\{\{ with \$labels\.namespace \}\}.*?\{\{ end \}\}", re.DOTALL)
 
 
 def page() -> str:
     alerts = _alerts()
-    parts = [head("Runbooks", "k8s/monitoring/rules", _INTRO)]
+    parts = [head("Runbooks", "k8s/monitoring/rules.yaml", _INTRO)]
     rows = ((f"[{_name(rule)}](#{_name(rule).lower()})", rule["labels"]["severity"], _summary(rule)) for rule in alerts)
     parts.append(table(("alert", "severity", "says"), rows))
     for rule in alerts:
@@ -39,13 +39,8 @@ def asset() -> str:
 
 
 def _alerts() -> list[dict[str, Any]]:
-    return [
-        rule
-        for path in sorted(_RULES.glob("*.yaml"))
-        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]
-        for rule in group["rules"]
-        if "alert" in rule
-    ]
+    groups = yaml.safe_load(_RULES.read_text(encoding="utf-8"))["spec"]["groups"]
+    return [rule for group in groups for rule in group["rules"] if "alert" in rule]
 
 
 def _name(rule: dict[str, Any]) -> str:

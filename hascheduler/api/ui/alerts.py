@@ -1,7 +1,8 @@
 """What is wrong now, in words, each with the runbook of the alert that Prometheus would give for it.
 
 Judged by the newest picture alone: what needs a rate or a span of time (fires that come late, attempts that were lost)
-is Prometheus' affair. The runbooks themselves are in ``static/runbooks.json``, written from ``k8s/monitoring/rules``.
+is Prometheus' affair. The runbooks themselves are in ``static/runbooks.json``, written from
+``k8s/monitoring/rules.yaml``.
 """
 
 from collections.abc import Iterator

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 HINTS = (*ROOT.glob("hascheduler/check/*.py"), *ROOT.glob("hascheduler/mongo/check/*.py"),
          ROOT / "hascheduler/dispatch/explainer.py", ROOT / "hascheduler/mongo/unreachable.py",
          ROOT / "hascheduler/api/routing/error_handlers.py")  # fmt: skip
-RUNBOOKS = tuple(ROOT.glob("k8s/monitoring/rules/*.yaml"))
+RUNBOOKS = ROOT / "k8s/monitoring/rules.yaml"
 
 BROKEN: Mapping[Collection, tuple[str, Mapping[str, Any]]] = {
     Collection.DEFINITIONS: ("kind: Definition\nname: x\nmax_concurrency: 2\n", {"max_concurrency": "many"}),
@@ -206,11 +206,9 @@ def named() -> Iterator[tuple[Path, str]]:
     for path in HINTS:
         text = re.sub(r'"\s+f?"', "", path.read_text(encoding="utf-8"))  # texts of several lines
         yield from ((path, command) for command in re.findall(r"\bhascheduler ([a-z][a-z-]+(?: [a-z]+)?)", text))
-    for path in RUNBOOKS:
-        text = path.read_text(encoding="utf-8")
-        yield from (
-            (path, command) for command in re.findall(r"(?:\bhs|`hascheduler) ([a-z][a-z-]+(?: [a-z]+)?)", text)
-        )
+    runbooks = RUNBOOKS.read_text(encoding="utf-8")
+    commands = re.findall(r"(?:\bhs|`hascheduler) ([a-z][a-z-]+(?: [a-z]+)?)", runbooks)
+    yield from ((RUNBOOKS, command) for command in commands)
 
 
 def command_of(words: str) -> str | None:

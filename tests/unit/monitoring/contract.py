@@ -2,7 +2,7 @@
 
 import promql_parser as promql
 
-from tests.unit.monitoring.promql import grouped_by, made, selectors
+from tests.unit.monitoring.promql import grouped_by, selectors
 from tests.unit.telemetry.test_metrics_names import OF_PROCESSORS, OF_REPLICAS
 
 TARGET_LABELS = ("namespace", "pod", "instance", "job")
@@ -38,7 +38,7 @@ def told() -> dict[str, set[str]]:
 
 def unknown(tree: promql.Expr, known: dict[str, set[str]]) -> set[str]:
     """What the expression asks for and nobody tells: names, labels of a name (``name.label``), labels of none."""
-    wrong, labels = set[str](), set(made(tree))
+    wrong, labels = set[str](), set[str]()
     for selector in selectors(tree):
         name = selector.name or "?"
         labels |= known.get(name, set())

@@ -1,6 +1,6 @@
 """What a PromQL expression asks for, read from its syntax tree."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 import promql_parser as promql
@@ -46,10 +46,19 @@ def grouped_by(tree: promql.Expr) -> Iterator[str]:
                     yield from node.modifier.matching.labels
 
 
-def made(tree: promql.Expr) -> Iterator[str]:
-    """The labels that ``label_replace`` adds."""
-    for node in nodes(tree):
-        if isinstance(node, promql.Call) and node.func.name == "label_replace":
-            label = node.args[1]
-            assert isinstance(label, promql.StringLiteral)
-            yield label.val
+def labels_kept(tree: promql.Expr, known: Mapping[str, set[str]]) -> set[str]:
+    """The labels of the result; ``known`` has those of each series."""
+    match tree:
+        case promql.AggregateExpr():
+            return set() if tree.modifier is None else set(tree.modifier.labels)
+        case promql.BinaryExpr():
+            return labels_kept(tree.lhs, known)
+        case promql.Call():
+            return set().union(*(labels_kept(argument, known) for argument in tree.args))
+        case promql.ParenExpr():
+            return labels_kept(tree.expr, known)
+        case promql.MatrixSelector():
+            return labels_kept(tree.vector_selector, known)
+        case promql.VectorSelector():
+            return known[tree.name or "?"]
+    return set()

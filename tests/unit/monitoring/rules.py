@@ -1,4 +1,4 @@
-"""The rules as people wrote them."""
+"""The rules as people wrote them: the spec of a PrometheusRule, which is what a Prometheus rules file has."""
 
 from pathlib import Path
 from typing import Any
@@ -6,19 +6,13 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parents[3] / "k8s" / "monitoring"
-FILES = sorted((FOLDER / "rules").glob("*.yaml"))
-RECORDING = FOLDER / "rules" / "recording.yaml"
-_IN_FILES: dict[Path, list[dict[str, Any]]] = {
-    file: yaml.safe_load(file.read_text(encoding="utf-8"))["groups"] for file in FILES
-}
-GROUPS = [group for groups in _IN_FILES.values() for group in groups]
+GROUPS: list[dict[str, Any]] = yaml.safe_load((FOLDER / "rules.yaml").read_text(encoding="utf-8"))["spec"]["groups"]
 RULES: list[dict[str, Any]] = [rule for group in GROUPS for rule in group["rules"]]
 ALERTS = {rule["alert"]: rule for rule in RULES if "alert" in rule}
-FILE_OF = {
-    rule["alert"]: file
-    for file, groups in _IN_FILES.items()
-    for group in groups
-    for rule in group["rules"]
-    if "alert" in rule
-}
 RECORDED = {rule["record"]: rule for rule in RULES if "record" in rule}
+
+
+def write_rules(path: Path, groups: list[dict[str, Any]]) -> Path:
+    """Write the groups as a Prometheus rules file."""
+    path.write_text(yaml.safe_dump({"groups": groups}), encoding="utf-8")
+    return path

@@ -1,6 +1,5 @@
 """The objects for the cluster, as kustomize renders them."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -11,8 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from k8s.monitoring.generate.dashboard import dashboard
-from tests.unit.monitoring.rules import ALERTS, FOLDER, GROUPS
+from tests.unit.monitoring.rules import ALERTS, FOLDER, GROUPS, write_rules
 
 COMPONENTS = {"scheduler": "health", "processor": "health", "rabbitmq": "prometheus"}
 
@@ -51,7 +49,10 @@ def test_monitors_select_the_pods_and_name_the_job(
         "path": "/metrics",
         "interval": "15s",
         "scrapeTimeout": "10s",
-        "relabelings": [{"targetLabel": "job", "replacement": f"hascheduler-{component}"}],
+        "relabelings": [
+            {"targetLabel": "job", "replacement": f"hascheduler-{component}"},
+            {"sourceLabels": ["__meta_kubernetes_pod_name"], "targetLabel": "instance"},
+        ],
     }
 
 
@@ -62,19 +63,20 @@ def test_the_rule_object_holds_the_rules_as_they_are(objects: dict[tuple[str, st
 def test_the_sidecar_finds_the_dashboard(objects: dict[tuple[str, str], dict[str, Any]]) -> None:
     found = objects["ConfigMap", "hascheduler-dashboard"]
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
-    assert json.loads(found["data"]["hascheduler.json"]) == dashboard()
+    assert found["data"]["hascheduler.json"] == (FOLDER / "dashboard.json").read_text(encoding="utf-8")
 
 
 def test_the_plain_configuration_gives_the_same_labels(promtool: Callable[..., str], tmp_path: Path) -> None:
     written = yaml.safe_load((FOLDER / "prometheus.yaml").read_text(encoding="utf-8"))
     (scrape,) = written["scrape_configs"]
     made = {rule["target_label"]: rule for rule in scrape["relabel_configs"] if "target_label" in rule}
-    assert set(made) == {"job", "namespace", "pod"}
+    assert set(made) == {"job", "namespace", "pod", "instance"}
     assert made["job"]["replacement"] == "hascheduler-$1"
     # Debian's build knows no Kubernetes; all else is checked as it is.
     assert scrape.pop("kubernetes_sd_configs") == [{"role": "pod", "namespaces": {"names": ["hascheduler"]}}]
     scrape["static_configs"] = [{"targets": ["127.0.0.1:9090"]}]
-    (tmp_path / "rules").symlink_to(FOLDER / "rules")
+    (rules,) = written["rule_files"]
+    write_rules(tmp_path / rules, GROUPS)
     (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
     assert promtool("check", "config", tmp_path / "prometheus.yaml") == ""
 
