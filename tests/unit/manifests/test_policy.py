@@ -24,9 +24,14 @@ def test_the_rendered_objects_keep_the_rules(folder: str) -> None:
     assert {name: faults for name, faults in found.items() if faults} == {}
 
 
-@pytest.mark.parametrize(
-    ("rule", "spoil"), PLANTED, ids=[f"{rule.__name__}-{spoil.__name__}" for rule, spoil in PLANTED]
-)
+_MISTAKES = [
+    pytest.param(rule, spoil, id=f"{rule.__name__}-{mistake}")
+    for rule, mistakes in PLANTED.items()
+    for mistake, spoil in mistakes.items()
+]
+
+
+@pytest.mark.parametrize(("rule", "spoil"), _MISTAKES)
 def test_the_rule_finds_what_is_planted(rule: rules.Rule, spoil: Callable[[Objects], None]) -> None:
     objects = rendered(KIND).copy()
     spoil(objects)
@@ -76,4 +81,5 @@ def _unordered(value: Any) -> Any:
 
 
 def test_for_every_rule_something_is_planted() -> None:
-    assert {rule for rule, _ in PLANTED} == set(rules.ALL)
+    assert set(PLANTED) == set(rules.ALL)
+    assert all(PLANTED.values())
