@@ -39,8 +39,7 @@ SECRETS = ("MONGODB_URI", "SHARD_MONGODB_URIS", "AMQP_URL", "ADMIN_TOKEN")
 ADMIN_TOKEN_LENGTH_MIN = 20
 PUBLISHED = "stands in the repository, so everybody knows it"
 INSTEAD_OF_PUBLISHED = (
-    f"one of your own, as `hascheduler secrets` makes them; only a cluster on a laptop sets"
-    f" {PREFIX}DEVELOPMENT_SECRETS=allowed"
+    f"one of your own, as k8s/make-secrets makes them; a cluster on a laptop sets {PREFIX}DEVELOPMENT_SECRETS=allowed"
 )
 """What is said of a secret that is none, and what would be right."""
 
@@ -587,7 +586,7 @@ def variable(name: str, field: FieldInfo) -> str:
 
 
 def is_published(secret: str) -> bool:
-    """Whether it is one of `hascheduler secrets --development`, which are in the repository."""
+    """Return True if it is one of those that are in the repository."""
     return secret.startswith(PUBLISHED_PREFIX)
 
 

@@ -5,9 +5,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hascheduler.demo.kubernetes.api_access import find_admin_token
 from hascheduler.errors import CallerError, HaschedulerError, WorldError
-from kind import CLUSTER, CONTEXT, NAMESPACE, URL
+from kind import CLUSTER, CONTEXT, URL
 from kind.images import build, load, provide, read_images
 from kind.rollout import wait
 from kind.tools import Tools, find_tools
@@ -40,7 +39,7 @@ def up(root: Path, say: Callable[[str], None]) -> None:
         say("the images are new: replacing the pods")
         tools.do(*tools.kubectl_command("rollout", "restart", "deployment", "bootstrap", "scheduler", "processor"))
     wait(tools, say, _PATIENCE_S)
-    _tell_the_way_in(tools, say)
+    _tell_the_way_in(say)
 
 
 def _make_cluster(tools: Tools, root: Path, say: Callable[[str], None]) -> None:
@@ -57,15 +56,10 @@ def _make_cluster(tools: Tools, root: Path, say: Callable[[str], None]) -> None:
         ) from None
 
 
-def _tell_the_way_in(tools: Tools, say: Callable[[str], None]) -> None:
+def _tell_the_way_in(say: Callable[[str], None]) -> None:
     say(f"the API: {URL}, its reference: {URL}/docs    (kubectl's context is {CONTEXT})")
-    deployment = tools.object("deployment", "scheduler")
-    where = None if deployment is None else find_admin_token(deployment)
-    if where is not None:
-        key = where.key.replace(".", "\\.")
-        get = f"kubectl --context {CONTEXT} --namespace {NAMESPACE} get secret {where.secret}"
-        say('its token, for the `hascheduler` commands and for curl -H "Authorization: Bearer $HASCHEDULER_TOKEN":')
-        say(f"    export HASCHEDULER_TOKEN=$({get} -o jsonpath='{{.data.{key}}}' | base64 -d)")
+    say("its token, for the `hascheduler` commands and as a bearer token:")
+    say(f"    export HASCHEDULER_TOKEN=$(cat {_OVERLAY}/secrets/hascheduler-scheduler/admin-token)")
     say(f"then: scripts/demo-failover --context {CONTEXT}")
 
 

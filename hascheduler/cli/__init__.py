@@ -9,7 +9,7 @@
     cluster, audit_log           cluster …, audit-log
     simulate/                    simulate, record
     run/                         serve, processor, dev, demo
-    setup/                       migrate, check, bootstrap …, secrets
+    setup/                       migrate, check, bootstrap …
 
     input/                       files, option values, editors and questions → requests
     output/                      answers → tables, JSON and log lines, safe for a terminal

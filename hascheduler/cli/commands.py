@@ -133,7 +133,7 @@ _TOKEN: CommandTable = {
 _BOOTSTRAP: CommandTable = {
     "mongodb": LazyCommand(
         "hascheduler.cli.setup.bootstrap:mongodb",
-        "Initiate the replica set where it is not, add the members that it lacks, and make or update its users.",
+        "Initiate the replica set if there is none, add the members that it lacks, and make or update its users.",
     ),
 }
 
@@ -199,8 +199,4 @@ COMMANDS: CommandTable = {
     "shards": LazyGroup("See which shard has what, and move slots of tenants between shards.", _SHARDS),
     "bootstrap": LazyGroup("Make the servers ready for a deployment.", _BOOTSTRAP),
     "version": LazyCommand("hascheduler.cli.app:version", "Show the version, and whether the core runs compiled."),
-    "secrets": LazyCommand(
-        "hascheduler.cli.setup.secrets:secrets",
-        "Write passwords, keys, URIs and certificates, all fresh, and print the commands that make Secrets of them.",
-    ),
 }

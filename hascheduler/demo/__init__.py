@@ -5,7 +5,7 @@
     scenario      the steps: schedules created, leaders and a processor killed, the end
     environment   what a scenario needs of the system that it runs on (a protocol)
     local         that system on this machine: processes of its own
-    kubernetes/   that system in a cluster: pods that are there already
+    kubernetes    that system in a cluster: pods that are there already
     replica_api   the SDK, by any replica that answers
     evidence      the expected nominal times, the observed effects, and the result of comparing them
     dashboard     the live view on a terminal

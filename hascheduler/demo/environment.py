@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from rich.console import RenderableType
 
+from hascheduler.demo.replica_api import ClusterSnapshot, ReplicaApi
 from hascheduler.model.values.instants import WallMs
 
 
@@ -41,26 +42,19 @@ class Takeover:
     of_shards: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSnapshot:
-    """The answers of one replica that is ready: ``/v1/cluster``, and the items of ``/v1/processors``."""
-
-    cluster: dict[str, Any]
-    processors: list[dict[str, Any]]
-
-
 class DemoEnvironment(Protocol):
     """Its methods raise a `WorldError` when the system does not do in time what they ask of it."""
 
     title: str
+    api: ReplicaApi
     where: str
     """What `ProcessStatus.where` is."""
     prefix: str
     """The names of the demo's schedules begin with it; the system may have others."""
     poll_every_s: float
-    shards: Sequence[str]
+    shards: Sequence[str] = ()
     """The names of several; empty where there is one, or what is shown is of one."""
-    tenants: Sequence[str]
+    tenants: Sequence[str] = ()
     """To own the schedules, in turns, so that each of several shards has some; empty: none in particular."""
     ways: Sequence[str]
     """How leaders are ended, in that order; each reads well before a name, as in ``kill -9`` replica-1."""
@@ -82,19 +76,19 @@ class DemoEnvironment(Protocol):
 
     def listing(self) -> Sequence[RenderableType]:
         """Where everything is, for a user who explores the system after the demo."""
-        ...
+        return ()
 
     async def snapshot(self) -> ClusterSnapshot | None:
         """None while no replica answers that is ready."""
-        ...
+        return await self.api.snapshot()
 
     async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """The schedule as the API returned it."""
-        ...
+        return await self.api.create(body)
 
     def shard_of(self, tenant: str) -> str:
         """Of several shards the one that has what is of that tenant."""
-        ...
+        return ""
 
     async def leader(self) -> CurrentLeader:
         """The leader, as soon as there is one; of several shards who leads most, as soon as all of them are led."""
@@ -108,10 +102,6 @@ class DemoEnvironment(Protocol):
         """The name of the ended replica's replacement, once that is ready."""
         ...
 
-    async def busiest_processor(self) -> str:
-        """The id of the processor that runs most, once one runs something; any, if none does for a while."""
-        ...
-
     async def end_processor(self, id: str) -> str:
         """End it by `processor_way`; the name of its replacement, which may still be starting."""
         ...
@@ -120,8 +110,8 @@ class DemoEnvironment(Protocol):
         """How many of those jobs are not there yet, or live; all of them where that is not known."""
         ...
 
-    async def read_jobs(self, ids: Collection[str], seen: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
-        """State, attempt and attempts of the jobs, by id. Those whose effect was not ``seen`` are read most closely."""
+    async def read_jobs(self, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
+        """State, attempt and attempts of the jobs, by id."""
         ...
 
     async def complete_outputs(self) -> None:

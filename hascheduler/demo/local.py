@@ -13,11 +13,10 @@ from typing import Any
 from rich.console import RenderableType
 
 from hascheduler.clock import SystemClock
-from hascheduler.demo.environment import ClusterSnapshot, CurrentLeader, DemoEnvironment, ProcessStatus, Takeover
+from hascheduler.demo.environment import CurrentLeader, DemoEnvironment, ProcessStatus, Takeover
 from hascheduler.demo.replica_api import ReplicaApi, open_replica_api
 from hascheduler.embedded.children import Child
 from hascheduler.embedded.stack import Stack, StackPlan, list_servers, list_stack, open_stack, processors_for
-from hascheduler.errors import StoreUnavailable
 from hascheduler.model.routing import Routing, shard_database, slot_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database, connect, open_database
@@ -29,7 +28,6 @@ _TENANTS_A_SHARD = 2
 _REBALANCE_AFTER = "2s"
 """Leaders are spread before the first kill."""
 _PATIENCE_S = 30.0
-_BUSY_PATIENCE_S = 5.0
 _LIVE = ["pending", "dispatched", "running"]
 _SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM to": signal.SIGTERM}
 
@@ -79,8 +77,8 @@ async def _databases(stack: Stack, names: Sequence[str]) -> AsyncIterator[Sequen
         await client.close()
 
 
-class LocalEnvironment:
-    """`hascheduler.demo.environment.DemoEnvironment`. A takeover is measured from the signal to the first decision that
+class LocalEnvironment(DemoEnvironment):
+    """A takeover is measured from the signal to the first decision that
     the next term wrote down, in each shard that the replica led. ``routing`` None: there is one shard."""
 
     where = "pid"
@@ -95,7 +93,7 @@ class LocalEnvironment:
         self._shards = dict(zip([_HOME] if routing is None else routing.shards, databases, strict=True))
         self._routing = routing
         self._clock = SystemClock()
-        self._api = api
+        self.api = api
         self.shards: Sequence[str] = () if routing is None else routing.shards
         self.tenants: Sequence[str] = () if routing is None else tenants_of_each_shard(routing)
         self.title = f"transport {stack.transport}" + (f", {len(self.shards)} shards" if self.shards else "")
@@ -114,12 +112,6 @@ class LocalEnvironment:
 
     def listing(self) -> Sequence[RenderableType]:
         return [list_stack(self._stack), list_servers(self._stack)]
-
-    async def snapshot(self) -> ClusterSnapshot | None:
-        return await self._api.snapshot()
-
-    async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        return await self._api.create(body)
 
     def shard_of(self, tenant: str) -> str:
         return _HOME if self._routing is None else self._routing.shards[self._routing.index_of(tenant)]
@@ -157,26 +149,6 @@ class LocalEnvironment:
         await self._stack.ready(leader.name)
         return leader.name
 
-    async def busiest_processor(self) -> str:
-        running: list[dict[str, Any]] = [{"$match": {"state": "running"}}, {"$sortByCount": "$processor"}]
-        try:
-            async with asyncio.timeout(_BUSY_PATIENCE_S):
-                while True:
-                    groups = [
-                        group
-                        for _, database in self._each
-                        for group in await (await database["jobs"].aggregate(running)).to_list(None)
-                    ]
-                    if groups:
-                        return str(max(groups, key=lambda group: int(group["count"]))["_id"])
-                    await asyncio.sleep(0.01)
-        except TimeoutError:
-            for _, database in self._each:
-                any_one = await database["processors"].find_one({})
-                if any_one is not None:
-                    return str(any_one["_id"])
-            raise StoreUnavailable("there is no processor left to kill") from None
-
     async def end_processor(self, id: str) -> str:
         name = id.rpartition(".")[0]
         child = self._stack.processors[name]
@@ -189,7 +161,7 @@ class LocalEnvironment:
         ended = {"_id": {"$in": list(ids)}, "state": {"$nin": _LIVE}}
         return len(ids) - sum([await database["jobs"].count_documents(ended) for _, database in self._each])
 
-    async def read_jobs(self, ids: Collection[str], seen: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
+    async def read_jobs(self, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
         which, fields = {"_id": {"$in": list(ids)}}, ["state", "attempt", "attempts"]
         return {job["_id"]: job for _, database in self._each async for job in database["jobs"].find(which, fields)}
 

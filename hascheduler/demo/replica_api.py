@@ -1,18 +1,27 @@
 """The API through the SDK, by any replica that answers: some are being killed."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hascheduler.client import AsyncScheduler, Refused, Unavailable
-from hascheduler.demo.environment import ClusterSnapshot
-from hascheduler.errors import CallerError, StoreUnavailable
+from hascheduler.errors import CallerError, StoreUnavailable, WorldError
 
 ANSWER_S = 5.0
 _OWN_TROUBLE = (404, 429)
 _REFUSED = (401, 403)
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """The answers of one replica that is ready: ``/v1/cluster``, and the items of ``/v1/processors``."""
+
+    cluster: dict[str, Any]
+    processors: list[dict[str, Any]]
 
 
 class ReplicaApi:
@@ -73,3 +82,22 @@ async def open_replica_api(urls: Callable[[], Mapping[str, str]], **options: Any
             return opened[url]
 
         yield ReplicaApi(scheduler_of, urls)
+
+
+async def until(
+    look: Callable[[], Awaitable[T | None]], what: str, patience_s: float = 60.0, every_s: float = 0.2
+) -> T:
+    """Return the first result that is not None; a `WorldError` counts as None until the time is over."""
+    trouble = ""
+    try:
+        async with asyncio.timeout(patience_s):
+            while True:
+                try:
+                    found = await look()
+                except WorldError as error:
+                    found, trouble = None, f" ({error})"
+                if found is not None:
+                    return found
+                await asyncio.sleep(every_s)
+    except TimeoutError:
+        raise StoreUnavailable(f"not within {patience_s:g} s: {what}{trouble}") from None

@@ -8,6 +8,7 @@ from typing import Any
 
 from hascheduler.demo.environment import DemoEnvironment
 from hascheduler.demo.evidence import Effects, Expectation
+from hascheduler.demo.replica_api import until
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.instants import format_instant
 
@@ -138,7 +139,7 @@ class DemoScenario:
         self._say(f"{await self._environment.restore(leader)} is back and follows")
 
     async def _kill_processor(self) -> None:
-        id = await self._environment.busiest_processor()
+        id = await until(self._busiest_processor, "a processor that runs something", every_s=0.05)
         name = id.rpartition(".")[0]
         way = self._environment.processor_way
         self._say(f"{way} {name}, which is at work")
@@ -151,6 +152,13 @@ class DemoScenario:
         starts = f"{name} starts again" if successor == name else f"{successor} takes its place"
         self._say(f"{starts}; what it was running moves on with the next attempt")
 
+    async def _busiest_processor(self) -> str | None:
+        snapshot = await self._environment.snapshot()
+        ours = {processor.name for processor in self._environment.processors() if processor.running}
+        known = [one for one in snapshot.processors if one["alive"] and one["name"] in ours] if snapshot else []
+        busiest = max(known, key=lambda one: int(one["occupied"]), default=None)
+        return str(busiest["id"]) if busiest and busiest["occupied"] else None
+
     async def _finish(self) -> None:
         """Fix the end, wait for all jobs due by then to end, and read them."""
         until_ms = self._environment.wall_ms()
@@ -160,8 +168,7 @@ class DemoScenario:
         await self._wait_for_all(expected)
         await self._environment.complete_outputs()
         self._effects.read(self._environment.outputs())
-        seen = {effect.job_id for effect in self._effects.all}
-        self._record.jobs.update(await self._environment.read_jobs(expected, seen))
+        self._record.jobs.update(await self._environment.read_jobs(expected))
 
 
 def schedule_bodies(now_ms: int, prefix: str = "", tenants: Sequence[str] = ()) -> list[dict[str, Any]]:

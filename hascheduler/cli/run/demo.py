@@ -42,9 +42,6 @@ def demo(
     kills: Annotated[
         int | None, typer.Option(min=1, max=100, help="How often the leader's pod is ended [3]", show_default=False)
     ] = None,
-    url: Annotated[
-        str | None, typer.Option(help="The API of that cluster; default: a port forwarded to each pod.")
-    ] = None,
 ) -> None:
     """Run the system, kill the leader again and again and a processor once, and report.
 
@@ -65,7 +62,7 @@ def demo(
     from hascheduler.model.values.durations import parse_duration
 
     pause_ms = parse_duration(pause)
-    of_a_cluster = {"--context": context, "--namespace": namespace, "--url": url, "--kills": kills}
+    of_a_cluster = {"--context": context, "--namespace": namespace, "--kills": kills}
     of_this_machine = {"--keep": keep or None, "--transport": transport, "--shards": shards}
     for option, value in (of_this_machine if kubernetes else of_a_cluster).items():
         if value is not None and kubernetes:
@@ -73,7 +70,7 @@ def demo(
         if value is not None:
             raise InvalidInput((option,), "is for a cluster", "--kubernetes beside it")
     if kubernetes:
-        opening = _in_cluster(folder, context, namespace or _NAMESPACE, url or "", kills or _KILLS)
+        opening = _in_cluster(folder, context, namespace or _NAMESPACE, kills or _KILLS)
     else:
         opening = _here(folder, None if transport is None else transport.value, shards or 1)
     require_folder(folder)
@@ -93,15 +90,9 @@ def _here(folder: Path, transport: str | None, shards: int) -> "OpenEnvironment"
     return partial(open_local_environment, folder, transport, shards)
 
 
-def _in_cluster(folder: Path, context: str | None, namespace: str, url: str, kills: int) -> "OpenEnvironment":
+def _in_cluster(folder: Path, context: str | None, namespace: str, kills: int) -> "OpenEnvironment":
     from hascheduler.cli import credentials
-    from hascheduler.cli.replica import replica
-    from hascheduler.demo.kubernetes.environment import KubernetesPlan, open_kubernetes_environment
+    from hascheduler.demo.kubernetes import Kubectl, open_kubernetes_environment
 
-    if url:
-        with replica(url):  # says what is wrong with it
-            pass
-    plan = KubernetesPlan(
-        folder, context, namespace, url, kills, token=credentials.token(), trusted=credentials.ssl_context()
-    )
-    return partial(open_kubernetes_environment, plan)
+    kubectl = Kubectl(context, namespace)
+    return partial(open_kubernetes_environment, kubectl=kubectl, folder=folder, kills=kills, token=credentials.token())

@@ -1,6 +1,7 @@
 """``hascheduler bootstrap mongodb``: the replica set with all its members, and its users."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +12,14 @@ from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.durations import parse_duration
-from hascheduler.settings import read_settings
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.settings import INSTEAD_OF_PUBLISHED, PUBLISHED, is_published, read_settings
 
-_REPLICA_SET = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_KEY = re.compile(r"[A-Za-z0-9+/=]{6,1024}")
+_PUBLISHED_KEY = "DevelopmentOnlyKeyThatEverybodyKnows"
+_MEMBER = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?)(?::([1-9][0-9]{0,4}))?")
+_MEMBERS_MAX = 7
+"""More can't vote in MongoDB."""
 
 
 @example(
@@ -23,52 +29,85 @@ _REPLICA_SET = re.compile(r"[A-Za-z0-9_-]{1,64}")
 def mongodb(
     *,
     members: Annotated[
-        list[str],
-        typer.Option(
-            "--members", metavar="HOST:PORT,...", help="All members, by the names that clients reach them by too."
-        ),
+        str,
+        typer.Option("--members", metavar="HOST:PORT,...", help="All members, by the names that clients use too."),
     ],
     keyfile: Annotated[
         Path, typer.Option("--keyfile", metavar="FILE", help="The key that the members were started with.")
     ],
     users_from: Annotated[
         Path,
-        typer.Option(
-            "--users-from",
-            metavar="DIR",
-            help="Where scheduler-password, processor-password and admin-password are.",
-        ),
+        typer.Option("--users-from", metavar="DIR", help="Has scheduler-, processor- and admin-password."),
     ],
     replica_set: Annotated[str, typer.Option("--set", metavar="NAME", help="The name of the set.")] = "rs0",
     timeout: Annotated[
         str, typer.Option("--timeout", metavar="DURATION", help="How long it may take, waiting for members included.")
     ] = "5m",
 ) -> None:
-    """Initiate the replica set where it is not, add the members that it lacks, and make or update its users.
+    """Initiate the replica set if there is none, add the members that it lacks, and make or update its users.
 
-    Do it as often as you like, and from several places at once: what is as it should be stays as it is. Nothing is
-    ever taken away. HASCHEDULER_DATABASE, HASCHEDULER_SHARDS, HASCHEDULER_MONGODB_TLS_CA_FILE and _CERT_FILE, and
-    HASCHEDULER_LOG_FORMAT hold for it too. Status 1: not in time; status 2: something that waiting does not mend.
+    Run it as often as you like, and from several places at once: what is as it should be stays as it is, and nothing is
+    ever taken away. It reads HASCHEDULER_DATABASE, HASCHEDULER_SHARDS, HASCHEDULER_MONGODB_TLS_CA_FILE and _CERT_FILE,
+    and HASCHEDULER_LOG_FORMAT. Exits with 1 if time runs out, and with 2 if waiting would not help.
     """
     exit_on_sigterm()
-    from hascheduler.bootstrap.inputs import parse_members, read_key, read_passwords, refuse_published
-    from hascheduler.bootstrap.member import MemberAccess
-    from hascheduler.bootstrap.mongodb import DatabasePlan, bootstrap_mongodb
+    from hascheduler.bootstrap import DatabasePlan, bootstrap_mongodb
     from hascheduler.embedded.children import run_in_foreground
 
-    if not _REPLICA_SET.fullmatch(replica_set):
-        raise InvalidInput(("--set",), repr(replica_set[:64]), "letters, digits, - and _")
     settings = read_settings()
-    key, passwords = read_key(keyfile), read_passwords(users_from)
+    key = read_key(keyfile)
+    passwords = {user: read_password(users_from / f"{user}-password") for user in ("scheduler", "processor", "admin")}
     if settings.development_secrets == "refused":
-        refuse_published(key, passwords)
+        if key == _PUBLISHED_KEY:
+            raise InvalidInput(("--keyfile",), PUBLISHED, INSTEAD_OF_PUBLISHED)
+        if any(map(is_published, passwords.values())):
+            raise InvalidInput(("--users-from",), f"one of the passwords {PUBLISHED}", INSTEAD_OF_PUBLISHED)
     plan = DatabasePlan(
         members=parse_members(members),
         replica_set=replica_set,
         databases=settings.shard_databases,
-        access=MemberAccess(key, settings.mongodb_tls_ca_file, settings.mongodb_tls_cert_file),
+        key=key,
         passwords=passwords,
         timeout_ms=parse_duration(timeout, ("--timeout",)),
+        tls_ca_file=settings.mongodb_tls_ca_file,
+        tls_cert_file=settings.mongodb_tls_cert_file,
     )
     configure_logging(settings)
     run_in_foreground(bootstrap_mongodb(plan))
+
+
+def parse_members(text: str) -> Sequence[str]:
+    """Return ``host:port`` of each, sorted; the port is 27017 if none is given."""
+    found = [_MEMBER.fullmatch(part.strip()) for part in text.split(",")]
+    members = sorted({f"{one[1]}:{one[2] or 27017}" for one in found if one is not None})
+    if not len(found) == len(members) <= _MEMBERS_MAX:
+        raise InvalidInput(
+            ("--members",), quoted(text), f"host:port of each member, with commas, {_MEMBERS_MAX} at most"
+        )
+    return members
+
+
+def read_key(path: Path) -> str:
+    """Return the key without white space; of a list, which is how a key is changed, the first one."""
+    text = _read(path, "--keyfile")
+    first = re.match(r"- *(\S+)", text)
+    key = first[1] if first else "".join(text.split())
+    if not _KEY.fullmatch(key):
+        raise InvalidInput(("--keyfile",), f"{path} holds no key", "6 to 1,024 characters of base64")
+    return key
+
+
+def read_password(path: Path) -> str:
+    """Return the password without the line break at its end."""
+    password = _read(path, "--users-from").rstrip("\r\n")
+    if not password or not password.isprintable():
+        raise InvalidInput(("--users-from",), f"{path} holds no password", "a line of printable characters")
+    return password
+
+
+def _read(path: Path, option: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", "no text")
+        raise InvalidInput((option,), f"{path}: {said}", "a readable file of text") from None

@@ -13,6 +13,7 @@ from yarl import URL
 from hascheduler.embedded.children import free_port
 from hascheduler.embedded.rabbitmq import start_rabbitmq
 from tests.integration.bootstrap.members import Members
+from tests.manifests.making import make_secrets
 
 SCHEDULER = "hascheduler-scheduler"
 PROCESSOR = "hascheduler-processor"
@@ -74,15 +75,12 @@ class Deployment:
 
 @asynccontextmanager
 async def deployed(folder: Path) -> AsyncIterator[Deployment]:
-    """Both servers with the secrets that `hascheduler secrets` has written, MongoDB's users there."""
+    """Both servers with the secrets that `k8s/make-secrets` has written, MongoDB's users there."""
     members = Members(folder)
     deployment = Deployment(folder / "secrets", members.address())
     # The broker's port is in the secrets, so it has to be known before there is a broker.
     port = free_port()
-    await done(
-        "secrets", "--out", str(deployment.secrets), "--no-tls", "--members", deployment.member,
-        "--rabbitmq-host", f"127.0.0.1:{port}",
-    )  # fmt: skip
+    make_secrets(deployment.secrets, TLS="no", MEMBERS=deployment.member, BROKER=f"127.0.0.1:{port}")
     definitions = deployment.read("hascheduler-rabbitmq", "definitions.json")
     try:
         await members.start(deployment.member, key=deployment.read("hascheduler-mongodb", "keyfile"))

@@ -12,14 +12,12 @@ from typing import Any
 from pymongo import AsyncMongoClient
 from pymongo.errors import PyMongoError
 
-from hascheduler.bootstrap.inputs import Passwords, parse_members
-from hascheduler.bootstrap.member import MemberAccess
-from hascheduler.bootstrap.mongodb import DatabasePlan, bootstrap_mongodb
+from hascheduler.bootstrap import DatabasePlan, bootstrap_mongodb
 from hascheduler.embedded.children import Child, free_port, start_child
 from hascheduler.embedded.mongod import find_mongod
 
 KEY = "OneKeyForAllOfThem"
-PASSWORDS = Passwords(scheduler="scheduler's", processor="processor's", admin="a@dmin:/?#%")
+PASSWORDS = {"scheduler": "scheduler's", "processor": "processor's", "admin": "a@dmin:/?#%"}
 LIMIT_S = 60.0
 
 Client = AsyncMongoClient[dict[str, Any]]
@@ -77,13 +75,13 @@ class Members:
 
 
 def plan_for(
-    *members: str, key: str = KEY, passwords: Passwords = PASSWORDS, timeout_s: float = LIMIT_S
+    *members: str, key: str = KEY, passwords: Mapping[str, str] = PASSWORDS, timeout_s: float = LIMIT_S
 ) -> DatabasePlan:
     return DatabasePlan(
-        members=parse_members(members),
+        members=sorted(members),
         replica_set="rs0",
         databases=["hascheduler"],
-        access=MemberAccess(key),
+        key=key,
         passwords=passwords,
         timeout_ms=int(timeout_s * 1_000),
     )
@@ -104,7 +102,7 @@ def as_user(*members: str, user: str, password: str, database: str = "haschedule
     )  # fmt: skip
 
 
-def as_admin(*members: str, password: str = PASSWORDS.admin) -> Client:
+def as_admin(*members: str, password: str = PASSWORDS["admin"]) -> Client:
     return as_user(*members, user="admin", password=password, database="admin")
 
 

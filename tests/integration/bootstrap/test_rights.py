@@ -1,4 +1,4 @@
-"""The whole system runs with the secrets that `hascheduler secrets` makes, and its users may do nothing more."""
+"""The whole system runs with the secrets that `k8s/make-secrets` makes, and its users may do nothing more."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta

@@ -15,6 +15,7 @@ from pymongo.errors import OperationFailure
 from hascheduler.embedded.children import Child, start_child
 from tests.integration.bootstrap.deployment import Deployment, done, hascheduler
 from tests.integration.bootstrap.members import Client, Members, as_user
+from tests.manifests.making import make_secrets
 
 _AUTHENTICATION_FAILED = 18
 
@@ -23,7 +24,7 @@ _AUTHENTICATION_FAILED = 18
 async def fresh(members: Members, tmp_path: Path) -> Deployment:
     """A server that runs, and its secrets; nothing else has been done."""
     made = Deployment(tmp_path / "secrets", members.address())
-    await done("secrets", "--out", str(made.secrets), "--no-tls", "--members", made.member)
+    make_secrets(made.secrets, TLS="no", MEMBERS=made.member)
     await members.start(made.member, key=made.read("hascheduler-mongodb", "keyfile"))
     return made
 

@@ -14,17 +14,15 @@ from bson import encode
 from hascheduler.embedded.children import free_port, start_child
 from hascheduler.embedded.mongod import find_mongod
 from hascheduler.mongo.connection import connect
+from tests.manifests.making import make_secrets
 from tests.manifests.rendering import PRODUCTION, ROOT, rendered
-from tests.unit.cli.invoking import invoke
 
 CA = "/run/secrets/tls/ca.crt"
 
 
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("made") / "secrets"
-    assert invoke("secrets", "--out", str(folder)).status == 0
-    return folder
+    return make_secrets(tmp_path_factory.mktemp("made") / "secrets")
 
 
 @pytest.fixture
@@ -71,13 +69,12 @@ async def test_a_member_speaks_tls_alone_and_takes_a_new_certificate_without_a_r
     async with connect(uri, tls_ca_file=str(ca)) as client:
         assert (await client.admin.command("ping"))["ok"] == 1
         before = await asyncio.to_thread(_certificate, port, ca)
-        renewed = tmp_path / "renewed"
-        assert (await asyncio.to_thread(invoke, "secrets", "--out", str(renewed), "--renew", str(secrets))).status == 0
-        combined.write_text((renewed / "hascheduler-mongodb-tls/tls-combined.pem").read_text())
+        await asyncio.to_thread(make_secrets, secrets)
+        combined.write_text((secrets / "hascheduler-mongodb-tls/tls-combined.pem").read_text())
         assert (await client.admin.command("rotateCertificates"))["ok"] == 1
         after = await asyncio.to_thread(_certificate, port, ca)
         assert after != before
-        assert after in (renewed / "hascheduler-mongodb-tls/tls-combined.pem").read_text()
+        assert after in (secrets / "hascheduler-mongodb-tls/tls-combined.pem").read_text()
         # The connection that was there goes on.
         assert (await client.admin.command("ping"))["ok"] == 1
 

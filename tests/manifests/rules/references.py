@@ -4,20 +4,18 @@ from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from hascheduler.bootstrap.secret_files import Places, secret_files
-from hascheduler.bootstrap.secret_values import development_values
 from tests.manifests.objects import Container, Object, Objects
 
-_PLACES = Places(
-    members=("m:27017",), replica_set="rs0", database="hascheduler", broker="rabbitmq", events_exchange="events"
-)
 MADE_OUTSIDE = {
-    **{name: set(files) for name, files in secret_files(development_values(), _PLACES).items()},
+    "hascheduler-mongodb": {"keyfile", "scheduler-password", "processor-password", "admin-password"},
+    "hascheduler-rabbitmq": {"definitions.json"},
+    "hascheduler-scheduler": {"mongodb-uri", "amqp-url", "admin-token"},
+    "hascheduler-processor": {"mongodb-uri", "amqp-url"},
     "hascheduler-tls": {"ca.crt", "tls.crt", "tls.key"},
-    "hascheduler-mongodb-tls": {"ca.crt", "tls-combined.pem"},
+    "hascheduler-mongodb-tls": {"ca.crt", "tls.crt", "tls.key", "tls-combined.pem"},
     "hascheduler-rabbitmq-tls": {"ca.crt", "tls.crt", "tls.key"},
 }
-"""The Secrets that a person makes with `hascheduler secrets`; cert-manager makes the last three as well."""
+"""The Secrets that a person makes with `k8s/make-secrets`; cert-manager makes the last three as well."""
 
 
 def configuration_is_there(objects: Objects) -> Iterator[str]:

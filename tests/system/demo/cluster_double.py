@@ -6,7 +6,6 @@ that are ``swallowed`` or ``doubled`` on their way out.
 """
 
 import asyncio
-import base64
 import contextlib
 import json
 import secrets
@@ -14,6 +13,7 @@ import signal
 import ssl
 import stat
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,12 +22,10 @@ from typing import Any
 
 import httpx
 
-from tests.system.demo.pod_double import PID, PodDouble
+from hascheduler.demo.kubernetes import ACCESS_SCRIPT, KILL_SCRIPT
+from tests.system.demo.pod_double import PodDouble
 
 TOKEN = "hsk_" + "0" * 32
-SECRET = "hascheduler-scheduler-5b7c2"
-TLS_SECRET = "hascheduler-tls"
-_TLS_MOUNT = "/run/secrets/tls"
 _COMPONENTS: Mapping[str, Sequence[str]] = {
     "scheduler": ["serve"],
     "processor": ["processor", "processors.log", "processors.sleep"],
@@ -86,21 +84,8 @@ class ClusterDouble:
         while arguments and arguments[0] in ("--namespace", "--context"):
             arguments = arguments[2:]
         match arguments:
-            case ["get", "namespace", name, *_] if name == "hascheduler":
-                return _json(reply, {"metadata": {"name": name}})
-            case ["get", "deployment", name, *_] if name in _COMPONENTS:
-                return _json(reply, self._deployment(name))
-            case ["get", "secret", name, *_] if name == SECRET:
-                token = base64.b64encode(TOKEN.encode()).decode()
-                return _json(reply, {"data": {"admin-token": token}})
-            case ["get", "secret", name, *_] if name == TLS_SECRET and self.tls is not None:
-                files = {file.name: base64.b64encode(file.read_bytes()).decode() for file in self.tls.iterdir()}
-                return _json(reply, {"data": files})
             case ["get", "pods", *_]:
                 return _json(reply, {"items": [self._shown(pod) for pod in self.pods.values()]})
-            case ["auth", "can-i", *_]:
-                reply("yes\n")
-                return 0
             case ["delete", "pod", name, *how] if name in self.pods:
                 await self._delete(self.pods[name], force="--force" in how)
                 return 0
@@ -109,39 +94,12 @@ class ClusterDouble:
             case ["logs", name, *how] if name in self.pods:
                 return await self._logs(self.pods[name], how, reply)
             case ["port-forward", pod, port, *_] if pod.removeprefix("pod/") in self.pods:
-                assert port == ":8080"
+                assert port == ":http"
                 return await self._forward(self.pods[pod.removeprefix("pod/")], reply)
         reply(f'Error from server (NotFound): "{arguments[1:3]}" not found\n', to="err")
         return 1
 
     # Objects
-
-    def _deployment(self, name: str) -> dict[str, Any]:
-        token = {"name": "HASCHEDULER_ADMIN_TOKEN_FILE", "value": "/etc/hascheduler/secrets/admin-token"}
-        container: dict[str, Any] = {
-            "name": name,
-            "ports": [{"name": "http", "containerPort": 8080}],
-            "env": [token],
-            "volumeMounts": [{"name": "secrets", "mountPath": "/etc/hascheduler/secrets"}],
-        }
-        volumes: list[dict[str, Any]] = [{"name": "secrets", "secret": {"secretName": SECRET}}]
-        if self.tls is not None and name == "scheduler":
-            # As k8s/components/https has them.
-            for variable, file in (("HTTP_TLS_CERT_FILE", "tls.crt"), ("CA_FILE", "ca.crt")):
-                container["env"].append({"name": f"HASCHEDULER_{variable}", "value": f"{_TLS_MOUNT}/{file}"})
-            container["volumeMounts"].append({"name": "tls", "mountPath": _TLS_MOUNT})
-            volumes.append({"name": "tls", "secret": {"secretName": TLS_SECRET}})
-        template = {
-            "shareProcessNamespace": self.shares and name == "scheduler",
-            "containers": [container],
-            "volumes": volumes,
-        }
-        pods = [pod for pod in self.pods.values() if pod.component == name]
-        return {
-            "metadata": {"name": name},
-            "spec": {"replicas": len(pods), "template": {"spec": template}},
-            "status": {"readyReplicas": sum(pod.ready for pod in pods)},
-        }
 
     def _shown(self, pod: PodDouble) -> dict[str, Any]:
         labels = {"app.kubernetes.io/component": pod.component}
@@ -149,7 +107,7 @@ class ClusterDouble:
         container = {"name": pod.component, "ready": pod.ready, "restartCount": pod.restarts}
         return {
             "metadata": {"name": pod.name, "uid": pod.uid, "labels": labels, **ends},
-            "spec": {"nodeName": "node-1"},
+            "spec": {"nodeName": "node-1", "shareProcessNamespace": self.shares and pod.component == "scheduler"},
             "status": {"containerStatuses": [container]},
         }
 
@@ -190,23 +148,17 @@ class ClusterDouble:
         del self.pods[pod.name]
 
     def _exec(self, pod: PodDouble, script: str, reply: Reply) -> int:
-        if script == f"kill -9 {PID}":
+        if script == KILL_SCRIPT:
             pod.kill(signal.SIGKILL)
             return 137
-        assert "/proc" in script
-        reply(pod.command_lines())
+        assert script == ACCESS_SCRIPT
+        https, ca = ("", "") if self.tls is None else ("/tls.crt", (self.tls / "ca.crt").read_text())
+        reply(f"{time.time_ns() // 1_000_000}\n{https}\n{TOKEN}\n{ca}")
         return 0
 
     async def _logs(self, pod: PodDouble, how: Sequence[str], reply: Reply) -> int:
         assert "--timestamps" in how
-        previous = "--previous" in how
-        if previous and pod.restarts == 0:
-            reply(
-                f'Error from server (BadRequest): previous terminated container in pod "{pod.name}" not found\n',
-                to="err",
-            )
-            return 1
-        start = len(pod.outputs) - (2 if previous else 1)
+        start = len(pod.outputs) - 1
         output, child, said, number = pod.outputs[start], pod.child, 0, 0
         ends_after: int | None = None
         follows = "--follow" in how

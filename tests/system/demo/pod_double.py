@@ -12,9 +12,6 @@ import httpx
 
 from hascheduler.embedded.children import Child, free_port, start_child
 
-PID = 7
-"""What the process is called inside: pid 1 is the sandbox's."""
-
 
 @dataclass
 class PodDouble:
@@ -71,11 +68,6 @@ class PodDouble:
 
     def kill(self, number: signal.Signals) -> None:
         self.child.signal(number)
-
-    def command_lines(self) -> str:
-        """What ``/proc`` shows inside the pod, while a user looks with a shell."""
-        serve = " ".join(["/opt/venv/bin/python", "/opt/venv/bin/hascheduler", *self.arguments])
-        return f"1 /pause \n{PID} {serve} \n23 sh -c for each in /proc; do echo hascheduler; done \n"
 
     async def _attend(self, http: httpx.AsyncClient) -> None:
         child = self.child

@@ -4,20 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.bootstrap.deployment import done
+from tests.manifests.making import make_secrets
 from tests.manifests.objects import Objects
-from tests.manifests.rendering import HTTPS, rendered
+from tests.manifests.rendering import HTTPS, render, rendered
 from tests.system.local_pods.client import Client
 from tests.system.local_pods.conftest import Apply
-from tests.system.local_pods.volumes import secrets_from
 
 pytestmark = [pytest.mark.timeout(300)]
 
 
 async def test_commands_inside_the_pod_and_clients_outside_speak_https(apply: Apply, tmp_path: Path) -> None:
-    folder = tmp_path / "secrets"
-    await done("secrets", "--out", str(folder), "--no-tls", "--certificates", "--members", "mongodb-0.mongodb")
-    cluster = await apply(Objects([*rendered(HTTPS).copy().all, *secrets_from(folder)]))
+    made = make_secrets(tmp_path / "secrets", TLS="no", CERTIFICATES="yes", MEMBERS="mongodb-0.mongodb:27017")
+    cluster = await apply(Objects([*rendered(HTTPS).copy().all, *render(made).all]))
     await cluster.all_ready(120)
     client = Client(cluster)
     try:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.demo.kubernetes.kills import find_process
+from hascheduler.demo.kubernetes import KILL_SCRIPT
 from tests.manifests.rendering import KIND, rendered
 from tests.system.local_pods.client import Client
 from tests.system.local_pods.cluster import Cluster
@@ -114,11 +114,7 @@ async def _leaders_lost(cluster: Cluster, client: Client) -> None:
 
 async def _kill_inside(pod: Pod) -> None:
     """As the demo does it through `kubectl exec`; process 1 of a shared namespace is another."""
-    list_all = 'for each in /proc/[0-9]*; do echo "${each#/proc/} $(tr "\\0" " " <"$each/cmdline")"; done'
-    _, listing = await pod.container.execute(["sh", "-c", list_all], 10)
-    pid = find_process(listing, "serve")
-    assert pid is not None, listing
-    await pod.container.execute(["sh", "-c", f"kill -9 {pid}"], 10)
+    await pod.container.execute(["sh", "-c", KILL_SCRIPT], 10)
 
 
 async def _a_processor_drained(cluster: Cluster, client: Client) -> None:

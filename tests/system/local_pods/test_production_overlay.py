@@ -11,14 +11,14 @@ import pytest
 from pymongo import AsyncMongoClient
 from pymongo.errors import PyMongoError
 
-from tests.integration.bootstrap.deployment import done
+from tests.manifests.making import make_secrets
 from tests.manifests.objects import Objects
-from tests.manifests.rendering import PRODUCTION, rendered
+from tests.manifests.rendering import PRODUCTION, render, rendered
 from tests.system.local_pods.client import Client
 from tests.system.local_pods.cluster import Cluster
 from tests.system.local_pods.conftest import Apply
 from tests.system.local_pods.pod import Pod
-from tests.system.local_pods.volumes import secrets_from, update_volume
+from tests.system.local_pods.volumes import update_volume
 from tests.system.processes import eventually
 
 pytestmark = [pytest.mark.timeout(420)]
@@ -27,10 +27,9 @@ READY_LIMIT_S = 150
 
 
 async def test_three_members_carry_on_whichever_is_lost(apply: Apply, tmp_path: Path) -> None:
-    folder = tmp_path / "secrets"
-    await done("secrets", "--out", str(folder))
+    folder = make_secrets(tmp_path / "secrets")
     objects = rendered(PRODUCTION).copy()
-    cluster = await apply(Objects([*objects.all, *secrets_from(folder)]))
+    cluster = await apply(Objects([*objects.all, *render(folder).all]))
     await cluster.all_ready(READY_LIMIT_S)
     client = Client(cluster)
     try:
@@ -98,11 +97,9 @@ async def _a_new_certificate_is_served(cluster: Cluster, client: Client, secrets
     pod, term = await client.leader()
     port = pod.template.ports["http"]
     before = await asyncio.to_thread(ssl.get_server_certificate, (pod.link.ip, port))
-    renewed = secrets.with_name("renewed")
-    await done("secrets", "--out", str(renewed), "--renew", str(secrets))
-    update_volume(pod.folder / "volumes" / "tls", {
-        file.name: file.read_bytes() for file in (renewed / "hascheduler-tls").iterdir()
-    })  # fmt: skip
+    make_secrets(secrets)
+    new = {file.name: file.read_bytes() for file in (secrets / "hascheduler-tls").iterdir()}
+    update_volume(pod.folder / "volumes" / "tls", new)
 
     async def is_another() -> bool:
         return await asyncio.to_thread(ssl.get_server_certificate, (pod.link.ip, port)) != before

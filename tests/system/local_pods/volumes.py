@@ -1,7 +1,7 @@
 """What a kubelet mounts into a pod: Secrets and ConfigMaps as files, with the owner and modes that it gives them."""
 
 import os
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -54,20 +54,6 @@ def _write(folder: Path, source: Object, data: Mapping[str, bytes], group: int |
         (folder / item["path"]).symlink_to(f"..data/{item['path']}")
     for each in (folder, inner):
         _give(each, group, 0o755)
-
-
-def secrets_from(folder: Path) -> list[Object]:
-    """As the printed `kubectl create secret generic … --from-file` makes them."""
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": secret.name, "namespace": "hascheduler"},
-            "data": {file.name: b64encode(file.read_bytes()).decode() for file in secret.iterdir()},
-        }
-        for secret in folder.iterdir()
-        if secret.name != "authority"
-    ]
 
 
 def update_volume(folder: Path, data: Mapping[str, bytes]) -> None:

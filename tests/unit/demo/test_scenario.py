@@ -7,8 +7,9 @@ import pytest
 from rich.console import Console
 
 from hascheduler.demo import scenario
-from hascheduler.demo.environment import ClusterSnapshot, DemoEnvironment
+from hascheduler.demo.environment import DemoEnvironment
 from hascheduler.demo.evidence import Effect, Effects, Expectation
+from hascheduler.demo.replica_api import ClusterSnapshot
 from hascheduler.demo.run import print_report
 from hascheduler.demo.scenario import DemoScenario, RunRecord
 from hascheduler.model.trigger import Once, Trigger

@@ -9,13 +9,14 @@ import pytest
 ROOT = Path(__file__).parents[3]
 _BASH = "#!/usr/bin/env bash\n"
 SCRIPTS = sorted(path for path in (ROOT / "scripts").iterdir() if path.read_text().startswith(_BASH))
-_LINES_MAX = 30
+SCRIPTS.append(ROOT / "k8s/make-secrets")
+_LINES_MAX = {"make-secrets": 120}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_a_script_is_short_and_sound(script: Path) -> None:
     lines = script.read_text().splitlines()
-    assert len(lines) <= _LINES_MAX
+    assert len(lines) <= _LINES_MAX.get(script.name, 30)
     assert script.stat().st_mode & 0o111 == 0o111
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
     shellcheck = Path(sys.executable).parent / "shellcheck"

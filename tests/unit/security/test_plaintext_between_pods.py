@@ -10,9 +10,9 @@ import yaml
 
 from hascheduler.errors import InvalidInput
 from hascheduler.settings import read_settings
+from tests.manifests.making import make_secrets
 from tests.manifests.objects import Container, Objects
 from tests.manifests.rendering import LEASE, PRODUCTION, ROOT, rendered
-from tests.unit.cli.invoking import invoke
 
 AMQP, AMQPS = 5672, 5671
 CA = "/run/secrets/tls/ca.crt"
@@ -21,9 +21,7 @@ SECURED = [PRODUCTION, LEASE]
 
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("made") / "secrets"
-    assert invoke("secrets", "--out", str(folder)).status == 0
-    return folder
+    return make_secrets(tmp_path_factory.mktemp("made") / "secrets")
 
 
 def _ours(objects: Objects, name: str = "") -> list[Container]:

@@ -7,6 +7,7 @@ import yaml
 
 from hascheduler.model.token import PUBLISHED_PREFIX
 from hascheduler.settings import read_settings
+from tests.manifests.making import make_secrets
 from tests.manifests.rendering import ELSEWHERE, KIND, ROOT, VARIANTS, rendered
 from tests.unit.cli.invoking import invoke
 
@@ -38,7 +39,7 @@ def test_a_process_refuses_a_published_secret_with_a_line_that_says_what_would_b
     assert ended.status == 2
     assert ended.err.count("\n") == 1
     assert ended.err.startswith(f"hascheduler: HASCHEDULER_{setting}: stands in the repository, so everybody knows it")
-    assert "hascheduler secrets" in ended.err
+    assert "k8s/make-secrets" in ended.err
     assert "HASCHEDULER_DEVELOPMENT_SECRETS" in ended.err
     assert PUBLISHED_PREFIX not in ended.err
 
@@ -62,11 +63,8 @@ def test_what_is_not_published_or_is_allowed_is_taken(
 
 @pytest.mark.parametrize(("wrong", "option"), [("keyfile", "--keyfile"), ("admin-password", "--users-from")])
 def test_no_replica_set_and_no_user_is_made_with_published_ones(tmp_path: Path, wrong: str, option: str) -> None:
-    own, published = tmp_path / "own", tmp_path / "published"
-    assert invoke("secrets", "--out", str(own)).status == 0
-    assert invoke("secrets", "--out", str(published), "--development").status == 0
-    folder = own / "hascheduler-mongodb"
-    (folder / wrong).write_text((published / "hascheduler-mongodb" / wrong).read_text())
+    folder = make_secrets(tmp_path / "own") / "hascheduler-mongodb"
+    (folder / wrong).write_text((ROOT / KIND / "secrets/hascheduler-mongodb" / wrong).read_text())
     command = (
         *("bootstrap", "mongodb", "--members", NOWHERE, "--timeout", "1ms"),
         *("--keyfile", str(folder / "keyfile"), "--users-from", str(folder)),
@@ -78,10 +76,8 @@ def test_no_replica_set_and_no_user_is_made_with_published_ones(tmp_path: Path, 
 
 
 def test_no_generated_secret_looks_like_a_published_one(tmp_path: Path) -> None:
-    assert invoke("secrets", "--out", str(tmp_path / "new")).status == 0
-    assert not [
-        path for path in (tmp_path / "new").rglob("*") if path.is_file() and PUBLISHED_PREFIX in path.read_text()
-    ]
+    made = make_secrets(tmp_path / "new")
+    assert not [path for path in made.rglob("*") if path.is_file() and PUBLISHED_PREFIX in path.read_text()]
 
 
 @pytest.mark.parametrize("folder", VARIANTS)
