@@ -4,15 +4,14 @@ Every member is asked, the next step is taken, and all are asked again until not
 concurrent runs change nothing that is as it should be, and nothing is ever taken away: no member, no user, no data. A
 set is initiated only after every member said that it belongs to none: a silent one may hold the data of another.
 
-MongoDB knows no rights on single documents, so a processor's user can change every job. Where handlers are not trusted,
-let them take their work over HTTP (``/v1/work``).
+MongoDB knows no rights on single documents, so a processor's user can change every job.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 
 import structlog
@@ -63,10 +62,7 @@ class DatabasePlan:
     tls_cert_file: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """A member's answer: its configuration, if it has one, and the primary that it knows."""
-
+class _Member(NamedTuple):
     host: str
     configuration: Mapping[str, Any] | None
     primary: str | None
@@ -135,10 +131,9 @@ async def _ask(plan: DatabasePlan, host: str) -> _Member | None:
         async with _as_member(plan, host) as client:
             with faults("ask a member", _ANSWER_LIMIT_S):
                 options = (await client.admin.command("getCmdLineOpts"))["parsed"].get("replication", {})
-                name = str(options.get("replSet") or options.get("replSetName") or "").partition("/")[0]
+                name = str(options.get("replSet") or options.get("replSetName") or "no replica set")
                 if name != plan.replica_set:
-                    problem = f"{host} was started for {name or 'no replica set'}"
-                    raise InvalidInput(("--set",), problem, f"mongod --replSet {plan.replica_set}")
+                    raise InvalidInput(("--set",), f"{host} was started for {name}", f"--replSet {plan.replica_set}")
                 hello = await client.admin.command("hello")
                 try:
                     configuration = (await client.admin.command("replSetGetConfig"))["config"]
@@ -177,8 +172,7 @@ async def _as_member(plan: DatabasePlan, host: str) -> AsyncIterator[Client]:
     options = "authSource=local&authMechanism=SCRAM-SHA-256"
     async with _connected(plan, host, f"__system:{quote_plus(plan.key)}", options) as client:
         if client is None:
-            expected = "the one that it was started with"
-            raise InvalidInput(("--keyfile",), f"{host} does not take this key", expected)
+            raise InvalidInput(("--keyfile",), f"{host} does not take this key", "the one that it was started with")
         yield client
 
 

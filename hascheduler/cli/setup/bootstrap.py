@@ -18,8 +18,6 @@ from hascheduler.settings import INSTEAD_OF_PUBLISHED, PUBLISHED, is_published, 
 _KEY = re.compile(r"[A-Za-z0-9+/=]{6,1024}")
 _PUBLISHED_KEY = "DevelopmentOnlyKeyThatEverybodyKnows"
 _MEMBER = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?)(?::([1-9][0-9]{0,4}))?")
-_MEMBERS_MAX = 7
-"""More can't vote in MongoDB."""
 
 
 @example(
@@ -29,20 +27,14 @@ _MEMBERS_MAX = 7
 def mongodb(
     *,
     members: Annotated[
-        str,
-        typer.Option("--members", metavar="HOST:PORT,...", help="All members, by the names that clients use too."),
+        str, typer.Option("--members", metavar="HOST:PORT,...", help="All members, by the names that clients use too.")
     ],
-    keyfile: Annotated[
-        Path, typer.Option("--keyfile", metavar="FILE", help="The key that the members were started with.")
-    ],
+    keyfile: Annotated[Path, typer.Option("--keyfile", metavar="FILE", help="The key that the members have.")],
     users_from: Annotated[
-        Path,
-        typer.Option("--users-from", metavar="DIR", help="Has scheduler-, processor- and admin-password."),
+        Path, typer.Option("--users-from", metavar="DIR", help="Has scheduler-, processor- and admin-password.")
     ],
     replica_set: Annotated[str, typer.Option("--set", metavar="NAME", help="The name of the set.")] = "rs0",
-    timeout: Annotated[
-        str, typer.Option("--timeout", metavar="DURATION", help="How long it may take, waiting for members included.")
-    ] = "5m",
+    timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long it may take.")] = "5m",
 ) -> None:
     """Initiate the replica set if there is none, add the members that it lacks, and make or update its users.
 
@@ -80,10 +72,8 @@ def parse_members(text: str) -> Sequence[str]:
     """Return ``host:port`` of each, sorted; the port is 27017 if none is given."""
     found = [_MEMBER.fullmatch(part.strip()) for part in text.split(",")]
     members = sorted({f"{one[1]}:{one[2] or 27017}" for one in found if one is not None})
-    if not len(found) == len(members) <= _MEMBERS_MAX:
-        raise InvalidInput(
-            ("--members",), quoted(text), f"host:port of each member, with commas, {_MEMBERS_MAX} at most"
-        )
+    if len(members) != len(found):
+        raise InvalidInput(("--members",), quoted(text), "host:port of each member, with commas")
     return members
 
 

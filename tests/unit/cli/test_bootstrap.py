@@ -9,7 +9,7 @@ from hascheduler.cli.setup.bootstrap import parse_members, read_key, read_passwo
 from hascheduler.errors import InvalidInput
 
 
-@pytest.mark.parametrize("text", ["a:b", "a:0", "a:00", "a/b", "a,a:27017", ",", "", ",".join("abcdefgh")])
+@pytest.mark.parametrize("text", ["a:b", "a:0", "a:00", "a/b", "a,a:27017", ",", ""])
 def test_what_is_no_list_of_members_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="--members"):
         parse_members(text)
