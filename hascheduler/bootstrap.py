@@ -3,8 +3,6 @@
 Every member is asked, the next step is taken, and all are asked again until nothing is left to do. Repeated and
 concurrent runs change nothing that is as it should be, and nothing is ever taken away: no member, no user, no data. A
 set is initiated only after every member said that it belongs to none: a silent one may hold the data of another.
-
-MongoDB knows no rights on single documents, so a processor's user can change every job.
 """
 
 import asyncio
@@ -29,9 +27,6 @@ log = structlog.get_logger(__name__)
 _AUTHENTICATION_FAILED, _ALREADY_INITIALIZED, _NOT_YET_INITIALIZED = 18, 23, 94
 _ANSWER_LIMIT_S, _CHANGE_LIMIT_S = 4.0, 20.0
 _MAJORITY = {"w": "majority", "wtimeout": 10_000}
-_PAUSE_S = (0.2, 1.0)
-"""A random pause between these, so that concurrent runs do not collide for ever."""
-
 _WRITE = ("find", "insert", "update", "remove")
 _PRIVILEGES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "scheduler": {
@@ -70,10 +65,10 @@ class _Member(NamedTuple):
 
 async def bootstrap_mongodb(plan: DatabasePlan) -> None:
     """Make the replica set with all its members, and its users; raise `StoreUnavailable` if that takes too long."""
-    run = _Run(plan)
+    run = _BootstrapRun(plan)
     async for attempt in AsyncRetrying(
         retry=retry_if_exception_type(StoreUnavailable),
-        wait=wait_random(*_PAUSE_S),
+        wait=wait_random(0.2, 1.0),  # so that concurrent runs do not collide for ever
         stop=stop_after_delay(plan.timeout_ms / 1_000),
         reraise=True,
     ):
@@ -81,7 +76,7 @@ async def bootstrap_mongodb(plan: DatabasePlan) -> None:
             await run.round()
 
 
-class _Run:
+class _BootstrapRun:
     """Owner of what was logged and done, so that each state is logged once."""
 
     def __init__(self, plan: DatabasePlan) -> None:

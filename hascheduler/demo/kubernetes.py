@@ -40,9 +40,6 @@ ACCESS_SCRIPT = (
     ' cat "${HASCHEDULER_CA_FILE:-/dev/null}"'
 )
 _CALL_S, _TAKEOVER_S, _READY_S = 20.0, 90.0, 180.0
-_BEFORE_S = 15
-"""Logs are read from so long before the start, so that clocks need not agree."""
-_OPENED = re.compile(rb"Forwarding from 127\.0\.0\.1:(\d+) ->")
 
 Pod = Mapping[str, Any]
 
@@ -136,7 +133,7 @@ class KubernetesEnvironment(DemoEnvironment):
             assert process.stdout is not None, "it was asked for"
             try:
                 while line := await process.stdout.readline():
-                    if opened := _OPENED.search(line):
+                    if opened := re.match(rb"Forwarding from 127\.0\.0\.1:(\d+) ->", line):
                         self._urls[name] = f"{self.scheme}://127.0.0.1:{int(opened[1])}"
             finally:
                 self._urls.pop(name, None)
@@ -144,7 +141,7 @@ class KubernetesEnvironment(DemoEnvironment):
     async def _read_log(self, name: str, *how: str) -> None:
         """Append the lines that are new; the node's time in each tells a line that is sent again from another one."""
         known = self._lines.setdefault(name, set())
-        since_s = int(time.monotonic() - self._began_s) + _BEFORE_S
+        since_s = int(time.monotonic() - self._began_s) + 15  # clocks need not agree
         call = ("logs", name, "--container", "processor", "--timestamps", f"--since={since_s}s", *how)
         async with self._kubectl.started(*call) as process:
             assert process.stdout is not None, "it was asked for"
@@ -174,8 +171,6 @@ class KubernetesEnvironment(DemoEnvironment):
             return new[0] if new and len(self.serving(component)) >= wanted else None
 
         return await until(look, f"{component} pods are ready again; see kubectl get pods", _READY_S)
-
-    # What the demo asks for
 
     def wall_ms(self) -> WallMs:
         return WallMs(time.time_ns() // 1_000_000 + self.ahead_ms)
@@ -238,11 +233,11 @@ class KubernetesEnvironment(DemoEnvironment):
                 with contextlib.suppress(StoreUnavailable):  # it may not be there yet
                     self._jobs[id] = (await self.api.ask(lambda scheduler: scheduler.get(id))).fields
 
-        def live() -> Sequence[str]:
-            return [id for id in ids if id not in self._jobs or self._jobs[id]["state"] in LIVE]
+        await asyncio.gather(*(read(id) for id in ids if self._is_unended(id)))
+        return sum(map(self._is_unended, ids))
 
-        await asyncio.gather(*(read(id) for id in live()))
-        return len(live())
+    def _is_unended(self, id: str) -> bool:
+        return id not in self._jobs or self._jobs[id]["state"] in LIVE
 
     async def read_jobs(self, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
         await self.count_unended(ids)
@@ -269,10 +264,9 @@ def _status(pod: Pod) -> ProcessStatus:
 
 
 async def measure_takeover(api: ReplicaApi, leader: CurrentLeader) -> int:
-    """Return the gap in ms, as a living replica sees the journal grow: a deleted pod leads on while it shuts down.
+    """Return the gap in ms that a living replica sees in the journal, from the old term's last entry to a decision.
 
-    It lasts from the last entry seen of the old term to the first decision of a later one. That is two after the first
-    entry seen, which may be from before that term began; the next one says that it began.
+    A decision is two after the first entry seen of a later term: that may be from before, the next says that it began.
     """
     loop = asyncio.get_running_loop()
     last_s, last_seq = loop.time(), 0
