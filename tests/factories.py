@@ -8,7 +8,7 @@ from hascheduler.dispatch.decisions import Decision, Fire
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.failover import Backlog, Cause, Failover, FailoverEnd
+from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.job import NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import Lane
@@ -87,13 +87,8 @@ def make_entry(
 
 
 def make_failover(term: int = 8, **only_what_matters: Any) -> Failover:
-    """From a process that was killed; everything within 150 ms, but for what is said."""
-    at = [WallMs(NOW + ms) for ms in (60, 80, 95, 140, 150, 160)]
-    plain = Failover(
-        "default", term, "r2", Cause.DIED, at[0], at[1], at[2], 42, at[5], FailoverEnd.CAUGHT_UP, term - 1, "r1",
-        WallMs(NOW + 20), WallMs(NOW + 12), at[3], at[4], at[5], 2, 9, Backlog(fires_late=3, worst_lag_ms=132),
-    )  # fmt: skip
-    return replace(plain, **only_what_matters)
+    """From a process that was killed, but for what is said."""
+    return replace(Failover("default", term, "r2", Cause.DIED, WallMs(NOW + 140), 120, 10), **only_what_matters)
 
 
 def make_processor(id: str = "p1", definitions: Sequence[str] = ("log",), **only_what_matters: Any) -> ProcessorRef:

@@ -140,7 +140,6 @@ _PUBLISHED_NAMES = {
     "BatchJobBody": "BatchJob",
     "BatchJobResponse": "BatchResult",
     "BlockReason": "Rule",
-    "FailoverEnd": "Ending",
     "FieldErrorDetails": "FieldProblem",
     "Page_AuditResponse_": "AuditPage",
     "Page_DefinitionResponse_": "DefinitionPage",

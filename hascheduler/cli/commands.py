@@ -9,7 +9,7 @@ from hascheduler.cli.lazy_groups import CommandTable, LazyCommand, LazyGroup
 
 CLUSTER: CommandTable = {
     "failovers": LazyCommand(
-        "hascheduler.cli.cluster:failovers", "List the changes of leadership, and what they cost."
+        "hascheduler.cli.cluster:failovers", "List the changes of leadership: why each came, and how long nobody led."
     ),
 }
 

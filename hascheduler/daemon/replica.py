@@ -7,8 +7,7 @@ from typing import Any
 
 from hascheduler import __version__
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
-from hascheduler.daemon.leadership.failover_reporter import FailoverReporter
-from hascheduler.daemon.leadership.failover_tracker import FailoverTracker
+from hascheduler.daemon.leadership.failover import FailoverReporter
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.lease_poller import LeasePoller
 from hascheduler.daemon.leadership.liveness import LeaderProbe
@@ -74,10 +73,7 @@ class Replica:
         # Leading: the lease, the term, and what people learn of both.
         spans = MessageSpans(ports.tracer, ports.traces)
         self._publisher = Publisher(ports.transport, self._inbox, spans, metrics, ports.fallback)
-        self._failovers = FailoverReporter(config.shard, journal=ports.journal, store=ports.failovers, metrics=metrics)
-        self._takeovers = FailoverTracker(
-            config.shard, config.replica_id, clock, self._failovers.report, self._feeder.due_ms
-        )
+        self._failovers = FailoverReporter(config.shard, config.replica_id, clock, metrics, ports.failovers)
         self._leader = Leader(
             config,
             Elector(config.election, clock.mono_ms()),
@@ -92,7 +88,7 @@ class Replica:
             hurry=self._feeder.hurry,
             due_ms=self._feeder.due_ms,
             metrics=metrics,
-            observer=self._takeovers,
+            observer=self._failovers,
         )
         ports.liveness.silence_while(self.is_out_of_touch)
         self._probe = LeaderProbe(config.replica_id, self._leader.holder_died, ports.wait_for_death)
@@ -129,7 +125,6 @@ class Replica:
             leader=self._leader,
             probe=self._probe,
             standstill=self._standstill,
-            failovers=self._failovers,
             checkpoint=self._checkpoint,
             digests=self._digests,
             events=self.events,
@@ -152,7 +147,7 @@ class Replica:
             want=self._feeder.want,
             seen=self._core_has_seen,
             decided=self._attempts.decided,
-            stepped=self._takeovers.stepped,
+            stepped=self._failovers.stepped,
             metrics=metrics,
             batch_delay=batch_delay(PER_DECISION_MS),
         )
@@ -180,7 +175,6 @@ class Replica:
             core=core,
             recorder=recorder,
             publisher=self._publisher,
-            failovers=self._failovers,
             invariants=self._invariants,
             digests=self._digests,
             events=self.events,
@@ -208,7 +202,7 @@ class Replica:
                 loops.create_task(self._processor_probe.run(), name="processor-probe"),
                 loops.create_task(self._event_tail.run(), name="event-tail"),
                 loops.create_task(self._event_publisher.run(), name="event-publisher"),
-                loops.create_task(self._failovers.run(self._takeovers.close_if_over), name="failovers"),
+                loops.create_task(self._failovers.run(), name="failovers"),
                 loops.create_task(self._invariants.run(), name="invariants"),
             ]
             if self._lease_poller is not None:

@@ -2,7 +2,6 @@
 
 import structlog
 
-from hascheduler.daemon.leadership.failover_reporter import FailoverReporter
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.liveness import LeaderProbe
 from hascheduler.daemon.leadership.standstill import StandstillWatch
@@ -61,7 +60,6 @@ class FactRouter:
         leader: Leader,
         probe: LeaderProbe,
         standstill: StandstillWatch,
-        failovers: FailoverReporter,
         checkpoint: CostCheckpoint,
         digests: DigestCheck,
         events: EventLog,
@@ -79,7 +77,6 @@ class FactRouter:
         self._leader = leader
         self._probe = probe
         self._standstill = standstill
-        self._failovers = failovers
         self._checkpoint = checkpoint
         self._digests = digests
         self._events = events
@@ -150,7 +147,6 @@ class FactRouter:
         for head in heads:
             self._leader.journal_seen(head)
             self._standstill.sign_seen(head.holder)
-            self._failovers.journal_seen(head)
         self._standstill.heard(self._heard_ms)
 
     async def restarted(self) -> None:

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from hascheduler.daemon.config import ReplicaConfig
-from hascheduler.daemon.leadership.failover_reporter import FailoverReporter
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.loop.digest_check import DigestCheck
 from hascheduler.daemon.loop.feeder import Feeder
@@ -65,7 +64,6 @@ class ReplicaView:
         core: Dispatcher,
         recorder: Recorder,
         publisher: Publisher,
-        failovers: FailoverReporter,
         invariants: InvariantChecker,
         digests: DigestCheck,
         events: EventLog,
@@ -85,7 +83,6 @@ class ReplicaView:
         self._ended = ended
         self._dispatched = dispatched
         self._publisher = publisher
-        self._failovers = failovers
         self._invariants = invariants
         self._digests = digests
         self._clock = clock
@@ -252,7 +249,6 @@ class ReplicaView:
             position=self._feeder.position,
             digest=mirror.digest,
             schema_version=stored_version(mirror),
-            failover=self._failovers.newest,
             last_check=self._newest_check(),
             differing=sorted(self._digests.differing),
             pause=mirror.nouns(Collection.PAUSES).get(EVERYTHING),

@@ -103,7 +103,7 @@ class ReplicaBoard(Protocol):
     async def remove(self, replica_id: str) -> None: ...
 
 
-FAILOVERS_MAX = 50
+FAILOVERS_MAX = 20
 """How many are kept of each shard."""
 
 

@@ -10,7 +10,6 @@ from hascheduler.dispatch.forecast.inputs import ForecastInputs
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
-from hascheduler.model.failover import Failover
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
@@ -107,7 +106,6 @@ class ShardStatus:
     counts: Mapping[str, int]
     processors: int
     """Those that live."""
-    failover: Failover | None = None
     followers: Sequence[str] = ()
     """The names of the replicas that follow it; those that are about to, and that are about to leave, among them. Empty
     where each replica follows all shards."""
@@ -138,8 +136,6 @@ class Cluster:
     digest: str
     schema_version: int = UNSTATED_VERSION
     """The database's."""
-    failover: Failover | None = None
-    """The latest change of leadership that this replica has an account of."""
     last_check: LastCheck | None = None
     """What the leader's last look through the database found."""
     silent: Collection[str] = ()

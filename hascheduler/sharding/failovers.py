@@ -1,8 +1,4 @@
-"""Reports of changes of leadership of all shards, the newest first.
-
-A term is of one shard. Those of one are in its order, even where a clock went back; those of several by when each was
-detected, as far as the clocks of replicas agree.
-"""
+"""Reports of changes of leadership of all shards, the newest first; those of one shard in the order of its terms."""
 
 from collections.abc import Sequence
 from heapq import merge
@@ -26,5 +22,5 @@ class ShardedFailoverStore:
     async def newest(self, shard: str, limit: int) -> Sequence[Failover]:
         """Of all shards, whichever is named: a client that knows of one sees them all."""
         found = await ask_all(store.newest(name, limit) for name, store in self._by_name.items())
-        together = merge(*found, key=lambda failover: failover.detected_at_ms, reverse=True)
+        together = merge(*found, key=lambda failover: failover.deciding_at_ms, reverse=True)
         return list(islice(together, limit))

@@ -141,11 +141,6 @@ class ShardedView(DefinedInHome):
             quarantine=list(chain.from_iterable(each.quarantine for each in found))[:_QUARANTINE_SHOWN_MAX],
             quarantined=sum(each.quarantined for each in found),
             differing=sorted(set(chain.from_iterable(each.differing for each in found))),
-            failover=max(
-                (each.failover for each in found if each.failover is not None),
-                key=lambda failover: failover.detected_at_ms,
-                default=None,
-            ),
             shards=[
                 _status(name, each, shard, self._followers(name))
                 for name, each, shard in zip(self._places.shards, found, self._shards, strict=True)
@@ -340,7 +335,6 @@ def _status(name: str, cluster: Cluster, view: ClusterView, followers: Sequence[
         processors=view.processors_live
         if isinstance(view, DistantView)
         else sum(is_live for _, _, is_live in cluster.processors),
-        failover=cluster.failover,
         followers=followers,
         followed=not view.unseen_shards(),
     )

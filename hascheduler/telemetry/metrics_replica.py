@@ -92,16 +92,10 @@ class ReplicaMetrics:
         self._failovers = self._counter("failovers", "Terms that began here, by how the lease became free", "cause")
         self._failover_phase = Gauge(
             "failover_seconds",
-            "The last takeover here: how long it took to know that the lease is free, from there to deciding, and from"
-            " there to the first decision",
+            "The last takeover here: from the last sign of the leader before to deciding (gap), and from there to the"
+            " first decision",
             ["phase"],
             NAMESPACE,
-            registry=self.registry,
-        )
-        self._failover_fires_late = Gauge(
-            "failover_fires_late",
-            "Fires that were due before the last takeover here could decide",
-            namespace=NAMESPACE,
             registry=self.registry,
         )
         self._suspicions = self._counter(
@@ -157,14 +151,9 @@ class ReplicaMetrics:
     def failed_over(self, failover: Failover) -> None:
         """A takeover here is over, and reported."""
         self._failovers.labels(failover.cause.value).inc()
-        self._failover_fires_late.set(failover.backlog.fires_late)
         # What did not happen this time would show the time before: nothing is shown.
         self._failover_phase.clear()
-        for phase, span_ms in (
-            ("detection", failover.detection_ms),
-            ("takeover", failover.takeover_ms),
-            ("first_decision", failover.first_decision_ms),
-        ):
+        for phase, span_ms in (("gap", failover.gap_ms), ("first_decision", failover.first_decision_ms)):
             if span_ms is not None:
                 self._failover_phase.labels(phase).set(span_ms / 1_000)
 

@@ -5,8 +5,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from hascheduler.api.middleware.auth import Viewer
-from hascheduler.api.ops.failovers import EXAMPLE as FAILOVER
-from hascheduler.api.ops.failovers import FailoverResponse, show_failover
 from hascheduler.api.ops.pause_all import PauseResponse, show_pause
 from hascheduler.api.services import Services
 from hascheduler.model.lease import LeaseRecord
@@ -74,7 +72,6 @@ _SHARD: JsonDict = {
     "journal_seq": 421,
     "processors": 2,
     "counts": {"schedules": 3, "pending": 0, "dispatched": 1, "running": 2},
-    "failover": None,
     "followers": ["replica-1", "replica-4"],
     "followed": False,
 }
@@ -92,7 +89,6 @@ class ShardResponse(BaseModel):
     journal_seq: int | None = Field(description="The newest entry of its journal that came by")
     processors: int = Field(description="Processors that serve it and live")
     counts: dict[str, int] = Field(description="Its live jobs by state, and schedules")
-    failover: FailoverResponse | None = Field(description="Its latest change of leadership that is known here")
     followers: list[str] = Field(
         default=[],
         description="The names of the replicas that follow it, those that have just begun among them; empty where each"
@@ -139,7 +135,6 @@ _EXAMPLE: JsonDict = {
     ],
     "counts": {"schedules": 12, "definitions": 3, "pending": 0, "dispatched": 1, "running": 4},
     "paused": None,
-    "failover": FAILOVER,
     "findings": {"at": "2030-01-01T00:00:30.000Z", "counts": {}},
     "mirrors_differ": [],
     "quarantine": [],
@@ -175,9 +170,6 @@ class ClusterResponse(BaseModel):
     paused: PauseResponse | None = Field(
         default=None, description="Since when everything is paused, by whom and why; null where it is not"
     )
-    failover: FailoverResponse | None = Field(
-        description="The latest change of leadership that this replica knows of; all: `/v1/cluster/failovers`"
-    )
     findings: FindingsResponse | None = Field(
         description="What the leader's last look through the database found broken; null where there was none yet"
     )
@@ -196,7 +188,7 @@ class ClusterResponse(BaseModel):
 
 @router.get("")
 async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
-    """The leader, the replicas, the latest failover and what is wrong, as the replica that answers sees it now."""
+    """The leader, the replicas and what is wrong, as the replica that answers sees it now."""
     return show_cluster(services.view.cluster(), services.view.unready_reason, of_all=caller.only is None)
 
 
@@ -216,7 +208,6 @@ def show_cluster(cluster: Cluster, unready_reason: str, *, of_all: bool) -> Clus
         replicas=[_replica(replica, alive=replica.id not in cluster.silent) for replica in cluster.replicas],
         counts=dict(cluster.counts),
         paused=None if cluster.pause is None else show_pause(cluster.pause),
-        failover=None if cluster.failover is None else show_failover(cluster.failover),
         findings=_findings(cluster.last_check),
         mirrors_differ=list(cluster.differing),
         quarantine=[
@@ -238,7 +229,6 @@ def _shard(shard: ShardStatus) -> ShardResponse:
         journal_seq=shard.journal.seq if shard.journal else None,
         processors=shard.processors,
         counts={name: count for name, count in shard.counts.items() if name != "definitions"},
-        failover=None if shard.failover is None else show_failover(shard.failover),
         followers=list(shard.followers),
         followed=shard.followed,
     )

@@ -4,8 +4,8 @@
 
     LeaseStore ◄──► leader ──► fence (term_began in the journal) ──► committer, for as long as the term lasts
                       ▲ │
-      lease poller ───┤ └─► LeadershipObserver: failover tracker ─► failover reporter (log, metrics, record)
-      leader probe ───┘     leaderless interval: since when the lease is free, and why
+      lease poller ───┤ └─► failover reporter (log, metrics, record)
+      leader probe ───┘
       (liveness)
 
 Two walls in a row. The lease says who may try; it can be wrong, as clocks and pauses are. The fence in the journal says
@@ -13,5 +13,5 @@ who may write, and nothing about it depends on time. So a challenge that comes t
 leader (`liveness`, `lease_poller`) may only make a takeover quicker.
 
 `trusted_clock` is the time that a leader decides by: a replica whose clock nothing confirms does not lead. What
-observes a takeover (`observer`, `failover_tracker`, `failover_reporter`) decides nothing and delays nothing.
+reports a takeover (`failover`) decides nothing and delays nothing.
 """

@@ -18,8 +18,8 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.leadership.failover import FailoverReporter
 from hascheduler.daemon.leadership.fence import Deposed, Fence
-from hascheduler.daemon.leadership.observer import UNOBSERVED, LeadershipObserver
 from hascheduler.daemon.loop.committer import Committer, apply_until_known
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.publisher import Publisher
@@ -65,7 +65,7 @@ class Leader:
         hurry: Callable[[], None],
         due_ms: Callable[[Fire], int],
         metrics: ReplicaMetrics,
-        observer: LeadershipObserver = UNOBSERVED,
+        observer: FailoverReporter,
     ) -> None:
         self._config = config
         self._elector = elector
@@ -211,8 +211,7 @@ class Leader:
             self._hurry()
 
     async def _try(self, attempt: LeaseAttempt) -> None:
-        is_challenge = attempt.expected is None or attempt.expected.term != attempt.proposed.term
-        if is_challenge:
+        if attempt.expected is None or attempt.expected.term != attempt.proposed.term:
             self._observer.challenged(attempt.expected)
         began = self._clock.mono_ms()
         answer = LeaseAnswer.UNKNOWN
@@ -233,8 +232,6 @@ class Leader:
         self._unanswered = answer is LeaseAnswer.UNKNOWN
         if not self._unanswered:
             self._answered_at = began
-        if is_challenge and answer is LeaseAnswer.WON:
-            self._observer.won(attempt.proposed.term)
 
     async def _pause(self) -> None:
         now = self._clock.mono_ms()
@@ -290,7 +287,6 @@ class Leader:
         if isinstance(fence, Deposed):
             self._deposed(term, fence)
             return
-        self._observer.began(fence.began)
         reapplied = await self._reapply(fence)
         await self._delivered(fence.began.seq)
         committer = Committer(
@@ -321,8 +317,7 @@ class Leader:
         """Carry out whatever earlier terms decided and may not have carried out; what of it is done."""
         began = fence.began
         done: list[Decision] = []
-        entries = await self._journal.read(began.shard, began.applied_through, began.seq)
-        for entry in entries:
+        for entry in await self._journal.read(began.shard, began.applied_through, began.seq):
             settlements = await apply_until_known(self._claims, entry, majority=True)
             if Settlement.UNKNOWN in settlements:
                 raise StoreUnavailable(f"entry {entry.head.seq} could not be applied again")
@@ -331,11 +326,6 @@ class Leader:
                 for decision, settlement in zip(entry.decisions, settlements, strict=True)
                 if settlement in (Settlement.DONE, Settlement.REFUSED)
             ]
-        self._observer.reapplied(
-            began.term,
-            sum(bool(entry.decisions) for entry in entries),
-            sum(len(entry.decisions) for entry in entries),
-        )
         return tuple(done)
 
     async def _delivered(self, seq: int) -> None:

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import structlog
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_random_exponential
 
+from hascheduler.daemon.leadership.failover import FailoverReporter
 from hascheduler.daemon.leadership.fence import Deposed, Fence
-from hascheduler.daemon.leadership.observer import UNOBSERVED, LeadershipObserver
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, RecordVerdict, Settlement
@@ -58,7 +58,7 @@ class Committer:
         trusted: Callable[[], bool],
         metrics: ReplicaMetrics | None = None,
         due_ms: Callable[[Fire], int] = lambda fire: fire.nominal_ms,
-        observer: LeadershipObserver = UNOBSERVED,
+        observer: FailoverReporter | None = None,
     ) -> None:
         self._fence = fence
         self._claims = claims
@@ -130,7 +130,8 @@ class Committer:
                 return answer
             new = self._account.open(answer)
             self._metrics.journaled(new)
-            self._observer.journaled(self._fence.term)
+            if self._observer is not None:
+                self._observer.journaled(self._fence.term)
             await self._to_apply.put((answer, work.majority, new))
             self._to_journal.task_done()
 
@@ -156,7 +157,6 @@ class Committer:
         self._unsure.difference_update(decision for decision, _ in first)
         self._unsure.update(decision for decision, settlement in first if settlement is Settlement.UNKNOWN)
         self._metrics.settled(first)
-        self._observer.applied(self._fence.term, first)
         for decision, settlement in first:
             if settlement is Settlement.REFUSED and isinstance(decision, Fire):
                 self._count_unstorable(decision)

@@ -101,7 +101,7 @@ class Stepper:
         want: Callable[[Iterable[str]], None],
         seen: Callable[[Sequence[Input]], None],
         decided: Callable[[Sequence[Decision]], None],
-        stepped: Callable[[Sequence[Input], Step, WallMs], None],
+        stepped: Callable[[Sequence[Input], Step], None],
         metrics: ReplicaMetrics,
         batch_delay: BatchDelay,
     ) -> None:
@@ -191,7 +191,7 @@ class Stepper:
             self._delay.passed(len(step.decisions), self._clock.mono_ms())
         if step.sends:
             self._publisher.offer(step.sends)
-        self._stepped(inputs, step, now)
+        self._stepped(inputs, step)
 
     def _watch_processors(self, inputs: list[Input]) -> None:
         now = self._clock.mono_ms()

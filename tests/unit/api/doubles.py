@@ -38,7 +38,6 @@ from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token
-from hascheduler.model.failover import Failover
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import Lane
@@ -159,7 +158,6 @@ class StandingView:
     dispatched_attempts: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
     occupied: Callable[[str], int] = lambda _: 0
-    failover: Failover | None = None
     silent: Sequence[str] = ()
     consuming: bool = True
     rests: dict[str, Rest] = field(default_factory=dict)
@@ -298,7 +296,6 @@ class StandingView:
             pause=self.pauses().get(EVERYTHING),
             drains=drains(self.pauses()),
             differing=["replica-2.bb"],
-            failover=self.failover,
             rests=self.rests,
         )
 

@@ -58,7 +58,6 @@ def view_of(core: Dispatcher, leader: KnownLeader, clock: StandingClock | None =
         heartbeat=nothing,
         readiness=nothing,
         publisher=nothing,
-        failovers=nothing,
         invariants=nothing,
         digests=nothing,
         events=EventLog(),

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from hascheduler.daemon.leadership.failover import FailoverReporter
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.election.elector import Elector
@@ -83,6 +84,7 @@ class Room:
             hurry=lambda: None,
             due_ms=lambda fire: fire.nominal_ms,
             metrics=ReplicaMetrics(),
+            observer=FailoverReporter(config.shard, config.replica_id, self.clock, ReplicaMetrics()),
         )
 
     async def until(self, condition: Callable[[], bool]) -> None:

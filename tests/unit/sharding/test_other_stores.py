@@ -211,10 +211,10 @@ async def test_a_processor_runs_the_jobs_of_its_shard_also_if_its_id_tells_none(
 # Failovers
 
 
-async def test_failovers_of_all_shards_come_by_when_they_were_detected() -> None:
+async def test_failovers_of_all_shards_come_by_when_they_could_decide() -> None:
     deployment = Deployment()
     for shard, term, at in (("default", 1, 10), ("0002", 7, 20), ("default", 2, 30), ("0001", 3, 40), ("0002", 8, 15)):
-        await deployment.failovers.save(replace(make_failover(term, shard=shard), detected_at_ms=WallMs(NOW + at)))
+        await deployment.failovers.save(replace(make_failover(term, shard=shard), deciding_at_ms=WallMs(NOW + at)))
     told = await deployment.failovers.newest("default", 9)
     # The clock went back in 0002: its terms keep their order.
     assert [(one.shard, one.term) for one in told] == [

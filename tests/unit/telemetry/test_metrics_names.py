@@ -44,7 +44,6 @@ OF_REPLICAS = """
     gauge     hascheduler_audit_findings kind
     gauge     hascheduler_takeover_seconds
     gauge     hascheduler_failover_seconds phase
-    gauge     hascheduler_failover_fires_late
     counter   hascheduler_verdicts_total verdict
     counter   hascheduler_decisions_total kind
     counter   hascheduler_claims_lost_total

@@ -98,11 +98,11 @@ function Failovers({ sharded }) {
   const asked = useData("/v1/cluster/failovers", { limit: 5 });
   const items = asked.data?.items || [];
   return html`<${Failure} error=${asked.error} />
-    ${asked.data && !items.length && html`<${Empty}>None yet. Changes of leadership appear here, with what they cost.<//>`}
+    ${asked.data && !items.length && html`<${Empty}>None yet. Changes of leadership appear here.<//>`}
     <ol class="plain">${items.map(
       (each) => html`<li>
-        <p><strong>${sharded ? `${plain(each.shard, 60)}, term` : "Term"} ${number(each.term)}</strong> <${When} at=${each.won_at} />: ${/** @type {any} */ (CAUSES)[each.cause] || each.cause}</p>
-        <p class="dim">${each.gap_ms === null ? "" : `${span(each.gap_ms)} without a decision; `}${each.takeover_ms === null ? "" : `took over in ${span(each.takeover_ms)}; `}${each.fires_late ? `${counted(each.fires_late, "fire")} late by at most ${span(each.worst_lag_ms)}` : "no fire late"}${each.missed ? `, ${counted(each.missed, "time")} missed` : ", none missed"}${each.requeued ? `, ${counted(each.requeued, "attempt")} taken back` : ""}</p>
+        <p><strong>${sharded ? `${plain(each.shard, 60)}, term` : "Term"} ${number(each.term)}</strong> <${When} at=${each.deciding_at} />: ${/** @type {any} */ (CAUSES)[each.cause] || each.cause}</p>
+        <p class="dim">${[each.gap_ms === null ? "" : `${span(each.gap_ms)} without a leader`, each.first_decision_ms === null ? "nothing was due" : `first decision after ${span(each.first_decision_ms)}`].filter(Boolean).join("; ")}</p>
       </li>`,
     )}</ol>`;
 }
