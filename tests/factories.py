@@ -88,7 +88,9 @@ def make_entry(
 
 def make_failover(term: int = 8, **only_what_matters: Any) -> Failover:
     """From a process that was killed, but for what is said."""
-    return replace(Failover("default", term, "r2", Cause.DIED, WallMs(NOW + 140), 120, 10), **only_what_matters)
+    return replace(
+        Failover("default", term, "r2", Cause.DIED, WallMs(NOW + 140), 120, WallMs(NOW + 150)), **only_what_matters
+    )
 
 
 def make_processor(id: str = "p1", definitions: Sequence[str] = ("log",), **only_what_matters: Any) -> ProcessorRef:

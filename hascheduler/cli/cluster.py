@@ -205,9 +205,8 @@ def _failovers_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
     columns = ["term", "at", "leader", "cause", "gap", "first decision"]
     table = FittedTable("", *(["shard"] if by_shard else []), *columns, spare=("first decision", "leader", "cause"))
     for item in items:
-        spans = (
-            f"{span} ms" if span is not None else or_dash(None) for span in (item["gap_ms"], item["first_decision_ms"])
-        )
-        texts = (str(item["term"]), instant_text(item["deciding_at"]), _name(item["holder"]), item["cause"], *spans)
+        gap = or_dash(None) if item["gap_ms"] is None else f"{item['gap_ms']} ms"
+        first = or_dash(item["first_decision_at"] and instant_text(item["first_decision_at"]))
+        texts = (str(item["term"]), instant_text(item["deciding_at"]), _name(item["holder"]), item["cause"], gap, first)
         table.add_row(*map(Text, (*([item["shard"]] if by_shard else []), *texts)))
     return table

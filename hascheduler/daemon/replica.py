@@ -147,7 +147,6 @@ class Replica:
             want=self._feeder.want,
             seen=self._core_has_seen,
             decided=self._attempts.decided,
-            stepped=self._failovers.stepped,
             metrics=metrics,
             batch_delay=batch_delay(PER_DECISION_MS),
         )

@@ -1,17 +1,13 @@
-"""Reports of the changes of leadership, the newest `FAILOVERS_MAX` of each shard: ``_id = {shard, term}``, not in the
-stream."""
+"""Reports of the changes of leadership: ``_id = {shard, term}``, not in the stream."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from bson import MaxKey, MinKey
 from pymongo import DESCENDING
 
-from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.failover import decode_failover, encode_failover
-from hascheduler.model.failover import Failover
+from hascheduler.model.failover import Failover, encode_failover, readable_failovers
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import FAILOVERS_MAX
@@ -34,12 +30,7 @@ class MongoFailoverStore:
     async def newest(self, shard: str, limit: int) -> Sequence[Failover]:
         with faults("read the accounts of failovers"):
             found = self._failovers.find({"_id": _reports_of(shard)}).sort("_id", DESCENDING).limit(limit)
-            documents = await found.to_list(None)
-        failovers: list[Failover] = []
-        for document in documents:
-            with suppress(InvalidInput):
-                failovers.append(decode_failover(document))
-        return failovers
+            return readable_failovers(await found.to_list(None))
 
 
 def _reports_of(shard: str) -> dict[str, Any]:

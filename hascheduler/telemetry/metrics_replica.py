@@ -90,12 +90,10 @@ class ReplicaMetrics:
             registry=self.registry,
         )
         self._failovers = self._counter("failovers", "Terms that began here, by how the lease became free", "cause")
-        self._failover_phase = Gauge(
+        self._failover = Gauge(
             "failover_seconds",
-            "The last takeover here: from the last sign of the leader before to deciding (gap), and from there to the"
-            " first decision",
-            ["phase"],
-            NAMESPACE,
+            "The last takeover here, from the last sign of the leader before to deciding",
+            namespace=NAMESPACE,
             registry=self.registry,
         )
         self._suspicions = self._counter(
@@ -149,13 +147,9 @@ class ReplicaMetrics:
         self._takeover.set(took_ms / 1_000)
 
     def failed_over(self, failover: Failover) -> None:
-        """A takeover here is over, and reported."""
+        """This replica took over."""
         self._failovers.labels(failover.cause.value).inc()
-        # What did not happen this time would show the time before: nothing is shown.
-        self._failover_phase.clear()
-        for phase, span_ms in (("gap", failover.gap_ms), ("first_decision", failover.first_decision_ms)):
-            if span_ms is not None:
-                self._failover_phase.labels(phase).set(span_ms / 1_000)
+        self._failover.set((failover.gap_ms or 0) / 1_000)
 
     def suspected(self, outcome: str) -> None:
         """A leader was suspected to stand still, or what that turned out as; one of `SUSPICIONS`."""

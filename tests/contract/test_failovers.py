@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.failover import encode_failover
-from hascheduler.model.failover import Cause
+from hascheduler.model.failover import Cause, encode_failover
 from hascheduler.ports import FAILOVERS_MAX
 from tests.contract.backends import Backend, on
 from tests.factories import NOW, make_failover
@@ -19,7 +18,7 @@ async def terms(backend: Backend, limit: int = FAILOVERS_MAX, shard: str = "defa
 
 
 async def test_reports_are_read_back_with_the_latest_first(backend: Backend) -> None:
-    bare = make_failover(9, cause=Cause.STOOD_STILL, gap_ms=None, first_decision_ms=None)
+    bare = make_failover(9, cause=Cause.STOOD_STILL, gap_ms=None, first_decision_at_ms=None)
     saved = [make_failover(8), bare, make_failover(10)]
     for failover in saved:
         await backend.failovers.save(failover)
@@ -28,17 +27,17 @@ async def test_reports_are_read_back_with_the_latest_first(backend: Backend) -> 
     assert await terms(backend, shard="other") == []
 
 
-async def test_a_report_of_0_2_0_is_read_without_its_spans(backend: Backend) -> None:
+async def test_a_report_of_0_2_0_is_read_without_its_gap(backend: Backend) -> None:
     theirs = {
         "_id": {"shard": "default", "term": 8}, "v": 1, "holder": "r2", "cause": "died", "detected_at_ms": NOW,
         "deciding_at_ms": NOW + 140, "first_decision_at_ms": NOW + 150, "ended": "caught_up", "fires_late": 3,
     }  # fmt: skip
     await backend.behind.insert(Collection.FAILOVERS, theirs)
-    assert await backend.failovers.newest("default", 1) == [make_failover(gap_ms=None, first_decision_ms=None)]
+    assert await backend.failovers.newest("default", 1) == [make_failover(gap_ms=None)]
 
 
 async def test_a_report_repeated_after_a_lost_answer_is_stored_once(backend: Backend) -> None:
-    await backend.failovers.save(make_failover(first_decision_ms=None))
+    await backend.failovers.save(make_failover(first_decision_at_ms=None))
     await backend.failovers.save(make_failover())
     assert await backend.failovers.newest("default", 9) == [make_failover()]
 
@@ -55,7 +54,7 @@ async def test_the_newest_reports_of_each_shard_are_kept(backend: Backend) -> No
     "broken",
     [
         {"cause": "fate"}, {"cause": None}, {"holder": ""}, {"deciding_at_ms": "now"}, {"v": 2}, {"gap_ms": -1},
-        {"first_decision_ms": 1.5},
+        {"first_decision_at_ms": 1.5},
     ],
 )  # fmt: skip
 async def test_a_malformed_report_is_left_out(backend: Backend, broken: dict[str, Any]) -> None:

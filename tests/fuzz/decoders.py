@@ -17,7 +17,6 @@ from hascheduler.cli.input.documents import read_documents
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
 from hascheduler.model.documents.definition import decode_definition, encode_definition
-from hascheduler.model.documents.failover import decode_failover, encode_failover
 from hascheduler.model.documents.job import decode_job, decode_job_patch, new_job_document
 from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.lease import decode_lease, encode_lease
@@ -28,6 +27,7 @@ from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.trigger import decode_trigger
+from hascheduler.model.failover import decode_failover, encode_failover
 from hascheduler.model.message import decode_bundle, decode_message
 from hascheduler.model.payload import missing_placeholders, render
 from hascheduler.model.resources import parse_resources

@@ -1,16 +1,21 @@
-"""``/v1/cluster``: the leader, replicas and findings, from this replica's mirror."""
+"""``/v1/cluster``: the leader, replicas and findings, from this replica's mirror; and the changes of leadership."""
 
-from fastapi import APIRouter
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
+from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.ops.pause_all import PauseResponse, show_pause
 from hascheduler.api.services import Services
+from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION, OLDEST_VERSION
-from hascheduler.ports import Cluster, ShardStatus
+from hascheduler.ports import FAILOVERS_MAX, Cluster, ShardStatus
 from hascheduler.wire.fields import instant_text
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
@@ -263,4 +268,59 @@ def _replica(replica: ReplicaStatus, *, alive: bool) -> ReplicaResponse:
         position=replica.position,
         digest=replica.digest,
         quarantined=replica.quarantined,
+    )
+
+
+_FAILOVER: JsonDict = {
+    "term": 8,
+    "shard": "default",
+    "holder": "replica-2.5f2c9a01",
+    "cause": "died",
+    "deciding_at": "2030-01-01T00:00:00.140Z",
+    "gap_ms": 120,
+    "first_decision_at": "2030-01-01T00:00:00.150Z",
+}
+
+
+class FailoverResponse(BaseModel):
+    """How a replica came to lead."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_FAILOVER]})
+
+    term: int = Field(description="The number of the leadership that began")
+    shard: str = Field(description="Which shard it leads; terms are counted in each")
+    holder: str = Field(description="The id of the replica that took over")
+    cause: Cause = Field(
+        description="How the lease became free: no leader before it (first), it was given back (released), its holder"
+        " was proved dead (died), its holder stood still and was followed early (stood_still), it was not renewed in"
+        " time (lapsed), it was deleted by hand (deleted)"
+    )
+    deciding_at: str = Field(description="When it could decide, by its own clock")
+    gap_ms: int | None = Field(description="From the last sign of the leader before until then; null if unknown")
+    first_decision_at: str | None = Field(description="When it first decided something; null until then")
+
+
+class FailoversQuery(BaseModel):
+    limit: int = Field(default=FAILOVERS_MAX, ge=1, le=FAILOVERS_MAX, description="How many, the latest first")
+
+
+class FailoversResponse(BaseModel):
+    items: list[FailoverResponse] = Field(description="The latest first")
+
+
+@router.get("/failovers", responses=problem_responses(422))
+async def list_failovers(
+    query: Annotated[FailoversQuery, Query()], services: Services, caller: Viewer
+) -> FailoversResponse:
+    """The latest changes of leadership, of all shards, the latest first."""
+    failovers = await services.failovers.newest(services.work_terms.shard, query.limit)
+    return FailoversResponse(items=[_failover(failover) for failover in failovers])
+
+
+def _failover(failover: Failover) -> FailoverResponse:
+    first_ms = failover.first_decision_at_ms
+    return FailoverResponse(
+        **asdict(failover),
+        deciding_at=instant_text(failover.deciding_at_ms),
+        first_decision_at=None if first_ms is None else instant_text(first_ms),
     )

@@ -43,8 +43,7 @@ class _SubmittedBatch:
 class Committer:
     """Owner of one term's pipeline. `run` ends when the term does: deposed, or cancelled by the leader.
 
-    ``due_ms`` says when a fire was due, for the metrics. ``observer`` learns of each batch once it is in the journal,
-    and once it is carried out.
+    ``due_ms`` says when a fire was due, for the metrics. ``observer`` learns of each batch once it is in the journal.
     """
 
     def __init__(

@@ -20,7 +20,6 @@ from hascheduler.dispatch.capacity.heartbeats import Heartbeats
 from hascheduler.dispatch.decisions import Decision
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced, TrustLost
-from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import ProcessorGone, ProcessorSeen
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import Clock
@@ -84,8 +83,7 @@ class Hearing(Protocol):
 class Stepper:
     """``active_committer`` gives the present term's committer, or None when this replica must not decide.
 
-    ``seen`` gets the inputs of each step, right after it; ``decided`` what is submitted, right before; ``stepped`` each
-    step of a leader, once its parts are handed out."""
+    ``seen`` gets the inputs of each step, right after it; ``decided`` what is submitted, right before."""
 
     def __init__(
         self,
@@ -101,7 +99,6 @@ class Stepper:
         want: Callable[[Iterable[str]], None],
         seen: Callable[[Sequence[Input]], None],
         decided: Callable[[Sequence[Decision]], None],
-        stepped: Callable[[Sequence[Input], Step], None],
         metrics: ReplicaMetrics,
         batch_delay: BatchDelay,
     ) -> None:
@@ -116,7 +113,6 @@ class Stepper:
         self._want = want
         self._seen = seen
         self._decided = decided
-        self._stepped = stepped
         self._metrics = metrics
         self._wake_at_ms: int | None = None
         self._turned_at = clock.mono_ms()
@@ -191,7 +187,6 @@ class Stepper:
             self._delay.passed(len(step.decisions), self._clock.mono_ms())
         if step.sends:
             self._publisher.offer(step.sends)
-        self._stepped(inputs, step)
 
     def _watch_processors(self, inputs: list[Input]) -> None:
         now = self._clock.mono_ms()

@@ -1,17 +1,14 @@
 """Who leads, and what leaders store: leases, the journal, accounts, reports of failovers; heartbeats of replicas."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from hascheduler.dispatch.accounts import AccountsSnapshot, decode_accounts, encode_accounts
 from hascheduler.dispatch.decisions import BESIDE, decode_decisions, encode_beside, encode_decisions
-from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.failover import decode_failover, encode_failover
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
 from hascheduler.model.documents.lease import encode_lease, readable_lease
 from hascheduler.model.documents.replica import encode_replica
-from hascheduler.model.failover import Failover
+from hascheduler.model.failover import Failover, encode_failover, readable_failovers
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import ReplicaStatus
@@ -159,12 +156,8 @@ class MemoryFailoverStore:
                 database.delete(Collection.FAILOVERS, document["_id"])
 
     async def newest(self, shard: str, limit: int) -> Sequence[Failover]:
-        failovers: list[Failover] = []
         async with self._connection.exchange("failovers.newest") as database:
-            for document in _newest_first(database, shard)[:limit]:
-                with suppress(InvalidInput):
-                    failovers.append(decode_failover(document))
-        return failovers
+            return readable_failovers(_newest_first(database, shard)[:limit])
 
 
 def _newest_first(database: MemoryDatabase, shard: str) -> list[Document]:

@@ -43,7 +43,7 @@ async def fired(processes: Processes, at_least: int) -> None:
 async def listed(processes: Processes, term: int) -> dict[str, Any]:
     async def look() -> dict[str, Any] | None:
         items = (await processes.get("/v1/cluster/failovers"))["items"]
-        return next((item for item in items if item["term"] == term), None)
+        return next((item for item in items if item["term"] == term and item["first_decision_at"]), None)
 
     return await eventually(look, f"the report of term {term}")
 
@@ -60,16 +60,15 @@ async def check(processes: Processes, failover: Mapping[str, Any], cause: str) -
     assert began["at_ms"] <= deciding_ms
     # A replica that came later knows the last renewal alone.
     assert 0 <= failover["gap_ms"] <= deciding_ms - last_ms + RENEW_DEADLINE_MS
-    assert deciding_ms <= first_ms <= deciding_ms + failover["first_decision_ms"] + 1
+    assert deciding_ms <= first_ms <= parse_instant(failover["first_decision_at"])
     winner = failover["holder"].rpartition(".")[0]
     lines = [json.loads(line) for line in (processes.folder / f"{winner}.err").read_text().splitlines()]
     [line] = [one for one in lines if one["event"] == "failover" and one["term"] == failover["term"]]
-    told = {name: failover[name] for name in ("holder", "cause", "gap_ms", "first_decision_ms")}
-    assert {name: line[name] for name in told} == told
+    assert (line["cause"], line["gap_ms"]) == (cause, failover["gap_ms"])
     async with httpx.AsyncClient() as http:
         scraped = Scrape((await http.get(f"{processes.replicas[winner].url}/metrics")).text)
     assert scraped.of("hascheduler_failovers_total", cause=cause) == 1
-    assert scraped.of("hascheduler_failover_seconds", phase="gap") == failover["gap_ms"] / 1_000
+    assert scraped["hascheduler_failover_seconds"] == failover["gap_ms"] / 1_000
 
 
 async def end(leader: Daemon, number: signal.Signals) -> None:

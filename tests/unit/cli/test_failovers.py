@@ -12,11 +12,11 @@ from tests.unit.cli.invoking import Replica, invoke
 
 async def test_they_are_a_table_the_latest_first_or_json(replica: Replica, world: World) -> None:
     assert "No change of leadership has been reported" in (await replica.done("cluster", "failovers")).out
-    for failover in (make_failover(6), make_failover(7, gap_ms=None, first_decision_ms=None), make_failover(8)):
+    for failover in (make_failover(6), make_failover(7, gap_ms=None, first_decision_at_ms=None), make_failover(8)):
         await world.failovers.save(failover)
     lines = (await replica.done("cluster", "failovers", "--limit", "2", COLUMNS="200")).out.splitlines()
     assert [" ".join(line.split()) for line in lines if "2030" in line] == [
-        "8 2030-01-01T00:00:00.140Z r2 died 120 ms 10 ms",
+        "8 2030-01-01T00:00:00.140Z r2 died 120 ms 2030-01-01T00:00:00.150Z",
         "7 2030-01-01T00:00:00.140Z r2 died – –",
     ]
     items = (await replica.done("cluster", "failovers", "--json", "--limit", "2")).json["items"]

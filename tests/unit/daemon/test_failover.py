@@ -12,8 +12,6 @@ from tenacity import stop_after_attempt, wait_none
 
 from hascheduler.daemon.leadership import failover
 from hascheduler.daemon.leadership.failover import FailoverReporter
-from hascheduler.dispatch.inputs import TermBegan
-from hascheduler.dispatch.step import Step
 from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs
@@ -21,7 +19,7 @@ from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.leadership import MemoryFailoverStore
-from tests.factories import make_fire, make_lease
+from tests.factories import make_lease
 from tests.system.processes import eventually
 from tests.unit.daemon.doubles import HandClock
 from tests.unit.telemetry.scraping import scrape
@@ -32,7 +30,6 @@ RENEWED = replace(HELD, renewals=1)
 FREE = replace(RENEWED, holder="", renewals=2)
 OTHERS = replace(HELD, holder="r3", term=2, renewals=3)
 MINE = replace(HELD, holder=ME, term=2)
-FIRE = Step((make_fire(0),))
 
 
 class Room:
@@ -51,12 +48,10 @@ class Room:
         self.clock.now = self.t0 + ms
         return self.reporter
 
-    def decides(self, ms: int, step: Step = FIRE, term: int = 2) -> None:
+    def decides(self, ms: int, term: int = 2) -> None:
         self.at(ms).deciding(term)
-        self.at(ms + 5).stepped([TermBegan(term)], step)
-        if step.decisions:
-            self.at(ms + 10).journaled(term)
-            self.at(ms + 20).journaled(term)
+        self.at(ms + 10).journaled(term)
+        self.at(ms + 20).journaled(term)
 
     @property
     def reported(self) -> list[Failover]:
@@ -139,7 +134,8 @@ def test_the_gap_begins_with_the_last_sign_of_the_leader_before(
 ) -> None:
     happens(room)
     room.decides(60)
-    assert room.reported == [Failover("default", 2, ME, cause, WallMs(room.t0 + 60), 60 - sign_ms, 10)]
+    undecided = Failover("default", 2, ME, cause, WallMs(room.t0 + 60), 60 - sign_ms)
+    assert room.reported == [undecided, replace(undecided, first_decision_at_ms=WallMs(room.t0 + 70))]
 
 
 def test_a_replica_that_saw_no_sign_goes_by_the_last_renewal(room: Room) -> None:
@@ -148,40 +144,27 @@ def test_a_replica_that_saw_no_sign_goes_by_the_last_renewal(room: Room) -> None
     other.challenged(replace(RENEWED, renewed_at_ms=WallMs(room.t0 - 3_000)))
     room.clock.now = room.t0
     other.deciding(2)
-    other.ended(2)
     assert other._to_store.get_nowait().gap_ms == 3_000
 
 
 def test_the_first_leader_has_no_gap() -> None:
     room = Room(first=True)
     room.at(0).challenged(None)
-    room.decides(30, Step(()), term=1)
+    room.at(30).deciding(1)
     assert room.reported == [Failover("default", 1, ME, Cause.FIRST, WallMs(room.t0 + 30))]
 
 
-def test_where_nothing_is_due_it_is_reported_without_a_first_decision(room: Room) -> None:
+def test_the_gap_after_a_term_of_its_own_begins_with_the_end_of_that_one(room: Room) -> None:
     room.at(0).challenged(RENEWED)
     room.at(10).deciding(2)
-    room.at(11).stepped([], Step(()))
-    assert not room.reported, "that step was taken before the core had its term"
-    room.at(12).stepped([TermBegan(2)], Step(()))
-    room.at(90).journaled(2)
-    assert [one.first_decision_ms for one in room.reported] == [None]
-
-
-def test_a_term_that_ends_is_reported_once_and_the_next_gap_begins_there(room: Room) -> None:
-    room.at(0).challenged(RENEWED)
-    room.at(10).deciding(2)
-    room.at(15).stepped([TermBegan(2)], FIRE)
     room.at(20).ended(2)
-    room.at(25).journaled(2)
-    room.at(30).challenged(MINE)
+    room.at(25).challenged(MINE)
     room.at(35).ended(3)
-    room.decides(50, term=4)
-    room.at(99).ended(4)
-    assert [(one.term, one.cause, one.gap_ms, one.first_decision_ms) for one in room.reported] == [
+    room.at(40).deciding(4)
+    room.at(45).journaled(2)
+    assert [(one.term, one.cause, one.gap_ms, one.first_decision_at_ms) for one in room.reported] == [
         (2, Cause.LAPSED, 210, None),
-        (4, Cause.LAPSED, 30, 10),
+        (4, Cause.LAPSED, 20, None),
     ]
 
 
@@ -200,39 +183,36 @@ async def running(room: Room) -> AsyncIterator[list[Any]]:
 async def test_it_is_logged_counted_and_stored_however_often_the_store_is_away(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failover, "wait_fixed", lambda _: wait_none())
+    monkeypatch.setattr(failover, "_patiently", failover._patiently.copy(wait=wait_none()))
     room.connection.fail_next(of="failovers.save")
     async with running(room) as logs:
         died(room)
         room.decides(60)
         store = MemoryFailoverStore(MemoryConnection(room.connection.database))
-        await eventually(lambda: store.newest("default", 9), "it is stored")
+        await eventually(lambda: _is_whole(store), "it is stored")
     [line] = [line for line in logs if line["event"] == "failover"]
-    assert (line["term"], line["cause"], line["gap_ms"], line["first_decision_ms"]) == (2, "died", 60, 10)
+    assert (line["term"], line["cause"], line["gap_ms"]) == (2, "died", 60)
+    assert [line["deciding_for_ms"] for line in logs if line["event"] == "first_decision"] == [10]
     scraped = scrape(room.metrics.registry)
     assert scraped.by("hascheduler_failovers_total", "cause") == {
         "first": 0, "released": 0, "died": 1, "stood_still": 0, "lapsed": 0, "deleted": 0,
     }  # fmt: skip
-    assert scraped.by("hascheduler_failover_seconds", "phase") == {"gap": 0.06, "first_decision": 0.01}
+    assert scraped["hascheduler_failover_seconds"] == 0.06
+
+
+async def _is_whole(store: MemoryFailoverStore) -> bool:
+    return [one.first_decision_at_ms is not None for one in await store.newest("default", 9)] == [True]
 
 
 async def test_one_that_can_not_be_stored_does_not_hold_up_the_next(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failover, "stop_after_delay", lambda _: stop_after_attempt(1))
+    monkeypatch.setattr(failover, "_patiently", failover._patiently.copy(stop=stop_after_attempt(1)))
     room.connection.fail_next(of="failovers.save")
     async with running(room) as logs:
         for term in (2, 3):
-            room.at(0).challenged(RENEWED)
-            room.decides(60, term=term)
+            room.at(60).deciding(term)
         store = MemoryFailoverStore(MemoryConnection(room.connection.database))
         await eventually(lambda: store.newest("default", 9), "the second is stored")
     assert [line["term"] for line in logs if line["event"] == "failover_not_stored"] == [2]
     assert [one.term for one in await store.newest("default", 9)] == [3]
-
-
-def test_a_span_that_is_unknown_is_not_shown_as_the_last_one_was(room: Room) -> None:
-    for term, step in ((2, FIRE), (3, Step(()))):
-        room.at(0).challenged(RENEWED)
-        room.decides(60, step, term)
-    assert set(scrape(room.metrics.registry).by("hascheduler_failover_seconds", "phase")) == {"gap"}

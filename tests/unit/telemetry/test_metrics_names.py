@@ -43,7 +43,7 @@ OF_REPLICAS = """
     gauge     hascheduler_mirrors_differ
     gauge     hascheduler_audit_findings kind
     gauge     hascheduler_takeover_seconds
-    gauge     hascheduler_failover_seconds phase
+    gauge     hascheduler_failover_seconds
     counter   hascheduler_verdicts_total verdict
     counter   hascheduler_decisions_total kind
     counter   hascheduler_claims_lost_total

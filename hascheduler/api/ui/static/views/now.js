@@ -102,7 +102,7 @@ function Failovers({ sharded }) {
     <ol class="plain">${items.map(
       (each) => html`<li>
         <p><strong>${sharded ? `${plain(each.shard, 60)}, term` : "Term"} ${number(each.term)}</strong> <${When} at=${each.deciding_at} />: ${/** @type {any} */ (CAUSES)[each.cause] || each.cause}</p>
-        <p class="dim">${[each.gap_ms === null ? "" : `${span(each.gap_ms)} without a leader`, each.first_decision_ms === null ? "nothing was due" : `first decision after ${span(each.first_decision_ms)}`].filter(Boolean).join("; ")}</p>
+        <p class="dim">${each.gap_ms === null ? "" : `${span(each.gap_ms)} without a leader; `}${each.first_decision_at ? html`first decision <${When} at=${each.first_decision_at} />` : "nothing decided yet"}</p>
       </li>`,
     )}</ol>`;
 }
