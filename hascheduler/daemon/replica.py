@@ -115,7 +115,7 @@ class Replica:
         self._checkpoint = CostCheckpoint(
             core, ports.accounts, clock, shard=config.shard, term=self._leader.deciding_term
         )
-        self._digests = DigestCheck(config, __version__, clock, feed=self._feeder, leading=self._leader.leads)
+        self._digests = DigestCheck(config.replica_id, __version__, clock, self._feeder, lambda: self.lease_holder)
         self._router = FactRouter(
             config.shard,
             config.replica_id,

@@ -130,7 +130,6 @@ class FactRouter:
                     self._standstill.sign_seen(replica.id)
                     self._digests.seen(replica)
                 case ReplicaGone(replica_id):
-                    self._digests.gone(replica_id)
                     self._heartbeat.gone(replica_id)
                     self._standstill.gone(replica_id)
                 case LeaseSeen() | LeaseGone() | Quarantined():

@@ -1,31 +1,22 @@
 """A running fingerprint of a set of documents: equal sets have equal digests, in whatever order they were built.
 
-Each (collection, id, revision) is hashed to 64 bits and the hashes are added modulo 2**64, so putting, replacing and
-removing one costs the same however many there are. The multiset hash by addition: Clarke et al., Incremental Multiset
-Hash Functions and Their Application to Memory Integrity Checking, ASIACRYPT 2003. Against accidents, not against
-malice.
-
-Replicas of neighbouring releases show digests beside each other: the formula does not change between releases.
+Each (collection, id, revision) is hashed to 64 bits and the hashes are added modulo 2**64 (Clarke et al., Incremental
+Multiset Hash Functions, 2003). Replicas of neighbouring releases show their digests: the formula stays.
 """
 
 from hashlib import blake2b
 
-_MODULUS = 1 << 64
 UNHASHED_MAX = 5_000
 
 
 class Digest:
-    """The sum of the hashes of all members; owner of that, and of the members that are not hashed yet.
-
-    Most members are gone again before the sum is read, and are never hashed.
-    """
+    """Owner of the sum of the hashes of all members, and of those not hashed yet: most are gone before it is read."""
 
     __slots__ = ("_sum", "_unhashed")
 
     def __init__(self) -> None:
         self._sum = 0
-        self._unhashed: dict[tuple[str, int], int] = {}
-        """How often each is to be added; less than 0: subtracted."""
+        self._unhashed: dict[tuple[str, int], int] = {}  # how often each is to be added; less than 0: subtracted
 
     def replace(self, member: str, before: int | None, after: int | None) -> None:
         """The revision of ``member`` was ``before`` and is ``after`` now; None: it was, or is, not a member."""
@@ -48,12 +39,8 @@ class Digest:
             self._unhashed[versioned] = count
 
     def _add_up(self) -> None:
-        for versioned, count in self._unhashed.items():
-            self._sum += count * _hash(*versioned)
-        self._sum %= _MODULUS
+        for (member, revision), count in self._unhashed.items():
+            text = f"{member}/{revision}".encode("utf-8", "surrogatepass")
+            self._sum += count * int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
+        self._sum %= 1 << 64
         self._unhashed.clear()
-
-
-def _hash(member: str, revision: int) -> int:
-    text = f"{member}/{revision}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")

@@ -6,9 +6,10 @@ Time passes one millisecond a turn, so that whatever was first has the lower tim
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from hascheduler.daemon.loop.digest_check import DigestCheck
+from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.mirror.changes import Change, Operation, ReplicaSeen
 from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
@@ -17,7 +18,7 @@ from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.job import LIVE
 from hascheduler.model.values.instants import MonoMs
 from tests.factories import make_replica
-from tests.unit.daemon.doubles import CONFIG, HandClock
+from tests.unit.daemon.doubles import HandClock
 from tests.unit.mirror.test_convergence import History, Key, lean, present
 
 JOBS, REPLICAS = Collection.JOBS, Collection.REPLICAS
@@ -33,7 +34,6 @@ class Follower:
         self._history = history
         self._clock = clock
         self.drops = drops
-        self.leads = False
         self.reasons: list[str] = []
         self.complete = False
         self._place = 0
@@ -42,13 +42,8 @@ class Follower:
         self._heard_ms: MonoMs | None = None
         self._barrier = 0
         self.mirror = Mirror()
-        self.digests = DigestCheck(
-            replace(CONFIG, replica_id=name),
-            "0.2.0",
-            clock,
-            feed=self,
-            leading=lambda: self.leads,
-        )
+        self.leader = "r1"
+        self.digests = DigestCheck(name, "0.2.0", clock, cast(Feeder, self), lambda: self.leader)
         self.start()
 
     @property
