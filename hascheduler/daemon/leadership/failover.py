@@ -104,6 +104,6 @@ class FailoverReporter:
         while self._store is not None:
             failover = await self._to_store.get()
             try:
-                await _patiently(self._store.save, failover)
+                await _patiently.copy()(self._store.save, failover)  # its state is of one call
             except (StoreUnavailable, InvalidInput) as error:
                 log.warning("failover_not_stored", term=failover.term, error=str(error))
