@@ -48,7 +48,6 @@ _MEANINGS = {
     "shard-unanswered": "no replica that follows that shard answers: come again after `Retry-After`. `detail` says"
     " where a worker's request that was passed on may have been carried out: repeating it is harmless",
     "share-used-up": "this token or address holds its share of what the replica does at once: wait for your own",
-    "simulation-too-large": "`detail` names the limit of the simulation: send less, or run `hascheduler simulate`",
     "slow-request": "the body arrived too slowly",
     "timed-out": "the answer took too long",
     "too-busy": "the replica has no room at all: come again, or ask another replica",

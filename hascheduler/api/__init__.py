@@ -19,7 +19,6 @@ room            what is in it
 `schedules`     ``/v1/schedules``
 `work`          ``/v1/work``, for processors that have neither the broker nor the database
 `ops`           ``/v1/cluster``, ``events``, ``processors``; probes, ``/metrics``, ``/docs``
-`simulations`   ``/v1/simulations``, each in a process of its own
 `ui`            ``/ui``, the dashboard: its page, its sessions
 ==============  =======================================================================================
 

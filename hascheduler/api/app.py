@@ -37,8 +37,6 @@ from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, 
 from hascheduler.api.schedules import counts as schedule_counts
 from hascheduler.api.schedules import routes as schedules
 from hascheduler.api.services import ApiServices
-from hascheduler.api.simulations import routes as simulations
-from hascheduler.api.simulations.process import Simulations
 from hascheduler.api.ui import live, pages, sessions
 from hascheduler.api.work import routes as work
 
@@ -69,7 +67,7 @@ A token has a role and a tenant, and sees and touches what is of that tenant alo
 Metrics and processors tell of all tenants, and are shown to tokens for all tenants alone.
 
 A token has half of what one replica can do at once, and an address three quarters, so a proxy should not be the only
-address: requests in flight, submits that wait, fetches, event streams, recordings, simulations and large bodies. Beyond
+address: requests in flight, submits that wait, fetches, event streams, recordings and large bodies. Beyond
 that any route answers 429 (`share-used-up`), or 503 (`too-busy`) where there is no room at all, with `Retry-After`;
 only a submit with `wait` is answered 202 at once. Bodies must arrive at 16 KiB a second or more, after a grace of 2 s."""  # noqa: E501  # a row is a line
 
@@ -107,7 +105,6 @@ _ROUTERS = (
     operations.router,
     timeline.router,
     forecast.router,
-    simulations.router,
     definitions.router,
     lanes.router,
     calendars.router,
@@ -241,7 +238,6 @@ def create_app(services: ApiServices, *, short_path: bool = True, forwards: bool
     for router in _ROUTERS:
         app.include_router(router, prefix=_PREFIX, responses=ANY_PROBLEM)
     app.state.live = live.LivePictures()
-    app.state.simulations = Simulations()
     app.router.routes.extend(pages.routes())
     app.include_router(sessions.router)
     app.include_router(docs_page.router)

@@ -1,6 +1,6 @@
 """What the pictures of a run show, as plain values: the runs of each processor, and the jobs that wait over time.
 
-`hascheduler.simulate.plot` draws them with matplotlib, `hascheduler.simulate.picture` makes a document of them.
+`hascheduler.simulate.plot` draws them with matplotlib.
 """
 
 from collections.abc import Iterator, Sequence

@@ -17,7 +17,6 @@ POOLS = (
     "followers",
     "viewers",
     "recordings",
-    "simulations",
     "forwarded",
     "large_bodies",
 )

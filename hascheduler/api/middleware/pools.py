@@ -9,7 +9,6 @@ pool                total  reserve  a unit is
 ``followers``         100       10  a stream of events
 ``viewers``           200       20  a page of the dashboard that is kept up to date
 ``recordings``          4        0  a recording of the leader
-``simulations``         3        0  a simulation: one runs, the others wait for their turn
 ``forwarded``         512        0  a request that another replica answers, as it is about a shard that it follows
 ``large_bodies``   32 MiB        0  a byte of a body that may be large, as declared
 ==================  =====  =======  ====================================================================
@@ -59,7 +58,6 @@ FOLLOWERS_RESERVE = 10
 VIEWERS_MAX = 200
 VIEWERS_RESERVE = 20
 RECORDINGS_MAX = 4
-SIMULATIONS_MAX = 3
 FORWARDED_MAX = 512
 LARGE_BODIES_BYTES_MAX = 32 * 1024 * 1024
 _SOON_S = 1
@@ -76,7 +74,6 @@ _WORDS = {
     "followers": "streams of events",
     "viewers": "pages that are kept up to date",
     "recordings": "recordings",
-    "simulations": "simulations",
     "forwarded": "requests that other replicas answer",
     "large_bodies": "large bodies",
     "connections": "connections",
@@ -95,7 +92,6 @@ class Pools:
     )
     viewers: Pool = field(default_factory=lambda: Pool("viewers", VIEWERS_MAX, VIEWERS_RESERVE, retry_after_s=_LATER_S))
     recordings: Pool = field(default_factory=lambda: Pool("recordings", RECORDINGS_MAX, retry_after_s=_LATER_S))
-    simulations: Pool = field(default_factory=lambda: Pool("simulations", SIMULATIONS_MAX, retry_after_s=_LATER_S))
     forwarded: Pool = field(default_factory=lambda: Pool("forwarded", FORWARDED_MAX))
     large_bodies: Pool = field(
         default_factory=lambda: Pool("large_bodies", LARGE_BODIES_BYTES_MAX, retry_after_s=_SOON_S)

@@ -11,8 +11,6 @@ WAIT_S_MAX = 300
 """The longest that one may wait for the end of a job, or a worker for work."""
 RECORDING_S_MAX = 3_600
 EVENTS_S_MAX = 3_600
-SIMULATION_S_MAX = 180
-"""Its turn behind two others, and its own minute."""
 _ANSWER_S_MAX = 30
 _MARGIN_S = 30
 
@@ -20,7 +18,6 @@ _LONG_S_MAX = {
     ("GET", "/v1/cluster/recording"): RECORDING_S_MAX + _MARGIN_S,
     ("GET", "/v1/cluster/live"): EVENTS_S_MAX + _MARGIN_S,
     ("GET", "/v1/events"): EVENTS_S_MAX + _MARGIN_S,
-    ("POST", "/v1/simulations"): SIMULATION_S_MAX + _MARGIN_S,
     ("POST", "/v1/work/fetch"): WAIT_S_MAX + _MARGIN_S,
 }
 

@@ -34,7 +34,6 @@ VIEWS = (
     "job",
     "lanes",
     "operations",
-    "simulate",
 )
 """What of the page has an address of its own, ``/ui/<view>``; which of them is the query's affair."""
 PAGES = frozenset({ROOT, PAGE, *(f"{PAGE}/{view}" for view in VIEWS)})

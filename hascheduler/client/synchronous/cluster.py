@@ -18,18 +18,12 @@ from hascheduler.client.wire import (
     PausedResponse,
     ProcessorResponse,
     ProcessorsResponse,
-    SimulationExamples,
-    SimulationExampleText,
-    SimulationResponse,
     WhoamiResponse,
 )
 from hascheduler.model.values.durations import parse_duration
 
 _SILENCE_MAX_S = 20.0
 """A replica sends a picture every second."""
-_SIMULATION_MAX_S = 210.0
-_PIECE_LENGTH = 100_000
-"""How a scenario is cut into texts; a body may hold no longer text than ten times that."""
 
 
 class ClusterApi:
@@ -93,20 +87,6 @@ class ClusterApi:
         with ``tenant`` or ``lane`` the other schedules are added up."""
         query = query_of(ahead=ahead, bucket=bucket, tenant=tenant, lane=lane)
         return self._ask(Request("GET", "/v1/forecast", body_of, query))
-
-    def simulate(self, scenario: str, policies: Sequence[str] = ()) -> SimulationResponse:
-        """The text of a scenario or a recording, run under each of the policies at a replica, which bounds it:
-        ``hascheduler simulate`` does the same here without a bound. Without ``policies`` it is the scenario's own."""
-        pieces = [scenario[at : at + _PIECE_LENGTH] for at in range(0, len(scenario), _PIECE_LENGTH)] or [""]
-        content = encoded({"scenario": pieces, "policies": list(policies)})
-        return self._ask(Request("POST", "/v1/simulations", body_of, content=content, more_s=_SIMULATION_MAX_S))
-
-    def simulation_examples(self) -> SimulationExamples:
-        """Scenarios to begin with, and the presets."""
-        return self._ask(Request("GET", "/v1/simulations/examples", body_of))
-
-    def simulation_example(self, name: str) -> SimulationExampleText:
-        return self._ask(Request("GET", named("simulations/examples", name), body_of))
 
     def whoami(self) -> WhoamiResponse:
         """What the token of this scheduler may do."""

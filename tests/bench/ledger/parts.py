@@ -83,7 +83,6 @@ PARTS = {
     "hascheduler.api.routing.body": _VALIDATION,
     "hascheduler.api.schedules": _HANDLERS,
     "hascheduler.api.services": _HANDLERS,
-    "hascheduler.api.simulations": _HANDLERS,
     "hascheduler.api.swagger_ui": _HANDLERS,
     "hascheduler.api.work": _HANDLERS,
     "hascheduler.wire": _VALIDATION,

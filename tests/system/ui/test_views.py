@@ -15,7 +15,6 @@ PICTURES = os.environ.get("UI_PICTURES")
 """A folder for a picture of each view; unset: none are kept."""
 NARROW = 360
 LONG = 250_000
-WIDE, HIGH = 1_300, 2_100
 
 
 def views(jobs: dict[str, str]) -> dict[str, tuple[str, list[str]]]:
@@ -61,71 +60,6 @@ async def test_each_view_shows_what_there_is_and_can_be_used_by_everybody(
             wrong.append(f"{name}: wider than {NARROW} pixels")
     wrong += browser.complaints((origin,))
     assert wrong == []
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_each_view_of_a_comparison_can_be_used_by_everybody(
-    processes: Processes, new_browser: Callable[..., Browser], theme: str
-) -> None:
-    await processes.replica("replica-one")
-    origin = processes.any_url()
-    browser = new_browser(dark=theme == "dark")
-    await browser.open(f"{origin}/ui/simulate")
-    await browser.sees("Choose an example", "main")
-    await browser.choose("select[name=example]", "two-clients-burst")
-    await browser.until(lambda: "clientA" in browser.value("textarea"), "the text of the example")
-    for policy in ("fair", "swimlanes"):
-        await browser.until(lambda: _ticks(browser, policy), f"a tick at {policy}")  # noqa: B023  # called before the next
-    assert "example=two-clients-burst&policy=fair&policy=swimlanes" in browser.url
-    wrong = await browser.inaccessible()
-    await browser.press("Run", "button")
-    for words in ("slots used", "wait, median", "than under fair", "Jobs that wait", "Cost consumed"):
-        await browser.sees(words, "main")
-    assert len(browser.all("svg.gantt rect.edged")) > 2
-    wrong += await browser.inaccessible()
-    if PICTURES:
-        browser.resize(WIDE, HIGH)
-        browser.screenshot(Path(PICTURES) / f"simulate-{theme}.png")
-    browser.resize(NARROW)
-    if browser.script("return document.documentElement.scrollWidth > innerWidth"):
-        wrong.append(f"wider than {NARROW} pixels")
-    assert wrong + browser.complaints((origin,)) == []
-
-
-def _ticks(browser: Browser, policy: str) -> bool:
-    [box] = browser.all(f"input[name=policy][value={policy}]")
-    if not box.is_selected():
-        box.click()
-    return policy in browser.url
-
-
-async def test_a_scenario_that_is_wrong_is_refused_in_the_words_of_the_api(
-    processes: Processes, browser: Browser, tmp_path: Path
-) -> None:
-    await processes.replica("replica-one")
-    await browser.open(f"{processes.any_url()}/ui/simulate?policy=nonsense")
-    await browser.fill("textarea", "jobs:\n  - {id: <script>alert(1)</script>, duration: -1}")
-    await browser.press("Run", "button")
-    await browser.sees("scenario.jobs.0.", "[role=alert]")
-    file = tmp_path / "<b>large.yaml"
-    file.write_text("note: a file\n" + "# padding\n" * 20_000)
-    browser.all("input[type=file]")[0].send_keys(str(file))
-    await browser.sees("<b>large.yaml", "main")
-    await browser.press("Run", "button")
-    await browser.sees("'nonsense' is unknown", "[role=alert]")
-    # Refusals are logged by browsers as errors.
-    assert [each for each in browser.complaints((processes.any_url(),)) if "422" not in each] == []
-
-
-async def test_a_simulation_can_be_cancelled(processes: Processes, browser: Browser) -> None:
-    await processes.replica("replica-one")
-    await browser.open(f"{processes.any_url()}/ui/simulate?example=mixed-day&policy=fair&policy=balanced")
-    await browser.until(lambda: "count" in browser.value("textarea"), "the text of the example")
-    await browser.press("Run", "button")
-    await browser.sees("running for", "[role=status]")
-    await browser.press("Cancel", "button")
-    await browser.sees("Choose an example", "main")
-    assert browser.complaints((processes.any_url(),)) == []
 
 
 async def test_a_payload_is_shown_when_asked_for_and_to_the_last_digit(processes: Processes, browser: Browser) -> None:

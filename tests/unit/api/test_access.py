@@ -12,7 +12,6 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from hascheduler.api.app import OPEN_PATHS
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.auth import ANONYMOUS, Caller, RequiredPower
-from hascheduler.api.simulations.process import Simulations
 from hascheduler.api.ui.sessions import LOGIN
 from hascheduler.model.token import POWERS, Power, Role
 from tests.unit.api.doubles import NOW, World, the_app
@@ -58,7 +57,7 @@ def test_each_route_demands_something_once(method: str, path: str, route: APIRou
     assert demand.power is not None
     if path.startswith("/v1/work/"):
         assert (demand.power, demand.of_all) == (Power.WORK, True)
-    elif method in ("GET", "HEAD") or path.endswith(("/preview", "/simulations")):
+    elif method in ("GET", "HEAD") or path.endswith("/preview"):
         assert demand.power in (Power.READ, Power.OPERATE, Power.ADMINISTER)
     else:
         assert demand.power is not Power.READ
@@ -172,17 +171,6 @@ async def test_the_scheme_may_be_written_in_any_case(guarded: Guarded) -> None:
 # Roles
 
 
-@pytest.fixture
-def simulated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else each role that may simulate would have a process of its own."""
-
-    async def run(*_: object) -> bytes:
-        return b"{}"
-
-    monkeypatch.setattr(Simulations, "run", run)
-
-
-@pytest.mark.usefixtures("simulated_at_once")
 @pytest.mark.parametrize(
     ("method", "path", "body", "least"),
     [
@@ -200,8 +188,6 @@ def simulated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ("GET", "/v1/processors", None, "viewer"),
         ("GET", "/metrics", None, "viewer"),
         ("POST", "/v1/schedules/preview", {"trigger": {"type": "interval", "every": "1s"}}, "viewer"),
-        ("POST", "/v1/simulations", {"scenario": ["jobs: []"]}, "viewer"),
-        ("GET", "/v1/simulations/examples", None, "viewer"),
         ("GET", "/v1/operations", None, "viewer"),
         ("GET", "/v1/operations/operation:1", None, "viewer"),
         ("POST", "/v1/operations/operation:1/stop", None, "submitter"),

@@ -127,7 +127,6 @@ PREPARED: dict[str, list[Prepare]] = {
     "reset_schedule": [with_schedule({})],
     "backfill_schedule": [with_schedule({"from": format_instant(NOW), "to": format_instant(NOW + 7_200_000)})],
     "preview_trigger": [told({"trigger": trigger}) for trigger in TRIGGERS],
-    "simulate": [told({"scenario": ["jobs: []"]})],
     "put_definition": [told({}), told({"unique": {}})],
     "put_lane": [told({})],
     "pause_all": [told({"because": "it burns"})],

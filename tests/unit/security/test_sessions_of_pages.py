@@ -29,7 +29,7 @@ FOREIGN = "urn:hascheduler:problem:foreign-origin"
 def changes() -> Iterator[tuple[str, str]]:
     for pattern, path in description()["paths"].items():
         for method in path:
-            if method != "get" and not pattern.endswith(("/preview", "/simulations")):
+            if method != "get" and not pattern.endswith("/preview"):
                 yield method.upper(), re.sub(r"\{\w+\}", "any", pattern)
 
 

@@ -18,7 +18,6 @@ export const sessionEnded = signal(false);
 const ANSWER_MS_MAX = 30_000;
 const SOON_MS = 400;
 const UNHEARD_OF_TRIES = 4;
-const PIECE = 100_000;
 
 /** JSON with integers beyond 2^53 as BigInt, where the browser tells the text of a number.
  * @param {string} text @returns {any} */
@@ -55,19 +54,6 @@ export function queryText(query) {
   return text ? `?${text}` : "";
 }
 
-/** A long text in pieces that the API takes; none ends within a character. @param {string} text */
-export function pieces(text) {
-  const found = [];
-  for (let at = 0; at < text.length; ) {
-    let end = at + PIECE;
-    const last = text.charCodeAt(end - 1);
-    if (last >= 0xd800 && last < 0xdc00) end -= 1;
-    found.push(text.slice(at, end));
-    at = end;
-  }
-  return found.length ? found : [""];
-}
-
 /** A segment of a path. @param {string} name */
 export const segment = (name) => encodeURIComponent(name).replaceAll("%3A", ":");
 
@@ -75,7 +61,7 @@ export const segment = (name) => encodeURIComponent(name).replaceAll("%3A", ":")
  * One request. A read that meets a replica which is about to end, or none at all, is tried once more; one that meets a
  * replica which has not heard of the session yet (401 with Retry-After), a few times.
  * @param {string} method @param {string} path
- * @param {{query?: Record<string, any>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal, patienceMs?: number}} [options]
+ * @param {{query?: Record<string, any>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal}} [options]
  * @returns {Promise<{data: any, etag: string | null, location: string | null, status: number}>}
  */
 export async function request(method, path, options = {}) {
@@ -85,7 +71,7 @@ export async function request(method, path, options = {}) {
     credentials: /** @type {RequestCredentials} */ ("same-origin"),
     cache: /** @type {RequestCache} */ ("no-store"),
     redirect: /** @type {RequestRedirect} */ ("error"),
-    signal: AbortSignal.any([AbortSignal.timeout(options.patienceMs || ANSWER_MS_MAX), ...(options.signal ? [options.signal] : [])]),
+    signal: AbortSignal.any([AbortSignal.timeout(ANSWER_MS_MAX), ...(options.signal ? [options.signal] : [])]),
   };
   if (options.body !== undefined) {
     Object.assign(init, { body: stringify(options.body) });

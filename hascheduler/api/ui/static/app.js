@@ -17,7 +17,6 @@ const VIEWS = {
   jobs: { title: "Jobs", load: () => import("./views/jobs.js") },
   operations: { title: "Operations", load: () => import("./views/operations.js") },
   lanes: { title: "Lanes and tenants", load: () => import("./views/lanes.js") },
-  simulate: { title: "Simulate", load: () => import("./views/simulate.js") },
   schedule: { title: "Schedule", load: () => import("./views/schedule.js"), within: "schedules" },
   job: { title: "Job", load: () => import("./views/job.js"), within: "jobs" },
 };

@@ -55,10 +55,3 @@ export function setQuery(changes) {
   const text = query.toString();
   go(location.pathname + (text ? `?${text}` : ""));
 }
-
-/** Keep in the address what a form holds, without a step of the history: the focus stays where it is.
- * @param {Record<string, string | string[]>} query */
-export function keepQuery(query) {
-  history.replaceState(null, "", to(place.value.view, query));
-  place.value = here();
-}
