@@ -1,16 +1,17 @@
 """``/v1/timeline``: a row for each schedule, with what became of its times lately and which are to come.
 
 What was, comes from jobs and verdicts, by schedule along their ids, the newest `_RECORDS_MAX` of a page at most. What
-is to come, is computed; where it is more than `TIMES_MAX`, it is counted.
+is to come, is computed; where it is more than `TIMES_MAX`, it is counted. Beside it is the load of all schedules.
 """
 
 import asyncio
 import heapq
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
+from functools import partial
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
@@ -21,15 +22,16 @@ from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.schedules.selection import known_schedules
 from hascheduler.api.schedules.tenant_scope import tenant_of
 from hascheduler.api.services import ApiServices, Services
+from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, Load, LoadAhead, load_ahead
 from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.job import LIVE
-from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.schedule import JobTemplate, ScheduleRef
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
-from hascheduler.ports import VerdictRecord
+from hascheduler.ports import ClusterView, VerdictRecord
 from hascheduler.triggers import count_firing, due_ms, next_firing, with_calendars
 from hascheduler.wire.fields import QueryDurationMs, between, instant_text
 
@@ -46,6 +48,8 @@ _READERS = 4
 _SLICE = 1_000
 _ROWS_SLICE = 4
 _STORED_PAGES_MAX = 5
+_LOADS_MAX = 20
+_LOAD_FRESH_MS = 60_000
 _FIRED = frozenset({Verdict.FIRED, Verdict.UNSTORABLE})
 _NOT_FIRED = frozenset(Verdict) - _FIRED
 _EXAMPLE: JsonDict = {
@@ -68,6 +72,13 @@ _EXAMPLE: JsonDict = {
     "from_ms": 1_893_369_600_000,
     "to_ms": 1_893_542_400_000,
     "bucket_ms": 900_000,
+    "load": {
+        "items": [{"definition": "log", "slots": 4, "needed": [0, 6]}],
+        "too_much": [{"from_ms": 600_000, "to_ms": 1_200_000, "summary": "definition `log` needs 6 of its 4 slots"}],
+        "from_ms": 0,
+        "bucket_ms": BUCKET_MS,
+        "left_out": 0,
+    },
     "next": None,
 }
 
@@ -118,6 +129,29 @@ class ScheduleTimeline(BaseModel):
     note: str | None = Field(description="Why nothing is known of its times ahead")
 
 
+class DefinitionLoad(BaseModel):
+    definition: str | None = Field(description="Whose jobs; null: all jobs")
+    slots: int = Field(description="Its `max_concurrency`; of all jobs: the slots of live processors that take some")
+    needed: list[int] = Field(description="How many slots each bucket needs")
+
+
+class ExcessResponse(BaseModel):
+    from_ms: int = Field(description="When more slots are needed than there are")
+    to_ms: int = Field(description="Until when")
+    summary: str = Field(description="What is too much")
+
+
+class LoadResponse(BaseModel):
+    """Fires of the next 24 hours times learned cost, of the shards that this replica follows. Jobs that people submit,
+    that run or that wait are not in it."""
+
+    items: list[DefinitionLoad] = Field(description=f"All jobs, then the {_LOADS_MAX} fullest definitions with a cap")
+    too_much: list[ExcessResponse] = Field(description="When they need more slots than there are, in order of time")
+    from_ms: int = Field(description="The beginning of the first bucket, which now is in")
+    bucket_ms: int = Field(description="The span of a bucket")
+    left_out: int = Field(description="Schedules that are not counted: a calendar is missing, or too many triggers")
+
+
 class TimelineResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
@@ -126,12 +160,13 @@ class TimelineResponse(BaseModel):
     from_ms: int = Field(description="The beginning of the first bucket")
     to_ms: int = Field(description="How far ahead it looks")
     bucket_ms: int = Field(description=f"The span of a bucket: there are {BUCKETS} from `from_ms` to now")
+    load: LoadResponse = Field(description="The slots that the fires to come need, for all schedules")
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
 
 
 @router.get("", responses=problem_responses(422))
 async def get_timeline(
-    query: Annotated[TimelineQuery, Query()], services: Services, caller: Viewer
+    query: Annotated[TimelineQuery, Query()], request: Request, services: Services, caller: Viewer
 ) -> TimelineResponse:
     """All schedules on one axis of time: what fired, was late or was passed over, and what is to come.
 
@@ -143,6 +178,7 @@ async def get_timeline(
     bucket_ms = max(-(-(now - from_ms) // BUCKETS), 1)
     records = await _records(schedules, from_ms, now, services)
     to_ms = min(now + query.ahead, LATEST_MS - 1)
+    load: SharedLoad = request.app.state.load
     known = [_Known(schedule, records[schedule.name], from_ms, bucket_ms) for schedule in schedules]
     return TimelineResponse(
         items=await run_in_slices(_rows(known, now, to_ms, services)),
@@ -150,6 +186,7 @@ async def get_timeline(
         from_ms=from_ms,
         to_ms=to_ms,
         bucket_ms=bucket_ms,
+        load=await load.get(services),
         next=next,
     )
 
@@ -310,7 +347,7 @@ def _rows(
             ScheduleTimeline(
                 name=schedule.name,
                 paused=schedule.paused_at_ms is not None,
-                expected_ms=_expected_ms(schedule, services),
+                expected_ms=_expected_ms(services.view, schedule.template, schedule.name),
                 fired=each.fired(now),
                 passed_over=each.passed_over(),
                 known_since_ms=each.since_ms,
@@ -341,10 +378,58 @@ def _ahead(schedule: ScheduleRef, now: int, to_ms: int) -> tuple[list[int], int]
     return found, count
 
 
-def _expected_ms(schedule: ScheduleRef, services: ApiServices) -> int:
-    template = schedule.template
-    learned = services.view.learned_cost_ms(template.definition, template.target_of(schedule.name))
+def _expected_ms(view: ClusterView, template: JobTemplate, schedule: str) -> int:
+    learned = view.learned_cost_ms(template.definition, template.target_of(schedule))
     if learned is not None:
         return learned
-    definition = services.view.definitions().get(template.definition)
+    definition = view.definitions().get(template.definition)
     return DEFAULT_COST_MS_DEFAULT if definition is None else definition.default_cost_ms
+
+
+class SharedLoad:
+    """Owner of the load ahead that was computed last; all who ask share it for a minute."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._kept: tuple[int, LoadResponse] | None = None
+
+    async def get(self, services: ApiServices) -> LoadResponse:
+        async with self._turn:
+            now_ms = services.clock.mono_ms()
+            if self._kept is None or now_ms - self._kept[0] >= _LOAD_FRESH_MS:
+                self._kept = now_ms, _shown_load(await run_in_slices(_load_ahead(services)))
+            return self._kept[1]
+
+
+def _load_ahead(services: ApiServices) -> Generator[None, None, LoadAhead]:
+    now, view, cluster = services.clock.wall_ms(), services.view, services.view.cluster()
+    takes = [each for each, _, is_live in cluster.processors if is_live and not each.draining]
+    slots = sum(each.slots for each in takes if each.name not in cluster.drains)
+    caps = {name: each.max_concurrency for name, each in view.definitions().items() if each.max_concurrency}
+    schedules, cost_ms = list(view.schedules().values()), partial(_expected_ms, view)
+    return load_ahead(now, schedules, slots, caps, view.calendars(), cost_ms=cost_ms)
+
+
+def _shown_load(found: LoadAhead) -> LoadResponse:
+    loads = found.loads[: _LOADS_MAX + 1]
+    too_much = [
+        ExcessResponse(from_ms=from_ms, to_ms=to_ms, summary=_in_words(load, needed))
+        for load in loads
+        for from_ms, to_ms, needed in load.too_much(found.from_ms)
+    ]
+    return LoadResponse(
+        items=[
+            DefinitionLoad(definition=load.definition, slots=load.slots, needed=list(load.needed)) for load in loads
+        ],
+        too_much=sorted(too_much, key=lambda each: each.from_ms),
+        from_ms=found.from_ms,
+        bucket_ms=BUCKET_MS,
+        left_out=found.left_out,
+    )
+
+
+def _in_words(load: Load, needed: int) -> str:
+    whose, its = (
+        ("all schedules need", "the") if load.definition is None else (f"definition `{load.definition}` needs", "its")
+    )
+    return f"{whose} {needed:,} of {its} {load.slots:,} slots"

@@ -39,6 +39,27 @@ async def names(client: httpx.AsyncClient, query: str = "", limit: int = 1) -> l
         after = f"&after={answer['next']}"
 
 
+async def test_the_load_ahead_says_when_a_definition_needs_more_than_its_slots(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await client.put("/v1/definitions/log", json={"max_concurrency": 2})).status_code == 201
+    await hourly(client, "a", "b", "c")
+    world.view.learned |= {("log", name): 15 * MINUTE_MS for name in "abc"}
+    load = (await get(client, f"{PATH}?limit=1"))["load"]
+    assert [(each["definition"], each["slots"]) for each in load["items"]] == [(None, 8), ("log", 2)]
+    assert load["items"][1]["needed"][:8] == [0, 0, 0, 0, 0, 0, 3, 2]
+    first = NOW + HOUR_MS
+    assert load["too_much"][0] == {
+        "from_ms": first,
+        "to_ms": first + 10 * MINUTE_MS,
+        "summary": "definition `log` needs 3 of its 2 slots",
+    }
+    await hourly(client, "d")
+    assert (await get(client, PATH))["load"] == load, "all who ask within a minute share it"
+    monkeypatch.setattr(world.clock, "mono_ms", lambda: MINUTE_MS)
+    assert (await get(client, PATH))["load"] != load
+
+
 async def test_a_row_has_what_was_and_what_is_to_come(client: httpx.AsyncClient, world: World) -> None:
     await hourly(client, "tick")
     world.view.learned["log", "tick"] = 90_000
@@ -53,6 +74,7 @@ async def test_a_row_has_what_was_and_what_is_to_come(client: httpx.AsyncClient,
     world.rewrite_job(f"fire:tick:{NOW + 5 * HOUR_MS}", state=JobState.CANCELLED.value)
     world.clock.now = WallMs(NOW + 6 * HOUR_MS + 30 * MINUTE_MS)
     found = await get(client, f"{PATH}?behind=12h&ahead=3h")
+    del found["load"]
     bucket_ms = 12 * HOUR_MS // room.BUCKETS
     from_ms = world.clock.now - 12 * HOUR_MS
 
