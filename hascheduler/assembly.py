@@ -175,11 +175,9 @@ async def serve(settings: Settings) -> None:
                 recording = tasks.create_task(services.audit_writer.run(), name="audit")
                 serving = tasks.create_task(server.run(), name="api")
                 running = OperationRunner(services, replica_id).run()
-                forecasting = services.forecasts.keep_fresh(services.view, services.clock)
                 beside = [
                     recording,
                     tasks.create_task(running, name="operations"),
-                    tasks.create_task(forecasting, name="forecasts"),
                     watched,
                     *(tasks.create_task(keeper.run(), name="copies") for keeper in _copy_keepers(shards)),
                 ]

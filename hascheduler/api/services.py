@@ -14,7 +14,6 @@ from hascheduler.api.admission.worker_registrations import WorkerRegistrations, 
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
-from hascheduler.api.routing.forecasts import Forecasts
 from hascheduler.api.routing.forwarding import Forwards
 from hascheduler.api.routing.shared_waits import SharedWaits
 from hascheduler.model.calendar import Calendar
@@ -77,7 +76,6 @@ class ApiServices:
     metrics: HttpMetrics = field(default_factory=HttpMetrics)
     tracer: Tracer = NO_TRACING
     pools: Pools = field(default_factory=Pools)
-    forecasts: Forecasts = field(default_factory=Forecasts)
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)
     forwarder: Forwards | None = None

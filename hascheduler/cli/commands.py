@@ -161,10 +161,6 @@ COMMANDS: CommandTable = {
         "hascheduler.cli.schedules.all_verdicts:verdicts",
         "Show which times of all schedules did not fire, and why.",
     ),
-    "forecast": LazyCommand(
-        "hascheduler.cli.schedules.forecast:forecast",
-        "Show how many jobs are going to start when, and where they will have to wait.",
-    ),
     "job": LazyGroup("Submit, see, wait for, cancel and retry jobs; `hascheduler why` says why one waits.", _JOB),
     "operation": LazyGroup("Do something with all jobs or schedules that match, follow it and stop it.", _OPERATION),
     "why": LazyCommand("hascheduler.cli.jobs.show:why", "Say why a job waits."),

@@ -609,6 +609,12 @@ class DefinitionBody(TypedDict):
     owner: NotRequired[str | None]
 
 
+class DefinitionLoad(TypedDict):
+    definition: str | None
+    slots: int
+    needed: Sequence[int]
+
+
 class RateLimitResponse(TypedDict):
     count: int
     per: str
@@ -735,6 +741,12 @@ EventType = Literal[
 ]
 
 
+class ExcessResponse(TypedDict):
+    from_ms: int
+    to_ms: int
+    summary: str
+
+
 class FailoversResponse(TypedDict):
     items: Sequence[FailoverResponse]
 
@@ -770,53 +782,6 @@ class FinishBody(TypedDict):
 class FinishResponse(TypedDict):
     answer: FinishAnswer
     retry_at: str | None
-
-
-class ForecastBucket(TypedDict):
-    at: str
-    fires: int
-    other_fires: int
-    jobs: int
-    slots_wanted: int
-    waiting: int
-    wait_ms: int
-
-
-LimitedBy = Literal["slots", "max_concurrency", "no_processor"]
-
-
-class ForecastSchedule(TypedDict):
-    name: str
-    fires: int
-    jobs: int
-    expected_ms: int
-
-
-class ForecastPeak(TypedDict):
-    at: str
-    until: str | None
-    lasts_ms: int
-    jobs: int
-    waiting: int
-    slots: int
-    more_slots: int
-    limited_by: LimitedBy
-    definition: str | None
-    summary: str
-    advice: str
-    schedules: Sequence[ForecastSchedule]
-    other_jobs: int
-
-
-class ForecastResponse(TypedDict):
-    as_of: str
-    until: str
-    slots: int
-    buckets: Sequence[ForecastBucket]
-    peaks: Sequence[ForecastPeak]
-    paused: Literal["schedules", "everything"] | None
-    left_out: int
-    spread: int
 
 
 class GraphJobResponse(TypedDict):
@@ -1027,6 +992,14 @@ class LeadingResponse(TypedDict):
 class LiveResponse(TypedDict):
     alive: bool
     reason: NotRequired[str]
+
+
+class LoadResponse(TypedDict):
+    items: Sequence[DefinitionLoad]
+    too_much: Sequence[ExcessResponse]
+    from_ms: int
+    bucket_ms: int
+    left_out: int
 
 
 class MatchedResponse(TypedDict):
@@ -1430,6 +1403,7 @@ class TimelineResponse(TypedDict):
     from_ms: int
     to_ms: int
     bucket_ms: int
+    load: LoadResponse
     next: str | None
 
 

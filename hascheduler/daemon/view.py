@@ -20,7 +20,6 @@ from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
 from hascheduler.daemon.readiness import Readiness, stored_version
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation
-from hascheduler.dispatch.forecast.inputs import ForecastInputs, OpenSlots, RunningJob
 from hascheduler.dispatch.queue.score import overtaken_for_ms
 from hascheduler.dispatch.recording import RecordingHeading
 from hascheduler.mirror.mirror import Mirror
@@ -44,8 +43,6 @@ _LOOK_AGAIN_MS = 1_000
 _LEAST_LAG_MINUTES = 5
 _BUSY_WEIGHT = 0.3
 """Of the newest look: how many of a few slots run jobs is another number each time."""
-_RUNNING_MAX = 20_000
-"""Running jobs that a forecast looks at one by one, about."""
 _LEADERLESS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment", "when one takes the lease")
 
 
@@ -305,31 +302,6 @@ class ReplicaView:
             self._unschedulable = frozenset(self._core.unschedulable())
             self._look_again_at_ms = now + _LOOK_AGAIN_MS
         return self._unschedulable
-
-    def forecast_inputs(self) -> ForecastInputs:
-        mirror, core = self._feeder.mirror, self._core
-        jobs, pause = mirror.nouns(Collection.JOBS), mirror.nouns(Collection.PAUSES).get(EVERYTHING)
-        slots: list[OpenSlots] = []
-        running: list[RunningJob] = []
-        for id, processor in sorted(mirror.nouns(Collection.PROCESSORS).items()):
-            if core.is_live(id) and not core.is_draining(processor) and processor.slots > 0:
-                slots.append(OpenSlots(processor.definitions, processor.slots))
-                if len(running) < _RUNNING_MAX:
-                    held = [jobs[job_id] for job_id in core.occupants(id) if job_id in jobs]
-                    running += [RunningJob(job.definition, job.target, job.started_at_ms) for job in held]
-        return ForecastInputs(
-            now=self._clock.wall_ms(),
-            schedules=list(mirror.nouns(Collection.SCHEDULES).values()),
-            definitions=dict(mirror.nouns(Collection.DEFINITIONS)),
-            calendars=dict(mirror.nouns(Collection.CALENDARS)),
-            slots=slots,
-            running=running,
-            waiting=dict(core.queued),
-            learned=core.learned_cost_ms,
-            slots_max=self._config.dispatch.policy.max_concurrency,
-            schedules_paused=pause is not None,
-            dispatch_paused=pause is not None and not pause.schedules_only,
-        )
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:
         return self._core.learned_cost_ms(definition, target)

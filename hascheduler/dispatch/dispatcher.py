@@ -131,16 +131,11 @@ class Dispatcher:
         return self._jobs.dependencies.count
 
     @property
-    def queued(self) -> Mapping[str, int]:
-        """How many pending jobs of each definition could run by now, were there slots and nothing else in their way;
-        read only, and valid until the next step."""
-        return self._state.queue.counts()
-
-    @property
     def runnable(self) -> int:
-        """The number of those that some processor takes, whether it has a free slot or not."""
+        """How many pending jobs could run by now, were there slots and nothing else in their way, and some processor
+        takes, whether it has a free slot or not."""
         takes = self._pool.supporting
-        return sum(count for definition, count in self.queued.items() if takes(definition))
+        return sum(count for definition, count in self._state.queue.counts().items() if takes(definition))
 
     def oldest_waits(self) -> Mapping[str, int]:
         """By lane: since when its oldest job that could run by now has waited, in ms, to the second."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hascheduler.dispatch.explanation import Explanation
-from hascheduler.dispatch.forecast.inputs import ForecastInputs
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
@@ -258,10 +257,6 @@ class ClusterView(Protocol):
     def unschedulable(self) -> Collection[str]:
         """The ids of the pending jobs that no processor which lives could ever run: as of a second ago, and not all
         where there are thousands."""
-        ...
-
-    def forecast_inputs(self) -> ForecastInputs:
-        """A picture of what is known now, for a forecast: it costs a few milliseconds."""
         ...
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from hascheduler.dispatch.explanation import Explanation
-from hascheduler.dispatch.forecast.inputs import ForecastInputs
 from hascheduler.errors import NotFollowedHere
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
@@ -149,10 +148,6 @@ class DistantView(DefinedInHome):
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:
         return None
-
-    def forecast_inputs(self) -> ForecastInputs:
-        """`NotFollowedHere`: what a forecast is made of, nobody tells."""
-        raise NotFollowedHere(self._shard)
 
     def record(self, for_ms: int) -> Recording | None:
         return None

@@ -15,7 +15,6 @@ from itertools import chain
 from typing import TypeVar
 
 from hascheduler.dispatch.explanation import Explanation
-from hascheduler.dispatch.forecast.inputs import ForecastInputs
 from hascheduler.errors import NotFollowedHere
 from hascheduler.model.job import schedule_of
 from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef, overlap
@@ -177,17 +176,6 @@ class ShardedView(DefinedInHome):
             shards=len(found),
             shards_led=sum(each.leading for each in found),
             shards_followed=sum(not shard.unseen_shards() for shard in self._shards),
-        )
-
-    def forecast_inputs(self) -> ForecastInputs:
-        found = [shard.forecast_inputs() for shard in self._shards if not shard.unseen_shards()]
-        return replace(
-            found[0],
-            schedules=list(chain.from_iterable(each.schedules for each in found)),
-            slots=list(chain.from_iterable(each.slots for each in found)),
-            running=list(chain.from_iterable(each.running for each in found)),
-            waiting=_summed(each.waiting for each in found),
-            learned=self.learned_cost_ms,
         )
 
     def record(self, for_ms: int) -> Recording | None:

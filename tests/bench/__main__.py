@@ -30,7 +30,6 @@ from tests.bench.floor.at_start import measure_snapshots
 from tests.bench.floor.forms import Form
 from tests.bench.floor.measure import measure_floor, measure_floor_at_once
 from tests.bench.floor.plan import FloorPlan
-from tests.bench.forecasts import measure_forecasts
 from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle
 from tests.bench.ledger.accounts import Span
@@ -329,16 +328,6 @@ def schedules(
         return run_in_foreground(measure_schedules(sizes, idle_seconds, changes, FOLDER / "schedules"))
 
     run_bench("schedules", measure, runs)
-
-
-@app.command()
-def forecasts(count: Count = 100_000, seconds: Count = 60, runs: Runs = 1) -> None:
-    """Forecasts and timelines of schedules that wait: how soon they answer, and what that costs."""
-
-    def measure() -> dict[str, Figures]:
-        return {f"{count:,} schedules": run_in_foreground(measure_forecasts(count, seconds, FOLDER / "forecasts"))}
-
-    run_bench("forecasts", measure, runs)
 
 
 @app.command()

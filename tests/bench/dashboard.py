@@ -36,7 +36,7 @@ VIEWS: dict[str, Sequence[str]] = {
         "/v1/schedules?limit=25&state=paused",
         "/v1/schedules?limit=25&label=team%3Da",
     ),
-    "timeline": ("/v1/timeline?limit=50", "/v1/timeline?limit=50&text=77", "/v1/forecast?ahead=24h&bucket=15m"),
+    "timeline": ("/v1/timeline?limit=50", "/v1/timeline?limit=50&text=77"),
     "verdicts": ("/v1/verdicts?limit=50",),
     "jobs": (
         "/v1/jobs?limit=50",

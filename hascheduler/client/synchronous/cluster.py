@@ -14,7 +14,6 @@ from hascheduler.client.wire import (
     ClusterResponse,
     DrainResponse,
     FailoverResponse,
-    ForecastResponse,
     PausedResponse,
     ProcessorResponse,
     ProcessorsResponse,
@@ -74,19 +73,6 @@ class ClusterApi:
     def failovers(self, limit: int | None = None) -> Sequence[FailoverResponse]:
         """The changes of leadership, the newest first."""
         return self._ask(Request("GET", "/v1/cluster/failovers", items_of, query_of(limit=limit)))
-
-    def forecast(
-        self,
-        *,
-        ahead: str | float | None = None,
-        bucket: str | float | None = None,
-        tenant: str | None = None,
-        lane: str | None = None,
-    ) -> ForecastResponse:
-        """How many jobs are going to start in each ``bucket`` of the time ``ahead``, and where they will have to wait;
-        with ``tenant`` or ``lane`` the other schedules are added up."""
-        query = query_of(ahead=ahead, bucket=bucket, tenant=tenant, lane=lane)
-        return self._ask(Request("GET", "/v1/forecast", body_of, query))
 
     def whoami(self) -> WhoamiResponse:
         """What the token of this scheduler may do."""

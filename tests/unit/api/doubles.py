@@ -24,7 +24,6 @@ from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
 from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, RecordVerdict, Settlement
 from hascheduler.dispatch.explanation import Explanation
-from hascheduler.dispatch.forecast.inputs import ForecastInputs, OpenSlots, RunningJob
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.errors import InvalidInput
 from hascheduler.model.calendar import Calendar
@@ -161,13 +160,8 @@ class StandingView:
     silent: Sequence[str] = ()
     consuming: bool = True
     rests: dict[str, Rest] = field(default_factory=dict)
-    slots: Sequence[OpenSlots] = (OpenSlots(frozenset({"*"}), 4),)
-    running: Sequence[RunningJob] = ()
-    queued: Mapping[str, int] = field(default_factory=dict)
     learned: dict[tuple[str, str], int] = field(default_factory=dict)
     """What jobs of a definition took on a target."""
-    forecasts: int = 0
-    """How often a caller asked for the inputs of one."""
     unseen: Sequence[str] = ()
     waiters: Waiters = field(default_factory=Waiters)
     """For ends and dispatches, by the id of the job or the processor; a test notifies them."""
@@ -210,22 +204,6 @@ class StandingView:
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:
         return self.learned.get((definition, target))
-
-    def forecast_inputs(self) -> ForecastInputs:
-        self.forecasts += 1
-        pause = self.pauses().get(EVERYTHING)
-        return ForecastInputs(
-            now=NOW,
-            schedules=list(self.schedules().values()),
-            definitions=self.definitions(),
-            calendars=self.calendars(),
-            slots=self.slots,
-            running=self.running,
-            waiting=self.queued,
-            learned=self.learned_cost_ms,
-            schedules_paused=pause is not None,
-            dispatch_paused=pause is not None and not pause.schedules_only,
-        )
 
     def record(self, for_ms: int) -> Recording | None:
         """What a test has put there; nothing happens here by itself."""

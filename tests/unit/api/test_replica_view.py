@@ -8,7 +8,6 @@ import pytest
 
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.view import ReplicaView
-from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.mirror.changes import Change, JobSeen, Operation, ProcessorSeen
@@ -214,14 +213,3 @@ def test_live_jobs_and_schedules_are_those_of_the_mirror() -> None:
     assert view.live_jobs(definition="sleep") == {"pending": 2}
     assert view.live_jobs(tenant="nobody") == {}
     assert list(view.schedules()) == ["tick"]
-
-
-def test_a_forecast_begins_with_the_jobs_that_could_run_by_now_of_each_definition() -> None:
-    core = Dispatcher()
-    later = make_job("later", definition="sleep", not_before_ms=WallMs(NOW + 60_000))
-    jobs = [make_job("a"), make_job("b", definition="sleep"), make_job("c", definition="sleep"), later]
-    core.step(NOW, [JobSeen(decode_job(job.id, new_job_document(job))) for job in jobs])
-    parts: Any = view_of(core, KnownLeader(LEASE))
-    parts._feeder = SimpleNamespace(mirror=Mirror())
-    parts._config = SimpleNamespace(dispatch=DispatchConfig())
-    assert parts.forecast_inputs().waiting == {"log": 1, "sleep": 2}

@@ -86,12 +86,6 @@ def test_a_shard_of_which_nobody_tells_holds_no_readiness_up_and_says_so() -> No
     assert shard.unready_reason == "no replica that leads it tells of it"
 
 
-def test_a_forecast_is_of_what_is_seen() -> None:
-    room = Room()
-    assert len(room.view.forecast_inputs().slots) == 2
-    assert (room.home.forecasts, room.other.forecasts) == (1, 1)
-
-
 def test_counts_are_added_up_and_of_one_tenant_or_a_definition_that_is_cut_off_others_are_asked() -> None:
     room = Room()
     assert (room.view.pending(), room.view.runnable()) == (4, 3)

@@ -299,6 +299,12 @@ export interface DefinitionBody {
   "owner"?: (string | null);
 }
 
+export interface DefinitionLoad {
+  "definition": (string | null);
+  "slots": number;
+  "needed": number[];
+}
+
 export interface DefinitionPage {
   "items": DefinitionResponse[];
   "next": (string | null);
@@ -386,6 +392,12 @@ export interface ErrorGroupResponse {
 }
 
 export type EventType = ("submitted" | "dispatched" | "started" | "returned" | "reprioritized" | "cancel_requested" | "revived" | "succeeded" | "failed" | "cancelled" | "schedule.missed");
+
+export interface ExcessResponse {
+  "from_ms": number;
+  "to_ms": number;
+  "summary": string;
+}
 
 export interface FailoverResponse {
   "term": number;
@@ -484,50 +496,6 @@ export interface FireResponse {
   "excluded": boolean;
   "note": (string | null);
   "payload"?: JsonValue;
-}
-
-export interface ForecastBucket {
-  "at": string;
-  "fires": number;
-  "other_fires": number;
-  "jobs": number;
-  "slots_wanted": number;
-  "waiting": number;
-  "wait_ms": number;
-}
-
-export interface ForecastPeak {
-  "at": string;
-  "until": (string | null);
-  "lasts_ms": number;
-  "jobs": number;
-  "waiting": number;
-  "slots": number;
-  "more_slots": number;
-  "limited_by": LimitedBy;
-  "definition": (string | null);
-  "summary": string;
-  "advice": string;
-  "schedules": ForecastSchedule[];
-  "other_jobs": number;
-}
-
-export interface ForecastResponse {
-  "as_of": string;
-  "until": string;
-  "slots": number;
-  "buckets": ForecastBucket[];
-  "peaks": ForecastPeak[];
-  "paused": (("schedules" | "everything") | null);
-  "left_out": number;
-  "spread": number;
-}
-
-export interface ForecastSchedule {
-  "name": string;
-  "fires": number;
-  "jobs": number;
-  "expected_ms": number;
 }
 
 export interface GraphJobBody {
@@ -773,11 +741,17 @@ export interface LeadingResponse {
   "reason": string;
 }
 
-export type LimitedBy = ("slots" | "max_concurrency" | "no_processor");
-
 export interface LiveResponse {
   "alive": boolean;
   "reason": string;
+}
+
+export interface LoadResponse {
+  "items": DefinitionLoad[];
+  "too_much": ExcessResponse[];
+  "from_ms": number;
+  "bucket_ms": number;
+  "left_out": number;
 }
 
 export interface MatchedResponse {
@@ -1298,6 +1272,7 @@ export interface TimelineResponse {
   "from_ms": number;
   "to_ms": number;
   "bucket_ms": number;
+  "load": LoadResponse;
   "next": (string | null);
 }
 

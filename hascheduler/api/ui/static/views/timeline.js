@@ -1,8 +1,7 @@
 // Timeline: all schedules on one axis, what was and what is to come, and where more is to come than can run.
 import { html } from "../html.js";
-import { clock, counted, number, plain, span, time } from "../format.js";
+import { clock, counted, number, plain, span } from "../format.js";
 import { Empty, Loaded, Pages, ScheduleLink, State } from "../parts/basic.js";
-import { Chart } from "../parts/charts.js";
 import { LabelFilter, TextFilter, filters } from "../parts/filters.js";
 import { useData } from "../query.js";
 import { place } from "../router.js";
@@ -19,28 +18,26 @@ export default function Timeline() {
   const filter = filters(["text"], ["label"]);
   const asked = useData("/v1/timeline", { ...filter, after: place.value.query.get("after"), limit: PAGE }, { everyMs: 15_000 });
   return html`<h1>Timeline</h1>
-    <${Forecast} />
     <section class="filters" aria-label="Filters"><${TextFilter} name="text" label="Name contains" /><${LabelFilter} /></section>
-    <${Loaded} of=${asked}>${asked.data && html`<${Rows} page=${asked.data} /><${Pages} page=${asked.data} />`}<//>`;
+    <${Loaded} of=${asked}>${asked.data && html`<${Load} load=${asked.data.load} /><${Rows} page=${asked.data} /><${Pages} page=${asked.data} />`}<//>`;
 }
 
-function Forecast() {
-  const asked = useData("/v1/forecast", { ahead: "24h", bucket: "15m" }, { everyMs: 30_000 });
-  const found = asked.data;
-  return html`<section><h2>What is to come</h2><${Loaded} of=${asked}>${found && html`
-    ${found.paused && html`<p class="banner wait">${found.paused === "everything" ? "Everything is paused" : "All schedules are paused"}: this is what would be if that were resumed now.</p>`}
-    ${found.peaks.length
-      ? html`<ul class="peaks">${found.peaks.map((/** @type {any} */ peak) => html`<li><${State} state="ticket" word=${time(peak.at)} /> <strong>${plain(peak.summary)}</strong>: ${plain(peak.advice)}.
-          ${peak.schedules.length > 0 && html`<span class="dim">Most of it is of ${peak.schedules.map((/** @type {any} */ each, /** @type {number} */ place) => html`${place ? ", " : ""}<${ScheduleLink} name=${each.name} /> (${counted(each.jobs, "job")})`)}${peak.other_jobs ? ` and ${counted(peak.other_jobs, "job")} of others` : ""}.</span>`}</li>`)}</ul>`
-      : html`<p><${State} state="ready" word="No queue" /> Nothing is expected to wait for longer than a minute within 24 hours, with ${counted(found.slots, "slot")}.</p>`}
-    <${Chart} label=${`Slots wanted over the next 24 hours; there are ${number(found.slots)}`} height=${140}
-      times=${found.buckets.map((/** @type {any} */ each) => Date.parse(each.at) / 1_000)}
-      series=${[
-        { label: "slots wanted", values: found.buckets.map((/** @type {any} */ each) => each.slots_wanted), bars: true },
-        { label: "slots there are", values: found.buckets.map(() => found.slots), kind: "good" },
-        { label: "jobs that wait", values: found.buckets.map((/** @type {any} */ each) => each.waiting), kind: "bad" },
-      ]} />
-    <p class="dim">By learned costs and the slots that live now; jobs that nobody has submitted yet are not in it.${found.left_out ? ` ${counted(found.left_out, "schedule")} could not be reckoned with.` : ""}</p>`}<//></section>`;
+/** What the fires to come need of the slots, in words and as a row of bars each. @param {{load: any}} props */
+function Load({ load }) {
+  return html`<h2>What is to come</h2>
+    ${load.too_much.length
+      ? html`<ul class="peaks">${load.too_much.map((/** @type {any} */ each) => html`<li><${State} state="ticket" word=${`From ${clock(each.from_ms)} to ${clock(each.to_ms)}`} /> ${plain(each.summary)}</li>`)}</ul>`
+      : html`<p><${State} state="ready" word="Enough slots" /> for all that schedules start within 24 hours.</p>`}
+    <div class="scroll" tabindex="0" role="region" aria-label="Load"><table class="timeline"><tbody>${load.items.map((/** @type {any} */ each) => {
+      const most = Math.max(...each.needed);
+      const scale = HEIGHT / Math.max(most, each.slots, 1);
+      const words = `${number(most)} of ${counted(each.slots, "slot")} at most`;
+      return html`<tr><th scope="row"><bdi>${each.definition === null ? "All schedules" : plain(each.definition)}</bdi></th>
+        <td class="axis"><svg viewBox=${`0 0 ${each.needed.length} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${words}>
+          ${each.needed.map((/** @type {number} */ need, /** @type {number} */ at) => need > 0 && html`<rect class=${need > each.slots ? "bad" : "accent"} x=${at} width="1" y=${HEIGHT - need * scale} height=${need * scale} />`)}
+          <line x1="0" x2=${each.needed.length} y1=${HEIGHT - each.slots * scale} y2=${HEIGHT - each.slots * scale} /></svg></td><td class="dim">${words}</td></tr>`;
+    })}</tbody></table></div>
+    <p class="dim">The next 24 hours, by learned costs and the slots that live now; a line is the slots. Jobs that nobody has submitted yet are not in it.${load.left_out ? ` ${counted(load.left_out, "schedule")} could not be counted.` : ""}</p>`;
 }
 
 /** @param {{page: any}} props */
