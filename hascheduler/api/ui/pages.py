@@ -110,9 +110,7 @@ def _page() -> Asset:
     text = (files("hascheduler.api.ui") / "static" / "page.html").read_text(encoding="utf-8")
     # All modules at once: a browser would find them one after the other.
     preloads = "\n".join(
-        f'<link rel="modulepreload" href="{asset_path(name)}">'
-        for name in assets()
-        if name.endswith(".js") and name != "vendor/uplot.js"
+        f'<link rel="modulepreload" href="{asset_path(name)}">' for name in assets() if name.endswith(".js")
     )
     body = text.replace("{assets}", f"{PAGE}/{_digest()}").replace("{preloads}", preloads).encode()
     return Asset(body, gzip.compress(body, mtime=0), "text/html; charset=utf-8")
