@@ -24,7 +24,8 @@ _PROCESSOR: CommandTable = {
 _SCHEDULE: CommandTable = {
     "list": LazyCommand("hascheduler.cli.schedules.show:list_schedules", "List schedules, and how they stand."),
     "timeline": LazyCommand(
-        "hascheduler.cli.schedules.upcoming:timeline", "Draw when schedules fire in the next hours."
+        "hascheduler.cli.schedules.upcoming:timeline",
+        "List when schedules fire next, and how often in the next hours.",
     ),
     "calendar": LazyCommand(
         "hascheduler.cli.schedules.upcoming:calendar", "List the next days, and what fires on each."

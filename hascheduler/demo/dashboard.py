@@ -1,11 +1,6 @@
-"""The demo on a screen: a live panel on a terminal, plain lines elsewhere; events above it in both.
-
-The panel ends with the pulse: how many handlers started in each half second, with the kills marked below.
-"""
+"""The demo on a screen: a live panel on a terminal, plain lines elsewhere; events above it in both."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -17,15 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.demo.environment import DemoEnvironment
-from hascheduler.demo.evidence import Effect, Effects
-from hascheduler.demo.scenario import Kill, RunRecord
+from hascheduler.demo.evidence import Effects
+from hascheduler.demo.scenario import RunRecord
 from hascheduler.simulate.report import percentile
 
 _REFRESH_PER_SECOND = 4
 _LINE_EVERY_S = 2.0
-_PULSE_CELLS_MAX = 120
-_CELL_MS = 500
-_BARS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(slots=True)
@@ -86,11 +78,8 @@ class Dashboard:
         style = "bold green" if cluster and cluster["leader"] else "bold red"
         tables = Table.grid(padding=(0, 4))
         tables.add_row(_replicas_table(environment, cluster), _processors_table(environment, self._latest.processors))
-        now_ms = environment.wall_ms()
-        cells = max(1, min(_PULSE_CELLS_MAX, self._console.width - 4))  # the frame takes the rest
-        pulse = draw_pulse(self._effects.all, self._record.kills, now_ms, cells=cells)
         return Panel(
-            Group(Text(_leader(cluster), style=style), self._figures(now_ms), "", tables, "", pulse),
+            Group(Text(_leader(cluster), style=style), self._figures(environment.wall_ms()), "", tables),
             title=f"hascheduler demo, {environment.title}",
             border_style="blue",
         )
@@ -145,20 +134,3 @@ def _processors_table(environment: DemoEnvironment, processors: list[dict[str, A
             state = Text("works", style="green") if newest else Text("starting", style="yellow")
             table.add_row(member.name, member.where, state, f"{'█' * busy}{'·' * (slots - busy)}")
     return table
-
-
-def draw_pulse(effects: Sequence[Effect], kills: Sequence[Kill], now_ms: int, *, cells: int) -> Text:
-    """Two lines of so many cells, the present at their right end."""
-    newest = now_ms // _CELL_MS
-    first = newest - cells + 1
-    heights = Counter(effect.at_ms // _CELL_MS for effect in effects if effect.at_ms // _CELL_MS >= first)
-    highest = max(heights.values(), default=1)
-    bars = "".join(_bar(heights[cell], highest) for cell in range(first, newest + 1))
-    marked = {kill.at_ms // _CELL_MS for kill in kills}
-    marks = "".join("▲" if cell in marked else " " for cell in range(first, newest + 1))
-    return Text.assemble((bars, "green"), "\n", (marks, "bold red"))
-
-
-def _bar(height: int, highest: int) -> str:
-    # Rounded up: a cell in which anything started is never empty.
-    return _BARS[-(-height * (len(_BARS) - 1) // highest)]

@@ -23,15 +23,11 @@ from hascheduler.cli.output.instants import (
     utc_datetime,
     with_instants_shown,
 )
-from hascheduler.cli.schedules.dst_chart import LEGEND, draw_dst_chart
 from hascheduler.cli.schedules.tables import warning_lines
 from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.instants import parse_instant
 
 Fire = Mapping[str, Any]
-
-_DRAWN_MAX = 48
-"""From how many fires on an answer holds only some of a day: the chart would be wrong."""
 
 _PAYLOAD_SHOWN_MAX = 200
 
@@ -48,9 +44,7 @@ def preview_page(title: str, answer: Mapping[str, Any], now_ms: int) -> Renderab
         # Several zones are shown in UTC, and each change says whose clock it is.
         one = zone != "UTC"
         parts.append(Text.assemble("\n", (f"Clock changes{f' in {zone}' if one else ''} within 400 days", "bold")))
-        parts += [_clock_change(change, drawn=one) for change in changes]
-        if one:
-            parts.append(Text(f"\n{LEGEND}", style="dim"))
+        parts += [_clock_change(change, one_zone=one) for change in changes]
     elif zone != "UTC":
         parts.append(Text(f"\nClocks in {zone} do not change within 400 days.", style="dim"))
     return Group(*parts)
@@ -118,7 +112,7 @@ def _local(fire: Fire, finest: str) -> str:
     return f"{day:<15} {clock_text(local, finest=finest)} {offset_text(local)}"
 
 
-def _clock_change(change: Mapping[str, Any], *, drawn: bool) -> RenderableType:
+def _clock_change(change: Mapping[str, Any], *, one_zone: bool) -> RenderableType:
     at_ms = parse_instant(change["at"])
     before, after = (_seconds(change[name]) * 1_000 for name in ("offset_before", "offset_after"))
     wall_before, wall_after = utc_datetime(at_ms + before), utc_datetime(at_ms + after)
@@ -130,12 +124,9 @@ def _clock_change(change: Mapping[str, Any], *, drawn: bool) -> RenderableType:
         (f"  ({change['offset_before']} → {change['offset_after']})", "dim"),
     )
     # An explanation begins with what the clock does, which stands in the heading already, and whose clock it is.
-    explanation = change["explanation"].partition("; ")[2] if drawn else ""
-    lines: list[RenderableType] = [Text(explanation or change["explanation"])]
-    if drawn and len(change["fires"]) < _DRAWN_MAX:
-        fires_ms = [parse_instant(fire["nominal_at"]) for fire in change["fires"] if not fire["excluded"]]
-        lines += draw_dst_chart(at_ms, before, after, fires_ms)
-    return Padding(Group(head, Padding(Group(*lines), (0, 0, 0, 2))), (1, 0, 0, 0))
+    explanation = change["explanation"].partition("; ")[2] if one_zone else ""
+    text = Text(explanation or change["explanation"])
+    return Padding(Group(head, Padding(text, (0, 0, 0, 2))), (1, 0, 0, 0))
 
 
 def _seconds(offset: str) -> int:

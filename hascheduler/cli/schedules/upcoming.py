@@ -1,6 +1,7 @@
 """``hascheduler schedule timeline`` and ``calendar``: when all schedules fire in the next hours or days."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -13,23 +14,53 @@ from rich.text import Text
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, LabelFilter, Url, Watch
 from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch, show_or_watch
-from hascheduler.cli.output.instants import clock_text, day_text, utc_datetime, with_utc
+from hascheduler.cli.output.instants import clock_text, day_text, reader_zone, utc_datetime, with_utc
 from hascheduler.cli.replica import replica
-from hascheduler.cli.schedules.timeline_chart import (
-    LEGEND,
-    TimelineRow,
-    ZoneOption,
-    count_fires,
-    draw_timeline,
-    timeline_rows,
-    zone_or_default,
-)
+from hascheduler.client import Scheduler
 from hascheduler.clock import SystemClock
-from hascheduler.triggers import upcoming
+from hascheduler.errors import InvalidInput
+from hascheduler.model.calendar import Calendar
+from hascheduler.model.trigger import Trigger
+from hascheduler.model.values.instants import WallMs, parse_instant
+from hascheduler.model.values.zone_data import read_zone, zone_names
+from hascheduler.triggers import count_firing, on_calendars, upcoming
+from hascheduler.wire.calendar import CalendarBody
+from hascheduler.wire.trigger import read_trigger
+from hascheduler.wire.validation import validated
 
 _TIMES_MAX = 4
 """A schedule that fires more often on a day is shown by its count."""
 _HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class ComingFires:
+    """``fires_left`` bounds how many fires of a schedule come; None: no bound. Without ``trigger`` it says ``note``."""
+
+    name: str
+    trigger: Trigger | None
+    fires_left: int | None = None
+    note: str = ""
+
+    def count(self, after_ms: int, through_ms: int) -> int:
+        """Return how many nominal times in (after, through] are going to fire, if none fires before them."""
+        count = 0 if self.trigger is None else count_firing(self.trigger, after_ms + 1, through_ms)
+        return count if self.fires_left is None else min(count, self.fires_left)
+
+
+ZoneOption = Annotated[
+    str | None,
+    typer.Option("--timezone", metavar="ZONE", help="Whose hours and days; default: that of TZ, or of this machine."),
+]
+
+
+def zone_or_default(name: str | None) -> ZoneInfo:
+    """By its name, else the one in which all instants are shown."""
+    if name is None:
+        return reader_zone()
+    if name not in zone_names():
+        raise InvalidInput(("--timezone",), f"{name[:64]!r} is unknown", "an IANA name such as Europe/Paris")
+    return read_zone(name)
 
 
 @example("hascheduler schedule calendar --days 14")
@@ -46,7 +77,7 @@ def calendar(
     zone = zone_or_default(timezone)
     now_ms = SystemClock().wall_ms()
     with replica(url) as scheduler:
-        rows = timeline_rows(scheduler, labels, now_ms)
+        rows = coming_fires(scheduler, labels, now_ms)
     found = list(calendar_days(rows, now_ms, days, zone))
     if as_json:
         print_json({"timezone": zone.key, "days": [{"day": str(day.date()), "fires": fires} for day, fires in found]})
@@ -55,7 +86,7 @@ def calendar(
 
 
 def calendar_days(
-    rows: Sequence[TimelineRow], now_ms: int, days: int, zone: ZoneInfo
+    rows: Sequence[ComingFires], now_ms: int, days: int, zone: ZoneInfo
 ) -> Iterator[tuple[datetime, list[dict[str, Any]]]]:
     """Each day with its schedules: the times of those that fire seldom (in order), the count of the others (first)."""
     today = utc_datetime(now_ms).astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -66,7 +97,7 @@ def calendar_days(
         through_ms = round(next_day.timestamp() * 1_000) - 1
         fires: list[dict[str, Any]] = []
         for row in rows:
-            count = count_fires(row, after_ms, through_ms)
+            count = row.count(after_ms, through_ms)
             if row.fires_left is not None:
                 count = min(count, row.fires_left - spent[row.name])
             if not count:
@@ -77,7 +108,7 @@ def calendar_days(
         yield day, sorted(fires, key=lambda one: (one["at"][:1], one["name"]))
 
 
-def _first(row: TimelineRow, after_ms: int, count: int, zone: ZoneInfo) -> Iterator[datetime]:
+def _first(row: ComingFires, after_ms: int, count: int, zone: ZoneInfo) -> Iterator[datetime]:
     assert row.trigger is not None, "it fires"
     for one in upcoming(row.name, row.trigger, after_ms):
         if not one.excluded:
@@ -112,7 +143,7 @@ def timeline(
     as_json: AsJson = False,
     watch: Watch = False,
 ) -> None:
-    """Draw when schedules fire in the next hours.
+    """List when schedules fire next, and how often in the next hours.
 
     Nominal times: jitter is left out.
     """
@@ -120,19 +151,71 @@ def timeline(
     zone = zone_or_default(timezone)
     with replica(url) as scheduler:
 
-        def picture() -> RenderableType:
+        def page() -> RenderableType:
             now_ms = SystemClock().wall_ms()
-            rows = timeline_rows(scheduler, labels, now_ms)
+            rows = coming_fires(scheduler, labels, now_ms)
             if not rows:
                 return Text("There are no schedules.", style="dim")
-            lines = draw_timeline(rows, now_ms, hours, zone, console().width)
-            return Group(*lines, "", Text(f"{LEGEND}   times of {zone.key}", style="dim"))
+            return Group(_timeline(rows, now_ms, hours, zone), Text(f"times of {zone.key}", style="dim"))
 
         if not as_json:
-            show_or_watch(picture, watch=watch)
+            show_or_watch(page, watch=watch)
             return
         now_ms = SystemClock().wall_ms()
-        rows = timeline_rows(scheduler, labels, now_ms)
-        counts = [(row, count_fires(row, now_ms, now_ms + hours * _HOUR_MS)) for row in rows]
-        fires = {row.name: count if row.fires_left is None else min(count, row.fires_left) for row, count in counts}
+        rows = coming_fires(scheduler, labels, now_ms)
+        fires = {row.name: row.count(now_ms, now_ms + hours * _HOUR_MS) for row in rows}
         print_json({"hours": hours, "fires": fires})
+
+
+def _timeline(rows: Sequence[ComingFires], now_ms: int, hours: int, zone: ZoneInfo) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("schedule", overflow="fold")
+    table.add_column("next", no_wrap=True)
+    table.add_column("fires", no_wrap=True, justify="right")
+    for row in rows:
+        count = row.count(now_ms, now_ms + hours * _HOUR_MS)
+        at = next(_first(row, now_ms, 1, zone)) if count else None
+        shown = "–" if at is None else f"{day_text(at)} {clock_text(at)}"
+        table.add_row(Text(row.name), row.note or shown, "" if row.note else f"{count:,}")
+    return table
+
+
+def coming_fires(scheduler: Scheduler, labels: list[str] | None, now_ms: WallMs) -> list[ComingFires]:
+    """The one that fires next comes first; then those that are paused or over."""
+    schedules = list(scheduler.schedules.list(labels))
+    uses_calendars = any(schedule["trigger"].get("calendars") for schedule in schedules)
+    calendars = {each["name"]: _calendar(each) for each in scheduler.calendars.list()} if uses_calendars else {}
+    return _in_order(schedules, calendars, now_ms)
+
+
+def _in_order(
+    schedules: Iterable[Mapping[str, Any]], calendars: Mapping[str, Calendar], now_ms: WallMs
+) -> list[ComingFires]:
+    ordered = sorted(schedules, key=lambda one: (one["next_at"] is None, _at(one["next_at"]), one["name"]))
+    return [_row(schedule, calendars, now_ms) for schedule in ordered]
+
+
+def _calendar(answer: Mapping[str, Any]) -> Calendar:
+    said = {field: answer[field] for field in ("weekdays", "include", "exclude")}
+    return validated(CalendarBody, said).resource(answer["name"])
+
+
+def _at(instant: str | None) -> int:
+    return 0 if instant is None else parse_instant(instant)
+
+
+def _row(schedule: Mapping[str, Any], calendars: Mapping[str, Calendar], now_ms: WallMs) -> ComingFires:
+    name = schedule["name"]
+    if schedule.get("paused"):
+        return ComingFires(name, None, note="paused")
+    if schedule["next_at"] is None:
+        return ComingFires(name, None, note="over")
+    try:
+        trigger = on_calendars(read_trigger(schedule["trigger"], now_ms), calendars)
+    except InvalidInput:
+        # A replica of a newer version has kinds that are unknown here; or a calendar has just gone.
+        return ComingFires(name, None, note="a trigger that this version does not know")
+    if trigger.max_fires is None:
+        return ComingFires(name, trigger)
+    fired = (schedule.get("counts") or {}).get("fired", 0)
+    return ComingFires(name, trigger, fires_left=max(0, trigger.max_fires - fired))

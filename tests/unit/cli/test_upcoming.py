@@ -32,13 +32,14 @@ async def test_the_preview_of_an_unsaved_trigger_is_that_of_the_replica(replica:
     assert here == there["preview"]
 
 
-async def test_what_is_coming_is_drawn_and_listed_by_day(replica: Replica) -> None:
+async def test_what_is_coming_is_listed_by_schedule_and_by_day(replica: Replica) -> None:
     await replica.done("schedule", "add", "hourly", "--cron", "5 * * * *", "--definition", "log", "--label", "team=a")
     await replica.done("schedule", "add", "daily", "--cron", "30 2 * * *", "--definition", "log")
     await replica.done("schedule", "add", "off", "--every", "1s", "--definition", "log", "--paused")
-    drawn = (await replica.done("schedule", "timeline", "--hours", "24")).out.splitlines()
-    assert max(len(line.rstrip()) for line in drawn) <= 80
-    assert [line.split()[-1] for line in drawn if line.startswith(("hourly", "daily", "off"))] == ["24", "1", "paused"]
+    listed = [line.split() for line in (await replica.done("schedule", "timeline", "--hours", "24")).out.splitlines()]
+    rows = {line[0]: line[-1] if line[-1] == "paused" else tuple(line[-2:]) for line in listed[1:-1]}
+    assert rows.pop("hourly")[0].endswith(":05")
+    assert rows == {"daily": ("02:30", "1"), "off": "paused"}
     counted: Any = (await replica.done("schedule", "timeline", "--label", "team=a", "--json")).json
     assert counted == {"hours": 24, "fires": {"hourly": 24}}
     days: Any = (await replica.done("schedule", "calendar", "--days", "3", "--json")).json
@@ -48,6 +49,9 @@ async def test_what_is_coming_is_drawn_and_listed_by_day(replica: Replica) -> No
         {"name": "daily", "count": 1, "at": ["02:30"]},
     ]
     assert "24 times  hourly" in (await replica.done("schedule", "calendar")).out
+    await replica.done("schedule", "add", "few", "--every", "5m", "--definition", "log", "--max-fires", "2")
+    bounded: Any = (await replica.done("schedule", "timeline", "--json")).json
+    assert bounded["fires"]["few"] == 2
 
 
 @pytest.mark.parametrize("command", ["timeline", "calendar"])
