@@ -432,4 +432,4 @@ def _in_words(load: Load, needed: int) -> str:
     whose, its = (
         ("all schedules need", "the") if load.definition is None else (f"definition `{load.definition}` needs", "its")
     )
-    return f"{whose} {needed:,} of {its} {load.slots:,} slots"
+    return f"{whose} {needed:,} of {its} {load.slots:,} slot{'' if load.slots == 1 else 's'}"

@@ -23,7 +23,7 @@ def views(jobs: dict[str, str]) -> dict[str, tuple[str, list[str]]]:
         "now": ("/ui", ["Leader", "replica-one", "Running", "Processors", "slots busy"]),
         "schedules": ("/ui/schedules", ["tick", "nightly", "asleep", "Europe/Paris"]),
         "schedule": ("/ui/schedule?name=nightly", ["nightly", "02:30", "Europe/Paris"]),
-        "timeline": ("/ui/timeline", ["Timeline", "tick", "nightly"]),
+        "timeline": ("/ui/timeline", ["Timeline", "What is to come", "All schedules", "tick", "nightly"]),
         "verdicts": ("/ui/verdicts", ["Verdicts"]),
         "jobs": ("/ui/jobs", ["succeeded", "running", "failed"]),
         "job-waiting": (f"/ui/job?id={jobs['waiting']}", ["Why it waits", "2 of at most 2 jobs"]),
@@ -60,6 +60,20 @@ async def test_each_view_shows_what_there_is_and_can_be_used_by_everybody(
             wrong.append(f"{name}: wider than {NARROW} pixels")
     wrong += browser.complaints((origin,))
     assert wrong == []
+
+
+async def test_the_timeline_says_when_a_definition_needs_more_than_its_slots(
+    processes: Processes, browser: Browser
+) -> None:
+    await processes.replica("replica-one")
+    limits = {"max_concurrency": 4, "default_cost": "1h"}
+    await processes.http.put(f"{processes.any_url()}/v1/definitions/render", json=limits)
+    trigger = {"type": "interval", "every": "10m"}
+    await processes.post("/v1/schedules", {"name": "often", "trigger": trigger, "job": {"definition": "render"}})
+    await browser.open(f"{processes.any_url()}/ui/timeline")
+    await browser.sees("definition `render` needs 6 of its 4 slots", "ul.peaks")
+    await browser.sees("at most 6 of 4 slots", "table")
+    assert browser.complaints((processes.any_url(),)) == []
 
 
 async def test_a_payload_is_shown_when_asked_for_and_to_the_last_digit(processes: Processes, browser: Browser) -> None:

@@ -31,7 +31,7 @@ function Load({ load }) {
     <div class="scroll" tabindex="0" role="region" aria-label="Load"><table class="timeline"><tbody>${load.items.map((/** @type {any} */ each) => {
       const most = Math.max(...each.needed);
       const scale = HEIGHT / Math.max(most, each.slots, 1);
-      const words = `${number(most)} of ${counted(each.slots, "slot")} at most`;
+      const words = `at most ${number(most)} of ${counted(each.slots, "slot")}`;
       return html`<tr><th scope="row"><bdi>${each.definition === null ? "All schedules" : plain(each.definition)}</bdi></th>
         <td class="axis"><svg viewBox=${`0 0 ${each.needed.length} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${words}>
           ${each.needed.map((/** @type {number} */ need, /** @type {number} */ at) => need > 0 && html`<rect class=${need > each.slots ? "bad" : "accent"} x=${at} width="1" y=${HEIGHT - need * scale} height=${need * scale} />`)}
