@@ -19,7 +19,7 @@ BUCKETS = 144
 TRIGGERS_MAX = 4_000
 """How many different triggers are looked at, as it is slow to read a cron expression."""
 _MINUTE_MS = 60_000
-_SLICE = 256
+_SLICE = 64
 
 
 @dataclass(frozen=True, slots=True)
