@@ -236,7 +236,6 @@ def create_app(services: ApiServices, *, short_path: bool = True, forwards: bool
     for router in _ROUTERS:
         app.include_router(router, prefix=_PREFIX, responses=ANY_PROBLEM)
     app.state.live = live.LivePictures()
-    app.state.load = timeline.SharedLoad()
     app.router.routes.extend(pages.routes())
     app.include_router(sessions.router)
     app.include_router(docs_page.router)

@@ -15,6 +15,7 @@ from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
 from hascheduler.api.routing.forwarding import Forwards
+from hascheduler.api.routing.shared_load import SharedLoad
 from hascheduler.api.routing.shared_waits import SharedWaits
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
@@ -76,6 +77,7 @@ class ApiServices:
     metrics: HttpMetrics = field(default_factory=HttpMetrics)
     tracer: Tracer = NO_TRACING
     pools: Pools = field(default_factory=Pools)
+    load: SharedLoad = field(default_factory=SharedLoad)
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)
     forwarder: Forwards | None = None

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Sequence
 from functools import partial
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
@@ -49,7 +49,6 @@ _SLICE = 1_000
 _ROWS_SLICE = 4
 _STORED_PAGES_MAX = 5
 _LOADS_MAX = 20
-_LOAD_FRESH_MS = 60_000
 _FIRED = frozenset({Verdict.FIRED, Verdict.UNSTORABLE})
 _NOT_FIRED = frozenset(Verdict) - _FIRED
 _EXAMPLE: JsonDict = {
@@ -72,13 +71,7 @@ _EXAMPLE: JsonDict = {
     "from_ms": 1_893_369_600_000,
     "to_ms": 1_893_542_400_000,
     "bucket_ms": 900_000,
-    "load": {
-        "items": [{"definition": "log", "slots": 4, "needed": [0, 6]}],
-        "too_much": [{"from_ms": 600_000, "to_ms": 1_200_000, "summary": "definition `log` needs 6 of its 4 slots"}],
-        "from_ms": 0,
-        "bucket_ms": BUCKET_MS,
-        "left_out": 0,
-    },
+    "load": {"items": [], "too_much": [], "from_ms": 1_893_456_000_000, "bucket_ms": BUCKET_MS, "left_out": 0},
     "next": None,
 }
 
@@ -138,7 +131,7 @@ class DefinitionLoad(BaseModel):
 class ExcessResponse(BaseModel):
     from_ms: int = Field(description="When more slots are needed than there are")
     to_ms: int = Field(description="Until when")
-    summary: str = Field(description="What is too much")
+    summary: str = Field(description="What is too much, such as: definition `log` needs 6 of its 4 slots")
 
 
 class LoadResponse(BaseModel):
@@ -166,7 +159,7 @@ class TimelineResponse(BaseModel):
 
 @router.get("", responses=problem_responses(422))
 async def get_timeline(
-    query: Annotated[TimelineQuery, Query()], request: Request, services: Services, caller: Viewer
+    query: Annotated[TimelineQuery, Query()], services: Services, caller: Viewer
 ) -> TimelineResponse:
     """All schedules on one axis of time: what fired, was late or was passed over, and what is to come.
 
@@ -178,7 +171,7 @@ async def get_timeline(
     bucket_ms = max(-(-(now - from_ms) // BUCKETS), 1)
     records = await _records(schedules, from_ms, now, services)
     to_ms = min(now + query.ahead, LATEST_MS - 1)
-    load: SharedLoad = request.app.state.load
+    load = await services.load.get(services.clock.mono_ms(), partial(_load_ahead, services))
     known = [_Known(schedule, records[schedule.name], from_ms, bucket_ms) for schedule in schedules]
     return TimelineResponse(
         items=await run_in_slices(_rows(known, now, to_ms, services)),
@@ -186,7 +179,7 @@ async def get_timeline(
         from_ms=from_ms,
         to_ms=to_ms,
         bucket_ms=bucket_ms,
-        load=await load.get(services),
+        load=_shown_load(load),
         next=next,
     )
 
@@ -386,21 +379,6 @@ def _expected_ms(view: ClusterView, template: JobTemplate, schedule: str) -> int
     return DEFAULT_COST_MS_DEFAULT if definition is None else definition.default_cost_ms
 
 
-class SharedLoad:
-    """Owner of the load ahead that was computed last; all who ask share it for a minute."""
-
-    def __init__(self) -> None:
-        self._turn = asyncio.Lock()
-        self._kept: tuple[int, LoadResponse] | None = None
-
-    async def get(self, services: ApiServices) -> LoadResponse:
-        async with self._turn:
-            now_ms = services.clock.mono_ms()
-            if self._kept is None or now_ms - self._kept[0] >= _LOAD_FRESH_MS:
-                self._kept = now_ms, _shown_load(await run_in_slices(_load_ahead(services)))
-            return self._kept[1]
-
-
 def _load_ahead(services: ApiServices) -> Generator[None, None, LoadAhead]:
     now, view, cluster = services.clock.wall_ms(), services.view, services.view.cluster()
     takes = [each for each, _, is_live in cluster.processors if is_live and not each.draining]
@@ -429,7 +407,6 @@ def _shown_load(found: LoadAhead) -> LoadResponse:
 
 
 def _in_words(load: Load, needed: int) -> str:
-    whose, its = (
-        ("all schedules need", "the") if load.definition is None else (f"definition `{load.definition}` needs", "its")
-    )
+    whose = "all schedules need" if load.definition is None else f"definition `{load.definition}` needs"
+    its = "the" if load.definition is None else "its"
     return f"{whose} {needed:,} of {its} {load.slots:,} slot{'' if load.slots == 1 else 's'}"

@@ -156,11 +156,3 @@ def test_a_patch_of_an_edit_removes_with_null_and_sends_a_trigger_of_another_typ
         "trigger": {"type": "interval", "every": "5s", "jitter": "0s"},
         "labels": {"a": None, "b": "2"},
     }
-
-
-def test_a_long_text_is_cut_between_characters() -> None:
-    for text in ("", "short", "x" * 100_000, "x" * 99_999 + "\U0001f600" + "y" * 150_000):
-        pieces = _called("api.js", "pieces", text)
-        assert "".join(pieces) == text
-        assert max(map(len, pieces)) <= 100_000
-        assert all(piece.isprintable() for piece in pieces), "half a character"
