@@ -1,68 +1,44 @@
-"""Makes a `Scenario` of a text: the nouns of `hascheduler.wire`, and around them what only a scenario says.
+"""Read a scenario: the nouns of `hascheduler.wire`, and around them what only a scenario has.
 
-Strict: what is not understood is refused, with its place. Definitions, lanes and tenants have the fields, bounds and
-defaults that a replica gives them, as far as they decide when jobs start; names are any texts here, and a file from
-before there were scopes means ``shared``. Spans are seconds or durations such as ``"1m30s"``.
+What is not understood is refused, with its place. Definitions, lanes and tenants have the fields, bounds and
+defaults of a replica, as far as they decide when jobs start. Spans are seconds or durations such as ``"1m30s"``.
 
-With ``count`` an item of ``jobs`` is a group of so many jobs, ``every`` so many seconds. In a group ``{n}`` in the id
-is the number of the job, from 1 on (an id without it gets ``-{n}``), and where a value is a list, the jobs take its
-items in turn::
-
-    {"id": "clone-{n}", "definition": "clone", "count": 40, "every": [0, 0, 30], "duration": [4, 9]}
+An item of ``jobs`` with ``count`` is a group of so many jobs, ``every`` so many seconds. In its id ``{n}`` is the
+number of the job, from 1 on (an id without it gets ``-{n}``); if a value is a list, the jobs take its items in turn.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Discriminator,
-    FailFast,
-    Field,
-    JsonValue,
-    PlainValidator,
-    SkipValidation,
-    Tag,
-)
+import yaml
+from pydantic import AfterValidator, BeforeValidator, Discriminator, FailFast, Field, JsonValue, SkipValidation, Tag
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import ConflictScope, Definition
 from hascheduler.model.limit_keys import limit_keys
-from hascheduler.model.policy import DEFAULT_PRESET, Criteria, IdleKeyStart, criteria
+from hascheduler.model.policy import DEFAULT_PRESET, IdleKeyStart, criteria
 from hascheduler.model.processor import ANY_DEFINITION
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, resources
 from hascheduler.model.values.durations import LONGEST_MS
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import INTEGER_MAX
-from hascheduler.simulate.reading import read_text
-from hascheduler.simulate.scenario import (
-    JOBS_MAX,
-    LearnedCost,
-    Scenario,
-    ScenarioJob,
-    ScenarioPolicy,
-    ScenarioProcessor,
-)
+from hascheduler.model.values.strict_yaml import StrictLoader, too_deep_at
+from hascheduler.simulate.scenario import Scenario, ScenarioJob, ScenarioPolicy, ScenarioProcessor
 from hascheduler.wire.definition import StartLimits
-from hascheduler.wire.fields import DurationMs, NullIs, StrictModel, between, invalid_value
+from hascheduler.wire.fields import FIELDS_MAX, DurationMs, NullIs, StrictModel, between, invalid_value
 from hascheduler.wire.job import Mode, Priority
 from hascheduler.wire.lane import LaneBody
 from hascheduler.wire.tenant import RunningLimit
 from hascheduler.wire.validation import ONE, TURNS, Path, validated
 
-NAMES_MAX = 10_000
-LEARNED_MAX = 100_000
-SLOTS_MAX = 1_000_000
-_CRITERIA_MAX = 16
-_FIELDS_MAX = 64
-_TURNS_MAX = 10_000
+_YAML_CHARACTERS_MAX = 32 * 1024 * 1024
+"""YAML takes a hundred times as long as JSON."""
+_DEPTH_MAX = 32
+_MANY = 1_000_000
+_NAMES_MAX = 10_000
 _Value = TypeVar("_Value")
-
-
-# The types of single fields
 
 
 def _amount_name(name: str) -> str:
@@ -71,29 +47,10 @@ def _amount_name(name: str) -> str:
     return name
 
 
-def _nothing_said(value: Any) -> Any:
-    """A noun of which only the name is said has the defaults."""
-    return {} if value is None else value
-
-
-def _named_policy(value: Any) -> tuple[str, Criteria]:
-    """A policy's name, which is the list of its criteria where it has none, and its criteria."""
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or len(names) > _CRITERIA_MAX or not all(isinstance(each, str) for each in names):
-        raise invalid_value(f"{quoted(value)} is no policy", "a preset or a list of criteria")
-    try:
-        return ",".join(names), criteria(value)
-    except InvalidInput as error:
-        raise invalid_value(error.problem, error.expected) from None
-
-
-def _thousandths(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise invalid_value(f"{quoted(value)} is out of range", "a number from 0 to 1")
-    thousandths = Fraction(str(value)) * 1_000
-    if thousandths.denominator != 1:
+def _thousandths(value: float) -> float:
+    if value != round(value, 3):
         raise invalid_value(f"{quoted(value)} is too exact", "at most three decimals")
-    return int(thousandths)
+    return value
 
 
 _AnyText = Annotated[str, Field(max_length=512)]
@@ -105,45 +62,29 @@ _Amounts = Annotated[
     dict[Annotated[_SomeText, AfterValidator(_amount_name)], Annotated[int, Field(ge=0, le=INTEGER_MAX)]],
     Field(max_length=RESOURCE_NAMES_MAX),
 ]
-_Fields = Annotated[dict[_SomeText, SkipValidation[JsonValue]], Field(max_length=_FIELDS_MAX)]
-_Named = Annotated[dict[_SomeText, Annotated[_Value, BeforeValidator(_nothing_said)]], Field(max_length=NAMES_MAX)]
+_Fields = Annotated[dict[_SomeText, SkipValidation[JsonValue]], Field(max_length=FIELDS_MAX)]
+_NullIsDefaults = BeforeValidator(lambda value: {} if value is None else value)
+_Named = Annotated[dict[_SomeText, Annotated[_Value, _NullIsDefaults]], Field(max_length=_NAMES_MAX), NullIs({})]
 _ListOf = Annotated[list[_Value], FailFast(), NullIs([])]
-
-
-def _one_or_list(value: object) -> str:
-    return TURNS if isinstance(value, list) else ONE
-
-
 _Turns = Annotated[
-    Annotated[_Value, Tag(ONE)] | Annotated[list[_Value], Field(min_length=1, max_length=_TURNS_MAX), Tag(TURNS)],
-    Discriminator(_one_or_list),
+    Annotated[_Value, Tag(ONE)] | Annotated[list[_Value], Field(min_length=1, max_length=_NAMES_MAX), Tag(TURNS)],
+    Discriminator(lambda value: TURNS if isinstance(value, list) else ONE),
 ]
 
 
-# The parts of a file
-
-
-class FileDefinition(StartLimits):
+class _Definition(StartLimits):
     conflict_group: _SomeText | None = None
     resources: Annotated[_Amounts, NullIs({})] = Field(default={})
 
     def resource(self, name: str, rev: int = 0) -> Definition:
-        return replace(
-            super().resource(name, rev), conflict_scope=ConflictScope(self.conflict_scope or ConflictScope.SHARED)
-        )
+        scope = ConflictScope(self.conflict_scope or ConflictScope.SHARED)  # a file from before there were scopes
+        return replace(super().resource(name, rev), conflict_scope=scope)
 
 
-class FileProcessor(StrictModel):
+class _Processor(StrictModel):
     id: _SomeText
-    types: (
-        Annotated[
-            Annotated[_SomeText, Tag(ONE)]
-            | Annotated[list[_SomeText], Field(min_length=1, max_length=NAMES_MAX), Tag(TURNS)],
-            Discriminator(_one_or_list),
-        ]
-        | None
-    ) = None
-    slots: Annotated[int, Field(ge=1, le=SLOTS_MAX), NullIs(1)] = 1
+    types: _Turns[_SomeText] | None = None
+    slots: Annotated[int, Field(ge=1, le=_MANY), NullIs(1)] = 1
     resources: Annotated[_Amounts, NullIs({})] = Field(default={})
     join_at: _Start = 0
     leave_at: DurationMs | None = None
@@ -153,26 +94,19 @@ class FileProcessor(StrictModel):
         for key, at in (("leave_at", self.leave_at), ("drain_at", self.drain_at)):
             if at is not None and at < self.join_at:
                 raise InvalidInput((*path, key), f"{at / 1_000:g} s is before it joins", "a time after join_at")
-        types = ANY_DEFINITION if self.types is None else self.types
-        return ScenarioProcessor(
-            id=self.id,
-            definitions=frozenset({types} if isinstance(types, str) else types),
-            slots=self.slots,
-            resources=resources(self.resources),
-            join_at_ms=self.join_at,
-            leave_at_ms=self.leave_at,
-            drain_at_ms=self.drain_at,
-        )
+        types = frozenset(_turns(ANY_DEFINITION if self.types is None else self.types))
+        needs = resources(self.resources)
+        return ScenarioProcessor(self.id, types, self.slots, needs, self.join_at, self.leave_at, self.drain_at)
 
 
-class FileLearnedCost(StrictModel):
+class _LearnedCost(StrictModel):
     definition: _SomeText
     target: _AnyText
     cost: DurationMs
 
 
-class FileJobs(StrictModel):
-    """One job, or a group: a job that has not begun ``expires_after`` its submission fails."""
+class _Jobs(StrictModel):
+    """One job, or a group; a job that has not begun ``expires_after`` its submission fails."""
 
     id: _SomeText
     definition: _Turns[_SomeText]
@@ -191,129 +125,97 @@ class FileJobs(StrictModel):
     count: Annotated[int, Field(ge=1, le=INTEGER_MAX)] | None = None
     every: _Turns[_Start] | None = None
 
-    def jobs(
-        self, path: Path, room: int, jobs_max: int, definitions: Mapping[str, Definition]
-    ) -> Iterator[ScenarioJob]:
-        """One by one, if of ``jobs_max`` there is ``room`` for them. Of payload and labels only what limits per key
-        look at is kept."""
-        if self.count is None:
-            self._demand_single(path)
+    def jobs(self, path: Path, room: int, definitions: Mapping[str, Definition]) -> Iterator[ScenarioJob]:
+        """Yield the jobs one by one; of payload and labels only what limits per key look at is kept."""
+        for name, value in self:
+            if self.count is None and ((name == "every" and value is not None) or isinstance(value, list)):
+                problem = "without count" if name == "every" else "a list"
+                raise InvalidInput((*path, name), problem, "one value, or count: how many jobs there are")
         if (self.count or 1) > room:
-            where = path if self.count is None else (*path, "count")
-            raise InvalidInput(
-                where, "one more" if self.count is None else f"{self.count:,}", f"at most {jobs_max:,} jobs in all"
-            )
-        name = self.id if self.count is None or "{n}" in self.id else self.id + "-{n}"
-        definition, target, tenant = _turns(self.definition), _turns(self.target), _turns(self.tenant)
-        lane, key = _turns(self.lane), _turns(self.fairness_key)
-        priority = _turns(self.priority)
-        mode: Sequence[Mode] = _turns(self.mode)
-        needs = [None if each is None else resources(each) for each in _turns(self.resources)]
-        payload, labels = _turns(self.payload), _turns(self.labels)
-        durations_ms, expiries_ms, gaps_ms = _turns(self.duration), _turns(self.expires_after), _turns(self.every or 0)
+            raise InvalidInput((*path, "count"), f"{self.count or 1:,}", f"at most {_MANY:,} jobs in all")
+        for definition in _turns(self.definition):
+            _demand_defined(definition, definitions, (*path, "definition"))
+        id = self.id if self.count is None or "{n}" in self.id else self.id + "-{n}"
+        turns = {name: _turns(value) for name, value in self if name not in ("id", "submit_at", "count")}
+        turns["resources"] = [None if each is None else resources(each) for each in turns["resources"]]
         at_ms = self.submit_at
         for n in range(self.count or 1):
-            id = name if self.count is None else name.replace("{n}", str(n + 1))
-            own_target = target[n % len(target)]
-            expires_after_ms = expiries_ms[n % len(expiries_ms)]
-            keys = definitions[definition[n % len(definition)]].keyed_by
-            own_target = id if own_target is None else own_target
+            own = {name: values[n % len(values)] for name, values in turns.items()}
+            own["id"] = id if self.count is None else id.replace("{n}", str(n + 1))
+            own["target"] = own["id"] if own["target"] is None else own["target"]
+            payload, labels, gap_ms = own.pop("payload"), own.pop("labels") or {}, own.pop("every") or 0
+            expires_after, duration_ms = own.pop("expires_after"), own.pop("duration")
             yield ScenarioJob(
-                id=id,
-                definition=definition[n % len(definition)],
-                target=own_target,
-                tenant=tenant[n % len(tenant)],
-                lane=lane[n % len(lane)],
-                fairness_key=key[n % len(key)],
-                priority=priority[n % len(priority)],
-                mode=mode[n % len(mode)],
-                resources=needs[n % len(needs)],
+                **own,
                 submit_at_ms=at_ms,
-                duration_ms=durations_ms[n % len(durations_ms)],
-                expires_at_ms=None if expires_after_ms is None else at_ms + expires_after_ms,
-                limit_keys=limit_keys(keys, payload[n % len(payload)], own_target, labels[n % len(labels)] or {}),
+                duration_ms=duration_ms,
+                expires_at_ms=None if expires_after is None else at_ms + expires_after,
+                limit_keys=limit_keys(definitions[own["definition"]].keyed_by, payload, own["target"], labels),
             )
-            at_ms += gaps_ms[n % len(gaps_ms)]
-
-    def _demand_single(self, path: Path) -> None:
-        if self.every is not None:
-            raise InvalidInput((*path, "every"), "without count", "count: how many jobs there are")
-        for name, value in self:
-            if isinstance(value, list):
-                raise InvalidInput((*path, name), "a list", "one value, or count: how many jobs take them in turn")
+            at_ms += gap_ms
 
 
-class ScenarioFile(StrictModel):
+class _ScenarioFile(StrictModel):
     note: Annotated[_AnyText, NullIs("")] = ""
-    policy: Annotated[tuple[str, Criteria], PlainValidator(_named_policy)] | None = None
+    policy: Annotated[_Turns[_SomeText], NullIs(DEFAULT_PRESET)] = DEFAULT_PRESET
     idle_key_start: Literal["zero", "min"] | None = None
     on_demand_bonus_max: Annotated[int, Field(ge=0, le=INTEGER_MAX)] | None = None
     max_concurrency: _Count | None = None
     learn_cost: Annotated[bool, NullIs(True)] = True  # the value of a null
-    cost_alpha: Annotated[int, PlainValidator(_thousandths), NullIs(300)] = 300
+    cost_alpha: Annotated[float, Field(ge=0, le=1), AfterValidator(_thousandths), NullIs(0.3)] = 0.3
     until: DurationMs | None = None
-    learned_costs: _ListOf[FileLearnedCost] = Field(default=[], max_length=LEARNED_MAX)
-    definitions: Annotated[_Named[FileDefinition], NullIs({})] = Field(default={})
-    lanes: Annotated[_Named[LaneBody], NullIs({})] = Field(default={})
-    tenants: Annotated[_Named[RunningLimit], NullIs({})] = Field(default={})
-    processors: _ListOf[FileProcessor] = Field(default=[], max_length=NAMES_MAX)
-    jobs: _ListOf[FileJobs] = Field(default=[], max_length=JOBS_MAX)
+    learned_costs: _ListOf[_LearnedCost] = Field(default=[], max_length=10 * _NAMES_MAX)
+    definitions: _Named[_Definition] = Field(default={})
+    lanes: _Named[LaneBody] = Field(default={})
+    tenants: _Named[RunningLimit] = Field(default={})
+    processors: _ListOf[_Processor] = Field(default=[], max_length=_NAMES_MAX)
+    jobs: _ListOf[_Jobs] = Field(default=[], max_length=_MANY)
 
     def scenario_policy(self) -> ScenarioPolicy:
-        name, order = self.policy or (DEFAULT_PRESET, criteria(DEFAULT_PRESET))
-        return ScenarioPolicy(
-            name=name,
-            criteria=order,
-            max_concurrency=self.max_concurrency,
-            idle_key_start=None if self.idle_key_start is None else IdleKeyStart(self.idle_key_start),
-            has_bonus_max="on_demand_bonus_max" in self.model_fields_set,
-            on_demand_bonus_max=self.on_demand_bonus_max,
-            learn_cost=self.learn_cost,
-            cost_alpha=self.cost_alpha,
-        )
+        name = ",".join(_turns(self.policy))
+        criteria(name)
+        settings: dict[str, Any] = {"max_concurrency": self.max_concurrency, "learn_cost": self.learn_cost}
+        settings["cost_alpha"] = round(self.cost_alpha * 1_000)
+        if self.idle_key_start is not None:
+            settings["idle_key_start"] = IdleKeyStart(self.idle_key_start)
+        if "on_demand_bonus_max" in self.model_fields_set:  # a null is a bonus without a maximum
+            settings["on_demand_bonus_max"] = self.on_demand_bonus_max
+        return ScenarioPolicy(name, settings)
 
 
-# From a text to a scenario
+def parse_scenario(text: str) -> Scenario:
+    """Return the scenario that ``text``, YAML or JSON, describes; an `InvalidInput` names the place of a mistake."""
+    return scenario_of(_read(text))
 
 
-def parse_scenario(text: str, jobs_max: int = JOBS_MAX) -> Scenario:
-    """The scenario that ``text``, YAML or JSON, describes; an `InvalidInput` says where it does not."""
-    return scenario_of(read_text(text), jobs_max)
-
-
-def scenario_of(document: object, jobs_max: int = JOBS_MAX) -> Scenario:
-    """The scenario of a document that was read already."""
-    file = validated(ScenarioFile, document)
+def scenario_of(document: object) -> Scenario:
+    """Return the scenario of a document that was read already."""
+    file = validated(_ScenarioFile, document)
     definitions = {name: body.resource(name) for name, body in file.definitions.items()}
     processors = tuple(body.processor(("processors", index)) for index, body in enumerate(file.processors))
-    _demand_unique(processors)
+    known: set[str] = set()
+    for index, processor in enumerate(processors):
+        if processor.id in known:
+            raise InvalidInput(("processors", index, "id"), f"{quoted(processor.id)} is there twice", "another id")
+        known.add(processor.id)
     for index, cost in enumerate(file.learned_costs):
         _demand_defined(cost.definition, definitions, ("learned_costs", index, "definition"))
+    jobs: dict[str, ScenarioJob] = {}
+    for index, item in enumerate(file.jobs):
+        for job in item.jobs(("jobs", index), _MANY - len(jobs), definitions):
+            if jobs.setdefault(job.id, job) is not job:
+                raise InvalidInput(("jobs", index, "id"), f"{quoted(job.id)} is there twice", "another id")
     return Scenario(
         policy=file.scenario_policy(),
         definitions=tuple(definitions.values()),
         lanes=tuple(body.resource(name) for name, body in file.lanes.items()),
         tenants=tuple(body.resource(name) for name, body in file.tenants.items()),
         processors=processors,
-        learned_costs=tuple(LearnedCost(each.definition, each.target, each.cost) for each in file.learned_costs),
-        jobs=tuple(_jobs(file.jobs, jobs_max, definitions)),
+        learned_costs=tuple((each.definition, each.target, each.cost) for each in file.learned_costs),
+        jobs=tuple(jobs.values()),
         until_ms=file.until,
         note=file.note,
     )
-
-
-def _jobs(items: Sequence[FileJobs], jobs_max: int, definitions: Mapping[str, Definition]) -> Iterator[ScenarioJob]:
-    """All jobs, groups unfolded, in the order of the file; an `InvalidInput` names the first that is wrong."""
-    seen: dict[str, int] = {}
-    for index, item in enumerate(items):
-        path: Path = ("jobs", index)
-        for place, definition in enumerate(_turns(item.definition)):
-            where = (*path, "definition", place) if isinstance(item.definition, list) else (*path, "definition")
-            _demand_defined(definition, definitions, where)
-        for job in item.jobs(path, jobs_max - len(seen), jobs_max, definitions):
-            if seen.setdefault(job.id, index) != index:
-                raise InvalidInput((*path, "id"), f"{job.id[:64]!r} is the id of jobs.{seen[job.id]}", "another id")
-            yield job
 
 
 def _turns(value: _Value | list[_Value]) -> Sequence[_Value]:
@@ -322,13 +224,36 @@ def _turns(value: _Value | list[_Value]) -> Sequence[_Value]:
 
 def _demand_defined(name: str, definitions: Mapping[str, Definition], path: Path) -> None:
     if name not in definitions:
-        raise InvalidInput(path, f"{name[:64]!r} is not defined", "a name in definitions")
+        raise InvalidInput(path, f"{quoted(name)} is not defined", "a name in definitions")
 
 
-def _demand_unique(processors: Sequence[ScenarioProcessor]) -> None:
-    seen: dict[str, int] = {}
-    for index, processor in enumerate(processors):
-        if processor.id in seen:
-            where = f"processors.{seen[processor.id]}"
-            raise InvalidInput(("processors", index, "id"), f"{processor.id[:64]!r} is the id of {where}", "another id")
-        seen[processor.id] = index
+def _read(text: str) -> Any:
+    """Return the plain value that the text stands for; each key may stand once in an object, and dates stay texts."""
+    if text.lstrip()[:1] == "{":
+        try:
+            return json.loads(text, object_pairs_hook=_object)
+        except json.JSONDecodeError:
+            pass  # an object of YAML may begin like one of JSON
+        except (ValueError, RecursionError):
+            raise InvalidInput((), "nested too deeply, or a number of too many digits", "JSON") from None
+    if len(text) > _YAML_CHARACTERS_MAX:
+        raise InvalidInput((), "too large", f"at most {_YAML_CHARACTERS_MAX >> 20} MiB of YAML, or JSON")
+    try:
+        line = too_deep_at(text, _DEPTH_MAX)
+        if line is None:
+            return yaml.load(text, StrictLoader)  # noqa: S506  # a safe loader
+        raise InvalidInput((f"line {line}",), "nested too deeply", f"at most {_DEPTH_MAX} levels")
+    except yaml.MarkedYAMLError as error:
+        where = () if error.problem_mark is None else (f"line {error.problem_mark.line + 1}",)
+        raise InvalidInput(where, f"{error.problem}", "YAML or JSON") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InvalidInput((), " ".join(str(error).split())[:200], "YAML or JSON") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InvalidInput((), f"{quoted(key)} twice in one object", "each key once")
+        found[key] = value
+    return found

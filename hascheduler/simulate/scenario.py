@@ -1,26 +1,24 @@
-"""A scenario: a cluster and its load. All times are whole milliseconds from its beginning."""
+"""A scenario: a cluster and its load, in whole milliseconds from its beginning."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
 from hascheduler.model.limit_keys import LimitKeys
-from hascheduler.model.policy import Criteria, IdleKeyStart, bonus_max_of, criteria, idle_key_start_of
-from hascheduler.model.processor import supports
+from hascheduler.model.policy import criteria
 from hascheduler.model.resources import Resources
 from hascheduler.model.tenant import Tenant
 
-JOBS_MAX = 1_000_000
+JOB_FIELDS = ("id", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode", "resources")
+"""The fields that a job has in a scenario as in the stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioJob:
-    """``duration_ms`` is how long it runs, on whichever processor. ``resources`` None: what its definition says.
-
-    It fails at ``expires_at_ms`` unless it has begun by then; None: it never expires.
-    """
+    """One job, which runs for ``duration_ms`` on any processor and fails unless it begins by ``expires_at_ms``."""
 
     id: str
     definition: str
@@ -37,21 +35,9 @@ class ScenarioJob:
     limit_keys: LimitKeys = ()
 
 
-def account_names(jobs: Iterable[ScenarioJob]) -> Callable[[str, str], str]:
-    """The name of the account of a tenant and its fairness key: the key, or, where there are several tenants,
-    ``tenant/key``.
-
-    Names are unique: a slash in a tenant is ``%2F`` then, and a percent sign ``%25``.
-    """
-    if len({job.tenant for job in jobs}) < 2:
-        return lambda tenant, key: key
-    return lambda tenant, key: f"{tenant.replace('%', '%25').replace('/', '%2F')}/{key}"
-
-
 @dataclass(frozen=True, slots=True)
 class ScenarioProcessor:
-    """Takes jobs from ``join_at_ms`` until ``drain_at_ms``; the jobs that it runs at ``leave_at_ms`` run again
-    elsewhere."""
+    """A processor, whose jobs run again elsewhere if it leaves before they end."""
 
     id: str
     definitions: frozenset[str]
@@ -61,59 +47,24 @@ class ScenarioProcessor:
     leave_at_ms: int | None = None
     drain_at_ms: int | None = None
 
-    def supports(self, definition: str) -> bool:
-        return supports(self.definitions, definition)
-
-
-@dataclass(frozen=True, slots=True)
-class LearnedCost:
-    definition: str
-    target: str
-    cost_ms: int
-
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPolicy:
-    """The policy of the file; what it leaves out has the policy's own defaults, which depend on its name.
-
-    ``has_bonus_max``: the file names the maximum, which may be none.
-    """
+    """A preset, or criteria with commas, and the settings of `PolicyConfig` that the file states itself."""
 
     name: str
-    criteria: Criteria
-    max_concurrency: int | None = None
-    idle_key_start: IdleKeyStart | None = None
-    has_bonus_max: bool = False
-    on_demand_bonus_max: int | None = None
-    learn_cost: bool = True
-    cost_alpha: int = 300
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def config(self) -> PolicyConfig:
-        """The policy as the core takes it."""
-        return PolicyConfig(
-            criteria=self.criteria,
-            max_concurrency=self.max_concurrency,
-            on_demand_bonus_max=self.on_demand_bonus_max if self.has_bonus_max else bonus_max_of(self.name),
-            idle_key_start=self.idle_key_start or idle_key_start_of(self.name),
-            learn_cost=self.learn_cost,
-            cost_alpha=self.cost_alpha,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """The ids of recorded jobs that are in no scenario: not due by the recording's end, and cancelled unbegun."""
-
-    due_later: tuple[str, ...] = ()
-    cancelled: tuple[str, ...] = ()
+        return replace(PolicyConfig.of(self.name), **self.settings)
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """``jobs`` in the order of the file. ``until_ms`` None: until nothing is left to happen. ``note`` is for people.
+    """A cluster and its jobs, in the order of the file; with ``until_ms`` None it ends when nothing is left to happen.
 
-    One of a recording lasts at least ``recorded_ms``. After that it ends when nothing runs and the next to happen is
-    that a job expires: one that no processor can run may have years until then.
+    A scenario from a recording lasts at least ``recorded_ms``. After that it ends when nothing runs and only expiries
+    are left, which may be years ahead. ``left_out`` are the ids of recorded jobs that it does not have, by reason.
     """
 
     policy: ScenarioPolicy
@@ -121,16 +72,24 @@ class Scenario:
     lanes: tuple[Lane, ...]
     tenants: tuple[Tenant, ...]
     processors: tuple[ScenarioProcessor, ...]
-    learned_costs: tuple[LearnedCost, ...]
+    learned_costs: tuple[tuple[str, str, int], ...]
     jobs: tuple[ScenarioJob, ...]
     until_ms: int | None = None
     note: str = ""
     recorded_ms: int | None = None
-    left_out: LeftOut = LeftOut()
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def under(self, policy: str, path: str = "policy") -> "Scenario":
-        """The same under another policy: a preset, or criteria with commas; an unknown one is an `InvalidInput`.
+        """Return the scenario under another policy; raise `InvalidInput` if there is none of that name."""
+        criteria(policy, path)
+        return replace(self, policy=replace(self.policy, name=policy))
 
-        What the file says about idle keys and the on-demand bonus stays as it is.
-        """
-        return replace(self, policy=replace(self.policy, name=policy, criteria=criteria(policy, path)))
+
+def account_names(jobs: Iterable[ScenarioJob]) -> Callable[[str, str], str]:
+    """Return how to name the account of a tenant and a fairness key: the key, or ``tenant/key`` of several tenants.
+
+    Names are unique, as a slash in a tenant becomes ``%2F``, and a percent sign ``%25``.
+    """
+    if len({job.tenant for job in jobs}) < 2:
+        return lambda tenant, key: key
+    return lambda tenant, key: f"{tenant.replace('%', '%25').replace('/', '%2F')}/{key}"

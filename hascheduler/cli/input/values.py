@@ -35,6 +35,16 @@ def check_job_id(id: str) -> str:
     return id
 
 
+def read_source(source: str, expected: str) -> str:
+    """Return the text of a file, or of standard input for ``-``."""
+    try:
+        return sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
+    except OSError as error:
+        raise InvalidInput(("FILE",), f"{source}: {error.strerror}", "a file, or -") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(("FILE",), f"{source} is not UTF-8", expected) from None
+
+
 def or_none(text: str) -> str | None:
     return None if text == NONE else text
 

@@ -1,8 +1,6 @@
 """``hascheduler job batch``: the jobs of a file (JSON lines or a YAML list), many with each request."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -11,7 +9,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from hascheduler.cli.input.documents import read_documents
-from hascheduler.cli.input.values import parse_json, sendable_key
+from hascheduler.cli.input.values import parse_json, read_source, sendable_key
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
 from hascheduler.cli.output.console import console, new_table, print_json
@@ -117,23 +115,14 @@ def _cells(result: Result) -> tuple[Text, Text]:
 
 def read_jobs(source: str) -> list[Any]:
     """The jobs of a file, or of ``-``; `InvalidInput` says where it can't be read, and where there are none."""
-    text = _text(source).removeprefix("\ufeff")  # with which some editors begin a file
+    text = read_source(source, "JSON lines or YAML in UTF-8").removeprefix(
+        "\ufeff"
+    )  # with which some editors begin a file
     name = "standard input" if source == "-" else source
     jobs = list(_json_lines(text, name)) if text.lstrip().startswith("{") else _list(text, name)
     if not jobs:
         raise InvalidInput(("FILE",), f"{name} holds no jobs", "JSON lines, or a YAML list")
     return jobs
-
-
-def _text(source: str) -> str:
-    try:
-        if source == "-":
-            return sys.stdin.read()
-        return Path(source).read_text("utf-8")
-    except OSError as error:
-        raise InvalidInput(("FILE",), f"{source}: {error.strerror}", "a file, or -") from None
-    except UnicodeDecodeError:
-        raise InvalidInput(("FILE",), f"{source} is not UTF-8", "JSON lines or YAML in UTF-8") from None
 
 
 def _json_lines(text: str, name: str) -> Iterator[Any]:

@@ -1,39 +1,57 @@
 """``hascheduler simulate``: a scenario on the real dispatch core in virtual time, or a recording, decided again."""
 
 import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from hascheduler.cli.input.values import read_source
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import AsJson
-from hascheduler.cli.output.console import console
+from hascheduler.cli.output.console import console, new_table
 from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.printable import printable_json
-from hascheduler.cli.simulate.input import (
-    complete_example,
-    complete_policy,
-    errors_located,
-    read_source,
-    scenario_from,
-    scenarios_under,
-)
-from hascheduler.cli.simulate.output import ProgressBar, drawing, write_picture
-from hascheduler.cli.simulate.tables import comparison, difference_lines, examples_table, summary
-from hascheduler.dispatch.decisions import Decision, encode_decisions
-from hascheduler.dispatch.recording import RecordingHeading, read_recording
-from hascheduler.model.policy import policy_name
+from hascheduler.cli.simulate.tables import comparison, difference_lines
+from hascheduler.dispatch.decisions import encode_decisions
+from hascheduler.dispatch.recording import is_recording, read_recording
+from hascheduler.errors import InvalidInput
+from hascheduler.model.policy import PRESETS, policy_name
 from hascheduler.model.values.instants import format_instant
-from hascheduler.simulate.examples import example_names, example_note
-from hascheduler.simulate.outcome import RunOutcome, as_document
-from hascheduler.simulate.replay import Replayed, replay
-from hascheduler.simulate.report import report
-from hascheduler.simulate.run import run
+from hascheduler.simulate.examples import example_names, example_note, example_text
+from hascheduler.simulate.parsing import parse_scenario
+from hascheduler.simulate.recorded import recorded_scenario, replay
+from hascheduler.simulate.run import RunOutcome, as_document, run
 from hascheduler.simulate.scenario import Scenario
 
-_POLICY = "a preset (affinity, fair, swimlanes, balanced) or criteria with commas"
 _SHOWN_MAX = 5
+
+
+def _completed(offers: Callable[[], Iterable[str]]) -> Callable[[Any, list[str], str], list[str]]:
+    return lambda ctx, args, incomplete: [name for name in offers() if name.startswith(incomplete)]
+
+
+_POLICIES: dict[str, Any] = {"metavar": "POLICY", "autocompletion": _completed(lambda: PRESETS)}
+_File = typer.Argument(metavar="FILE", help="A scenario, YAML or JSON, or a recording; - reads it from here.")
+_Example = typer.Option(
+    "--example", metavar="NAME", help="One of ours instead.", autocompletion=_completed(example_names)
+)
+_Policy = typer.Option(
+    "--policy",
+    help="Instead of the file's: a preset (affinity, fair, swimlanes, balanced) or criteria with commas.",
+    **_POLICIES,
+)
+_Compare = typer.Option(
+    "--compare",
+    help="Run it under this one too, side by side; several presets with commas, or again for more.",
+    **_POLICIES,
+)
+_Plot = typer.Option("--plot", metavar="OUT", help="Draw a picture, OUT.png or OUT.svg.")
 
 
 @example(
@@ -43,37 +61,13 @@ _SHOWN_MAX = 5
 )
 @with_utc
 def simulate(
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help="A scenario, YAML or JSON, or a recording; - reads it from here."),
-    ] = None,
+    file: Annotated[str | None, _File] = None,
     *,
-    example: Annotated[
-        str | None,
-        typer.Option("--example", metavar="NAME", help="One of ours instead.", autocompletion=complete_example),
-    ] = None,
+    example: Annotated[str | None, _Example] = None,
     list_examples: Annotated[bool, typer.Option("--list-examples", help="Show what examples there are.")] = False,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy",
-            metavar="POLICY",
-            help=f"Instead of the file's: {_POLICY}.",
-            autocompletion=complete_policy,
-        ),
-    ] = None,
-    compare: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--compare",
-            metavar="POLICY",
-            help="Run it under this one too, side by side; several presets with commas, or again for more.",
-            autocompletion=complete_policy,
-        ),
-    ] = None,
-    plot: Annotated[
-        str | None, typer.Option("--plot", metavar="OUT", help="Draw a picture, OUT.png or OUT.svg.")
-    ] = None,
+    policy: Annotated[str | None, _Policy] = None,
+    compare: Annotated[list[str] | None, _Compare] = None,
+    plot: Annotated[str | None, _Plot] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario on the real dispatch core in virtual time, and show what comes of it.
@@ -82,88 +76,114 @@ def simulate(
     is run under the policy that was recorded and under the others.
     """
     if list_examples:
-        console().print(examples_table([(name, example_note(name)) for name in example_names()]))
+        table = new_table("", "example", "what there is to see")
+        for name in example_names():
+            table.add_row(Text(name, style="bold"), Text(example_note(name)))
+        console().print(table)
         return
-    source = read_source(file, example)
-    if source.is_recording:
-        if not (policy or compare or plot):
-            with errors_located(source):
-                show_replay(source.text, as_json=as_json)
+    if (file is None) == (example is None):
+        problem = "missing" if file is None else "given, and --example too"
+        raise InvalidInput(("FILE",), problem, "a scenario file, - or --example NAME")
+    text = example_text(example) if example else read_source(str(file), "YAML or JSON")
+    with _located("standard input" if file == "-" else str(file or example)):
+        if is_recording(text) and not (policy or compare or plot):
+            _show_replay(text, as_json=as_json)
             return
+        recorded = is_recording(text)
+        scenario = recorded_scenario(*read_recording(text.splitlines())) if recorded else parse_scenario(text)
+    if recorded:
         # Another policy is worth nothing without the one that was recorded beside it.
         compare, policy = [*([policy] if policy else []), *(compare or [])], None
-    scenarios = scenarios_under(scenario_from(source), policy, compare or [])
-    draw = None if plot is None else drawing(plot)
-    outcomes = _run_all(scenarios)
+    draw = None if plot is None else _drawing(plot)
+    outcomes = _run_all(_under(scenario, policy, compare or []))
     if draw is not None and plot is not None:
-        write_picture(plot, draw(outcomes))
+        _write(plot, draw(outcomes))
     if as_json:
         documents = {outcome.scenario.policy.name: as_document(outcome) for outcome in outcomes}
-        shown = documents if compare else next(iter(documents.values()))
+        shown = documents if compare else as_document(outcomes[0])
         typer.echo(printable_json(json.dumps(shown, ensure_ascii=False)))
         return
-    reports, note = [report(outcome) for outcome in outcomes], scenarios[0].note
-    console().print(comparison(reports, note) if compare else summary(reports[0], note))
+    if scenario.note:
+        console().print(Text(scenario.note, style="italic"))
+    console().print(comparison(outcomes))
     for line in difference_lines(outcomes):
         console().print(line)
 
 
+@contextmanager
+def _located(source: str) -> Iterator[None]:
+    """Errors inside the block name the source and the place in it."""
+    try:
+        yield
+    except InvalidInput as error:
+        where = (f"{source}, {error.path[0]}", *error.path[1:]) if error.path else (source,)
+        raise InvalidInput(where, error.problem, error.expected) from None
+
+
+def _under(scenario: Scenario, policy: str | None, compared: list[str]) -> list[Scenario]:
+    """Return the scenario under ``policy``, if any, and under those it is compared with, each once."""
+    first = scenario if policy is None else scenario.under(policy, "--policy")
+    found = {first.policy.name: first}
+    for each in compared:
+        names = [name.strip() for name in each.split(",")]
+        for name in names if all(name in PRESETS for name in names) else [",".join(names)]:
+            found.setdefault(name, scenario.under(name, "--compare"))
+    return list(found.values())
+
+
 def _run_all(scenarios: list[Scenario]) -> list[RunOutcome]:
-    with ProgressBar() as bar:
-        return [run(scenario, bar.begin(scenario.policy.name)) for scenario in scenarios]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    errors = Console(stderr=True)
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        outcomes = []
+        for scenario in scenarios:
+            task = bar.add_task(scenario.policy.name, total=len(scenario.jobs))
+            outcomes.append(run(scenario, lambda done, task=task: bar.update(task, completed=done)))  # type: ignore[misc]
+        return outcomes
 
 
-def show_replay(text: str, *, as_json: bool) -> None:
-    """Exits with status 1 where the replay decides something else."""
+def _drawing(out: str) -> Callable[[Sequence[RunOutcome]], bytes]:
+    """Return what draws a file of that name, before anything runs; an `InvalidInput` says why it can't."""
+    try:
+        from hascheduler.simulate.plot import FORMATS, draw
+    except ModuleNotFoundError:
+        raise InvalidInput(("--plot",), "matplotlib is not installed", "pip install 'hascheduler[plot]'") from None
+    format = Path(out).suffix.removeprefix(".").lower()
+    if format not in FORMATS:
+        expected = " or ".join(f"NAME.{each}" for each in FORMATS)
+        raise InvalidInput(("--plot",), f"{out[:64]!r} is no kind of picture", expected)
+    return lambda outcomes: draw(outcomes, format)
+
+
+def _write(out: str, picture: bytes) -> None:
+    try:
+        Path(out).write_bytes(picture)
+    except OSError as error:
+        raise InvalidInput(("--plot",), f"{out}: {error.strerror}", "a file that can be written") from None
+
+
+def _show_replay(text: str, *, as_json: bool) -> None:
+    """Exit with status 1 if the replay decides something else."""
     heading, steps = read_recording(text.splitlines())
     replayed = replay(heading, steps)
+    counts = {"steps": replayed.steps, "decisions": replayed.decisions}
+    recorded, again = replayed.difference or (None, None)
+    sides = {} if recorded is None else {"recorded": recorded.decisions or (), "replayed": again or ()}
+    rows = {side: encode_decisions(decisions) for side, decisions in sides.items()}
+    at = "" if recorded is None else format_instant(recorded.now)
     if as_json:
-        typer.echo(json.dumps(_document(heading, replayed)))
+        difference = {"step": replayed.steps, "at": at, **rows} if rows else None
+        document = {"replica": heading.replica, "term": heading.term, **counts, "end": replayed.end}
+        typer.echo(json.dumps({**document, "identical": not rows, "difference": difference}))
     else:
-        console().print(_summary(heading, replayed))
-    if replayed.difference is not None:
+        since, policy = instant_text(format_instant(heading.at_ms)), policy_name(heading.config.policy.criteria)
+        lines = [f"{heading.replica}, term {heading.term}, from {since} on; {policy}"]
+        lines += [f"step {replayed.steps}, at {instant_text(at)}, is another"] if rows else []
+        for side, decided in rows.items():
+            few = "; ".join(" ".join(map(str, row[:4])) for row in decided[:_SHOWN_MAX]) or "nothing"
+            lines.append(f"{side}  {few}{f'; and {len(decided) - _SHOWN_MAX} more' if decided[_SHOWN_MAX:] else ''}")
+        same = f"in {replayed.steps} steps, and all are the same   ({replayed.end or 'it was cut off'})"
+        lines.append(f"{replayed.decisions} decisions {'before it are the same' if rows else same}")
+        console().print(Text("\n".join(lines)))
+    if rows:
         raise typer.Exit(1)
-
-
-def _summary(heading: RecordingHeading, replayed: Replayed) -> Text:
-    policy = policy_name(heading.config.policy.criteria)
-    text = Text(
-        f"{heading.replica}, term {heading.term}, from {instant_text(format_instant(heading.at_ms))} on; {policy}\n",
-        "dim",
-    )
-    difference = replayed.difference
-    if difference is None:
-        end = "it was cut off" if replayed.end is None else replayed.end
-        summary = f"{replayed.decisions} decisions in {replayed.steps} steps, and all are the same   ({end})"
-        return text.append(summary, "not dim green")
-    text.append(
-        f"step {difference.step}, at {instant_text(format_instant(difference.now))}, is another\n", "not dim red"
-    )
-    text.append(f"recorded  {_few(difference.recorded)}\nreplayed  {_few(difference.replayed)}\n", "not dim")
-    return text.append(f"{replayed.decisions} decisions before it are the same", "not dim")
-
-
-def _few(decisions: tuple[Decision, ...]) -> str:
-    shown = [" ".join(str(value) for value in row[:4]) for row in encode_decisions(decisions[:_SHOWN_MAX])]
-    more = [f"and {len(decisions) - _SHOWN_MAX} more"] if len(decisions) > _SHOWN_MAX else []
-    return "; ".join([*shown, *more]) or "nothing"
-
-
-def _document(heading: RecordingHeading, replayed: Replayed) -> dict[str, Any]:
-    difference = replayed.difference
-    return {
-        "replica": heading.replica,
-        "term": heading.term,
-        "steps": replayed.steps,
-        "decisions": replayed.decisions,
-        "end": replayed.end,
-        "identical": difference is None,
-        "difference": None
-        if difference is None
-        else {
-            "step": difference.step,
-            "at": format_instant(difference.now),
-            "recorded": encode_decisions(difference.recorded),
-            "replayed": encode_decisions(difference.replayed),
-        },
-    }

@@ -1,8 +1,6 @@
 """``hascheduler record``: writes the leader's inputs and decisions to a file, for `hascheduler simulate`."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -31,24 +29,21 @@ def record(
     span_ms = parse_duration(span, ("--for",))
     with replica(url) as scheduler:
         leader = _leader(scheduler.cluster.status(), url)
-    with replica(leader, "broke off") as scheduler, _new(file) as out, _progress() as live:
-        steps, end = _write(scheduler.cluster.record(format_duration(span_ms)), out, live)
-    typer.echo(f"{steps} steps recorded in {file}: {end}")
-
-
-def _write(lines: Iterator[str], out: TextIO, live: Live) -> tuple[int, str]:
+    # On standard error, so that what the command prints stays its own.
+    live = Live(Text("recording"), console=Console(stderr=True), auto_refresh=False, transient=True)
     steps, end = 0, "it was cut off"
-    try:
-        for line in lines:
-            out.write(line + "\n")
-            said = json.loads(line)
-            end = said.get("end", end)
-            steps += "decisions" in said
-            if steps % _REFRESH_EVERY == 1:
-                live.update(Text(f"{steps} steps"), refresh=True)
-    except KeyboardInterrupt:
-        end = "ended by Ctrl-C"
-    return steps, end
+    with replica(leader, "broke off") as scheduler, _new(file) as out, live:
+        try:
+            for line in scheduler.cluster.record(format_duration(span_ms)):
+                out.write(line + "\n")
+                read = json.loads(line)
+                end = read.get("end", end)
+                steps += "decisions" in read
+                if steps % _REFRESH_EVERY == 1:
+                    live.update(Text(f"{steps} steps"), refresh=True)
+        except KeyboardInterrupt:
+            end = "ended by Ctrl-C"
+    typer.echo(f"{steps} steps recorded in {file}: {end}")
 
 
 def _leader(cluster: ClusterResponse, url: str) -> str:
@@ -63,17 +58,8 @@ def _leader(cluster: ClusterResponse, url: str) -> str:
     raise WorldError("nobody leads at the moment, so there is nothing to record")
 
 
-@contextmanager
-def _new(file: Path) -> Iterator[TextIO]:
+def _new(file: Path) -> TextIO:
     try:
-        with file.open("x", encoding="utf-8") as out:
-            yield out
-    except FileExistsError:
-        raise InvalidInput(("FILE",), f"{file} exists", "a new file") from None
+        return file.open("x", encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(("FILE",), f"{file}: {error.strerror}", "a file that can be written") from None
-
-
-def _progress() -> Live:
-    """On stderr, so that what the command prints stays its own."""
-    return Live(Text("recording"), console=Console(stderr=True), auto_refresh=False, transient=True)
+        raise InvalidInput(("FILE",), f"{file}: {error.strerror}", "a new file that can be written") from None

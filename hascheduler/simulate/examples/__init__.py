@@ -3,23 +3,19 @@
 from importlib.resources import files
 
 from hascheduler.errors import InvalidInput
-from hascheduler.simulate.reading import read_text
-
-_SUFFIX = ".yaml"
+from hascheduler.simulate.parsing import parse_scenario
 
 
 def example_names() -> list[str]:
-    return sorted(
-        entry.name.removesuffix(_SUFFIX) for entry in files(__name__).iterdir() if entry.name.endswith(_SUFFIX)
-    )
+    return sorted(each.name.removesuffix(".yaml") for each in files(__name__).iterdir() if each.name.endswith(".yaml"))
 
 
 def example_text(name: str) -> str:
-    """The scenario file by that name; an unknown one is an `InvalidInput`."""
+    """Return the scenario file of that name; raise `InvalidInput` if there is none."""
     if name not in example_names():
         raise InvalidInput(("--example",), f"{name[:64]!r} is unknown", f"one of {', '.join(example_names())}")
-    return files(__name__).joinpath(name + _SUFFIX).read_text("utf-8")
+    return files(__name__).joinpath(f"{name}.yaml").read_text("utf-8")
 
 
 def example_note(name: str) -> str:
-    return str(read_text(example_text(name))["note"])
+    return parse_scenario(example_text(name)).note

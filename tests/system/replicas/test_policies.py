@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from hascheduler.dispatch.recording import read_recording
-from hascheduler.simulate.replay import replay
+from hascheduler.simulate.recorded import replay
 from tests.system.processes import Processes, eventually
 
 SLOTS = 8

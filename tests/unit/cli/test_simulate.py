@@ -47,9 +47,9 @@ def test_the_summary_has_the_figures(tmp_path: Path) -> None:
     file = scenario(tmp_path, *jobs, processors=there, definitions={"x": {"tier": 3}, "y": {}}, note="a short day")
     ended = invoke("simulate", file)
     assert ended.status == 0
-    for shown in ("a short day", "balanced", "3 jobs", "2 completed", "1 waiting", "lane", "fast", "tier", "none"):
-        assert shown in ended.out
-    assert re.search(r"^ p +1 +2 +1 +100 %", ended.out, re.MULTILINE)
+    assert ended.out.startswith("a short day\n")
+    for row in ("completed +2", "still waiting +1", "attempts lost +1", "mean, lane fast", "used of p +100%"):
+        assert re.search(f"^ {row}", ended.out, re.MULTILINE), row
     assert "no processor that was there at the end could run: b" in ended.out
     assert "\x1b" not in ended.out
 
@@ -58,7 +58,6 @@ def test_what_no_processor_could_run_is_counted(tmp_path: Path) -> None:
     file = scenario(tmp_path, job("a", resources={"cpu": 9}), job("b"))
     alone = invoke("simulate", file)
     assert alone.status == 0
-    assert "1 unschedulable" in " ".join(alone.out.split())
     assert "no processor that was there at the end could run: a" in alone.out
     beside = invoke("simulate", file, "--compare", "fair")
     assert re.search(r"^ *unschedulable +1 +1", beside.out, re.MULTILINE)
@@ -78,8 +77,8 @@ def test_many_keys_are_not_all_shown(tmp_path: Path) -> None:
     [
         ([], "FILE: missing; expected a scenario file, - or --example NAME"),
         (["x.yaml", "--example", "rarity"], "FILE: given, and --example too"),
-        (["nowhere.yaml"], "nowhere.yaml: No such file or directory"),
-        (["."], ".: Is a directory"),
+        (["nowhere.yaml"], "FILE: nowhere.yaml: No such file or directory"),
+        (["."], "FILE: .: Is a directory"),
         (["--example", "rare"], "--example: 'rare' is unknown; expected one of conflict-exclusion, "),
         (["--example", "rarity", "--policy", "best"], "--policy: 'best' is unknown; expected a preset"),
         (["--example", "rarity", "--compare", "fair,best"], "--compare: 'fair' is unknown"),
@@ -144,7 +143,6 @@ def test_policies_are_compared_side_by_side(tmp_path: Path) -> None:
     assert ended.status == 0
     assert re.search(r"affinity +fair +swimlanes +lane,score", ended.out)
     assert re.search(r"completed +2 +2 +2 +2", ended.out)
-    assert re.search(r"promise, one mode +held +– +– +held", ended.out)
 
 
 def test_a_comparison_as_json_has_every_policy(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hascheduler.model.policy import PRESETS
-from hascheduler.simulate.outcome import JobRecord, RunOutcome
+from hascheduler.simulate.run import JobRecord, RunOutcome
 from tests.tiers import in_tier
 from tests.unit.simulate.scenarios import job, outcome_of, processor
 
@@ -118,9 +118,10 @@ def test_keys_with_equal_demand_are_never_apart_by_more_than_one_job(seed: int) 
         until=200,
     )
     charged: Counter[str] = Counter(dict.fromkeys(keys, 0))
-    key_of = {each.job.id: each.job.fairness_key for each in outcome.jobs}
+    fairness_keys = {each.job.id: each.job.fairness_key for each in outcome.jobs}
+    definitions = {each.job.id: each.job.definition for each in outcome.jobs}
     for attempt in outcome.attempts:
-        charged[key_of[attempt.job]] += attempt.cost_ms
+        charged[fairness_keys[attempt.job]] += 1_000 * costs[definitions[attempt.job]]
         assert max(charged.values()) - min(charged.values()) <= 1_000 * max(costs.values())
     assert len(outcome.attempts) > 30
 

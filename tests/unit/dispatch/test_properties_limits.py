@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hascheduler.model.policy import PRESETS
-from hascheduler.simulate.outcome import RunOutcome, SimulatedAttempt
+from hascheduler.model.processor import supports
 from hascheduler.simulate.parsing import scenario_of
-from hascheduler.simulate.run import run
+from hascheduler.simulate.run import RunOutcome, SimulatedAttempt, run
 from hascheduler.simulate.scenario import ScenarioJob
 from tests.tiers import in_tier
 
@@ -66,7 +66,7 @@ def test_no_limit_is_exceeded_at_any_dispatch(preset: str, seed: int) -> None:
     for n, newest in enumerate(outcome.attempts):
         now = newest.started_at_ms
         [taker] = [each for each in scenario.processors if each.id == newest.processor]
-        assert taker.supports(jobs[newest.job].definition)
+        assert supports(taker.definitions, jobs[newest.job].definition)
         assert taker.join_at_ms <= now < min(taker.drain_at_ms or _NEVER_MS, taker.leave_at_ms or _NEVER_MS)
         held = [each for each in outcome.attempts[: n + 1] if each.ended_at_ms is None or each.ended_at_ms > now]
         assert newest in held

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from hascheduler.simulate.outcome import RunOutcome, as_document
 from hascheduler.simulate.parsing import scenario_of
-from hascheduler.simulate.run import run
+from hascheduler.simulate.run import RunOutcome, as_document, run
 
 
 def job(id: str, duration: object = 1, **rest: object) -> dict[str, Any]:

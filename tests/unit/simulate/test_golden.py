@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from hascheduler.simulate.outcome import as_document
 from hascheduler.simulate.parsing import parse_scenario
-from hascheduler.simulate.run import run
+from hascheduler.simulate.run import as_document, run
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
 

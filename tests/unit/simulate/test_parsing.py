@@ -28,7 +28,7 @@ def test_the_documented_form_is_read() -> None:
     config = scenario.policy.config()
     assert config.criteria == PRESETS["fair"]
     assert (config.max_concurrency, config.cost_alpha, scenario.until_ms) == (8, 300, 25_000)
-    assert scenario.learned_costs[0].cost_ms == 20_000
+    assert scenario.learned_costs == (("repack", "r1", 20_000),)
     assert (scenario.definitions[0].tier, scenario.definitions[0].default_cost_ms) == (4, 1_000)
     assert scenario.processors[0].resources == (("cpu", 8),)
     assert scenario.jobs[0].duration_ms == 8_000
@@ -57,7 +57,7 @@ def test_yaml_says_the_same_as_json() -> None:
     jobs: [{id: j, definition: x, tenant: t, lane: a, submit_at: 0.1, duration: 2m3s}]
     """
     scenario = parse_scenario(yaml)
-    assert scenario.policy.criteria == (Criterion.LANE, Criterion.SCORE, Criterion.ARRIVAL)
+    assert scenario.policy.config().criteria == (Criterion.LANE, Criterion.SCORE, Criterion.ARRIVAL)
     assert scenario.definitions[0].rate_limit == RateLimit(2, 60_000)
     lane = scenario.lanes[0]
     assert (lane.weight, lane.promote_after(0), lane.promote_after(10)) == (3, 1_000, 11_000)
@@ -81,7 +81,7 @@ def test_what_is_left_out_has_its_default() -> None:
     assert (found.target, found.tenant, found.lane, found.fairness_key) == ("j", "default", "default", "")
     assert (found.priority, found.mode, found.resources, found.submit_at_ms) == (5, "queued", None, 0)
     assert scenario.policy.name == "balanced"
-    assert (scenario.processors[0].slots, scenario.processors[0].supports("anything")) == (1, True)
+    assert (scenario.processors[0].slots, scenario.processors[0].definitions) == (1, frozenset("*"))
     assert scenario.until_ms is None
 
 

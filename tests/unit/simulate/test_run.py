@@ -2,9 +2,8 @@
 
 import pytest
 
-from hascheduler.simulate.outcome import as_document
 from hascheduler.simulate.parsing import scenario_of
-from hascheduler.simulate.run import run
+from hascheduler.simulate.run import as_document, run
 from tests.unit.simulate.scenarios import dispatched, document, job, outcome_of, processor
 
 
@@ -108,9 +107,7 @@ def test_a_tenant_has_no_more_running_than_its_quota() -> None:
 def test_costs_are_learned_from_what_ran() -> None:
     first, second = job("a", 8, target="t"), job("b", 8, target="t", submit_at=20)
     outcome = outcome_of(first, second)
-    assert [attempt.cost_ms for attempt in outcome.attempts] == [1_000, 8_000]
     assert outcome.accumulated_cost_ms == {"": 9_000}
-    assert outcome.costs[""] == ((0, 1_000), (20_000, 9_000))
     assert outcome_of(first, second, learn_cost=False).accumulated_cost_ms == {"": 2_000}
 
 
@@ -163,9 +160,9 @@ def test_nothing_at_all_is_an_outcome_too(jobs: list[dict[str, object]]) -> None
 
 
 def test_progress_is_told_until_all_is_done() -> None:
-    told: list[tuple[int, int]] = []
-    run(scenario_of(document(job("a"), job("b"))), lambda done, total: told.append((done, total)))
-    assert told == [(0, 2), (1, 2), (2, 2)]
+    told: list[int] = []
+    run(scenario_of(document(job("a"), job("b"))), told.append)
+    assert told == [0, 1, 2]
 
 
 def test_the_same_scenario_gives_the_same_outcome() -> None:
