@@ -16,27 +16,16 @@ import orjson
 from hascheduler.processor import Handlers, JobContext
 
 handlers = Handlers()
-
 _one_line_at_a_time = threading.Lock()
 
 
 @handlers.handler("log")
 def log(job: JobContext) -> None:
     """A plain function, so it runs in a thread: a slow reader of the output must not stop the heartbeat."""
-    line = orjson.dumps(
-        {
-            "effect": "log",
-            "job": job.id,
-            "attempt": job.attempt,
-            "target": job.target,
-            "schedule": job.schedule,
-            "nominal_ms": job.nominal_ms,
-            "at_ms": time.time_ns() // 1_000_000,
-            "payload": job.payload,
-        },
-        default=str,  # a payload that was written by hand may hold what JSON can't
-        option=orjson.OPT_APPEND_NEWLINE,
-    )
+    effect = {"effect": "log", "job": job.id, "attempt": job.attempt, "target": job.target, "schedule": job.schedule}
+    effect |= {"nominal_ms": job.nominal_ms, "at_ms": time.time_ns() // 1_000_000, "payload": job.payload}
+    # A payload that was written by hand may hold what JSON can't.
+    line = orjson.dumps(effect, default=str, option=orjson.OPT_APPEND_NEWLINE)
     with _one_line_at_a_time:
         written = os.write(sys.stdout.fileno(), line)
         while written < len(line):  # a pipe takes a long line in pieces

@@ -11,13 +11,13 @@ from typer.main import get_command
 from hascheduler.cli.app import app
 from hascheduler.errors import InvalidInput
 from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings, variable
-from processors.webhook import destinations
+from processors import webhook
 from tests.manifests.objects import Container, Objects
 
 _SETTINGS = {variable(name, field) for name, field in Settings.model_fields.items()}
 _SECRET_FILES = {f"{PREFIX}{secret}_FILE" for secret in SECRETS}
 _OF_COMMANDS = {f"{PREFIX}{name}" for name in ("TOKEN_FILE", "URL", "CA_FILE")}
-_OF_HANDLERS = {destinations.ALLOW, destinations.ALLOW_PRIVATE}
+_OF_HANDLERS = {webhook.ALLOW, webhook.ALLOW_PRIVATE}
 _OPENTELEMETRY = {
     "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_TIMEOUT",
     "OTEL_EXPORTER_OTLP_COMPRESSION", "OTEL_EXPORTER_OTLP_CERTIFICATE", "OTEL_SERVICE_NAME",

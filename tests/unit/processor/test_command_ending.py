@@ -17,9 +17,8 @@ from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import load_handlers, process_group
-from processors.command import command, running
-from processors.command.allowed import ALLOW
-from processors.command.child import CommandFailed
+from processors import command as running
+from processors.command import ALLOW, CommandFailed, command
 from tests.unit.processor.ready_made import make_job
 from tests.unit.processor.world import Stage, staged, until
 
@@ -96,10 +95,12 @@ class Patience:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.given_s = 0.0
         self._timeout = asyncio.timeout(None)
-        known = SimpleNamespace(timeout=self._given, CancelledError=asyncio.CancelledError)
-        monkeypatch.setattr(running, "asyncio", known)
+        self._known = asyncio.timeout
+        monkeypatch.setattr(running, "asyncio", SimpleNamespace(**vars(asyncio) | {"timeout": self._given}))
 
     def _given(self, delay_s: float) -> asyncio.Timeout:
+        if self.given_s:
+            return self._known(delay_s)
         self.given_s = delay_s
         return self._timeout
 

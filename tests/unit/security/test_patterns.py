@@ -80,13 +80,13 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/triggers/expressions.py:_DAY_OF_MONTH": ("fullmatch", 256),
     "hascheduler/triggers/expressions.py:_DAY_OF_WEEK": ("fullmatch", 256),
     "hascheduler/triggers/expressions.py:_ITEM": ("fullmatch", 256),
-    "processors/command/allowed.py:_VERSION": ("search", 256),
-    "processors/command/environment.py:_PATTERN": ("fullmatch", None),
-    "processors/command/payload.py:_NAME": ("match", None),
-    "processors/webhook/payload.py:_HEADER_VALUE": ("match", 8_192),
-    "processors/webhook/payload.py:_HOST": ("match", 4_096),
-    "processors/webhook/payload.py:_TOKEN": ("match", 8_192),
-    "processors/webhook/template.py:_PLACEHOLDER": ("search", None),
+    "processors/command.py:_NAME": ("match", None),
+    "processors/command.py:_NAME_PATTERN": ("fullmatch", None),
+    "processors/command.py:_VERSION": ("search", 256),
+    "processors/webhook.py:_HEADER_VALUE": ("match", None),
+    "processors/webhook.py:_HOST": ("match", 4_096),
+    "processors/webhook.py:_PLACEHOLDER": ("search", None),
+    "processors/webhook.py:_TOKEN": ("match", None),
 }
 # Those without a name of their own, by their text.
 INLINE: dict[str, tuple[re.Pattern[Any], str]] = {
