@@ -86,10 +86,10 @@ def simulate(
         raise InvalidInput(("FILE",), problem, "a scenario file, - or --example NAME")
     text = example_text(example) if example else read_source(str(file), "YAML or JSON")
     with _located("standard input" if file == "-" else str(file or example)):
-        if is_recording(text) and not (policy or compare or plot):
+        recorded = is_recording(text)
+        if recorded and not (policy or compare or plot):
             _show_replay(text, as_json=as_json)
             return
-        recorded = is_recording(text)
         scenario = recorded_scenario(*read_recording(text.splitlines())) if recorded else parse_scenario(text)
     if recorded:
         # Another policy is worth nothing without the one that was recorded beside it.
@@ -132,14 +132,17 @@ def _under(scenario: Scenario, policy: str | None, compared: list[str]) -> list[
 
 
 def _run_all(scenarios: list[Scenario]) -> list[RunOutcome]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     errors = Console(stderr=True)
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        outcomes = []
-        for scenario in scenarios:
+    if not errors.is_terminal:
+        return [run(scenario) for scenario in scenarios]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=errors, transient=True) as bar:
+
+        def with_bar(scenario: Scenario) -> RunOutcome:
             task = bar.add_task(scenario.policy.name, total=len(scenario.jobs))
-            outcomes.append(run(scenario, lambda done, task=task: bar.update(task, completed=done)))  # type: ignore[misc]
-        return outcomes
+            return run(scenario, lambda done: bar.update(task, completed=done))
+
+        return [with_bar(scenario) for scenario in scenarios]
 
 
 def _drawing(out: str) -> Callable[[Sequence[RunOutcome]], bytes]:
