@@ -87,7 +87,6 @@ async def serve(settings: Settings) -> None:
     """One replica: the scheduler's loops and the HTTP API, until a signal; `StoreUnavailable` without a database."""
     # Half of all that a replica imports, and nothing of it is for processors, checks and migrations.
     from hascheduler.api.app import create_app
-    from hascheduler.api.operations.runner import OperationRunner
     from hascheduler.assembly_api import Candidacy, ServedShard, services_of
 
     clock = TrustedClock(SystemClock(), settings.clock_skew_max_ms)
@@ -174,10 +173,8 @@ async def serve(settings: Settings) -> None:
                 watched = tasks.create_task(liveness.run(), name="liveness")
                 recording = tasks.create_task(services.audit_writer.run(), name="audit")
                 serving = tasks.create_task(server.run(), name="api")
-                running = OperationRunner(services, replica_id).run()
                 beside = [
                     recording,
-                    tasks.create_task(running, name="operations"),
                     watched,
                     *(tasks.create_task(keeper.run(), name="copies") for keeper in _copy_keepers(shards)),
                 ]

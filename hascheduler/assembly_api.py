@@ -38,8 +38,6 @@ from hascheduler.mongo.copies import MongoCopyStore
 from hascheduler.mongo.demand import MongoShardDemand
 from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.jobs.store import MongoJobStore
-from hascheduler.mongo.matches import MongoMatchStore
-from hascheduler.mongo.operations import MongoOperationStore
 from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.routing import MongoNameStore
 from hascheduler.mongo.schedules import MongoScheduleStore
@@ -55,7 +53,6 @@ from hascheduler.sharding.events import ShardedEventFeed
 from hascheduler.sharding.failovers import ShardedFailoverStore
 from hascheduler.sharding.following import Following
 from hascheduler.sharding.jobs import ShardedJobStore
-from hascheduler.sharding.matches import ShardedMatchStore
 from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.resources import ShardedResourceStore, keepable_definition
 from hascheduler.sharding.schedules import ShardedScheduleStore
@@ -123,8 +120,6 @@ def services_of(
         work_terms=_work_terms(settings, heartbeat_deadline_ms),
         registrations=WorkerRegistrations(home.shard.view, clock),
         failovers=MongoFailoverStore(database),
-        operations=MongoOperationStore(database),
-        matches=MongoMatchStore(database),
         schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
         tracer=tracer,
         metrics=metrics,
@@ -187,7 +182,6 @@ def _over_all(
         work_terms=replace(home.work_terms, choose_shard=view.shard_for),
         registrations=WorkerRegistrations(view, home.clock),
         failovers=ShardedFailoverStore(places, [MongoFailoverStore(each) for each in databases]),
-        matches=ShardedMatchStore(places, [MongoMatchStore(each) for each in databases]),
     )
 
 

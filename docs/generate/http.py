@@ -27,7 +27,6 @@ _GENERAL = ("400", "401", "403", "408", "413", "415", "421", "422", "429", "500"
 _TITLES = {
     "jobs": "Jobs",
     "schedules": "Schedules",
-    "operations": "Operations",
     "definitions": "Definitions",
     "lanes": "Lanes",
     "calendars": "Calendars",

@@ -14,9 +14,8 @@ from fastapi.routing import APIRoute
 
 from hascheduler import __version__
 from hascheduler.api.http.problems import ANY_PROBLEM, MEDIA_TYPE
-from hascheduler.api.jobs import batch, changes, counts, errors, read, submit
+from hascheduler.api.jobs import all_that_match, batch, changes, counts, errors, read, submit
 from hascheduler.api.middleware.request import RequestMiddleware
-from hascheduler.api.operations import routes as operations
 from hascheduler.api.ops import (
     cluster,
     docs_page,
@@ -32,6 +31,7 @@ from hascheduler.api.routing.body import MERGE_PATCH
 from hascheduler.api.routing.forwarding import KeptBody
 from hascheduler.api.routing.short_path import ShortPath, ShortRoute
 from hascheduler.api.routing.undeclared import OnlyDeclared, honours_key
+from hascheduler.api.schedules import all_that_match as all_schedules_that_match
 from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, timeline, trigger_now, verdicts
 from hascheduler.api.schedules import counts as schedule_counts
 from hascheduler.api.schedules import routes as schedules
@@ -87,7 +87,7 @@ _ROUTERS = (
     # Routes are matched in this order: the most frequent come first.
     submit.router,
     batch.router,
-    changes.bulk_router,
+    all_that_match.router,
     read.router,
     changes.router,
     counts.router,
@@ -96,12 +96,12 @@ _ROUTERS = (
     schedules.router,
     schedule_counts.router,
     pauses.router,
+    all_schedules_that_match.router,
     trigger_now.router,
     backfill.router,
     previews.router,
     verdicts.router,
     all_verdicts.router,
-    operations.router,
     timeline.router,
     definitions.router,
     lanes.router,

@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from hascheduler.api.admission.logins import Logins
-from hascheduler.api.admission.operation_queue import OperationQueue
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_moves import WorkerMoves
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
@@ -30,8 +29,6 @@ from hascheduler.ports import (
     EventFeed,
     FailoverStore,
     JobStore,
-    MatchStore,
-    OperationStore,
     ResourceStore,
     ScheduleStore,
     TokenStore,
@@ -70,10 +67,7 @@ class ApiServices:
     work_terms: WorkTerms
     registrations: WorkerRegistrations
     failovers: FailoverStore
-    operations: OperationStore
-    matches: MatchStore
     schedule_limits: ScheduleLimits = field(default_factory=ScheduleLimits)
-    operation_queue: OperationQueue = field(default_factory=OperationQueue)
     metrics: HttpMetrics = field(default_factory=HttpMetrics)
     tracer: Tracer = NO_TRACING
     pools: Pools = field(default_factory=Pools)

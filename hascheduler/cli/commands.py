@@ -78,15 +78,6 @@ _SHARDS: CommandTable = {
     ),
 }
 
-_OPERATION: CommandTable = {
-    "start": LazyCommand("hascheduler.cli.operations:start", "Do something with all jobs or schedules that match."),
-    "list": LazyCommand(
-        "hascheduler.cli.operations:list_operations", "List the operations of the last days, the newest first."
-    ),
-    "get": LazyCommand("hascheduler.cli.operations:get", "Show one operation, and how far it is."),
-    "stop": LazyCommand("hascheduler.cli.operations:stop", "Stop an operation; what it has changed stays so."),
-}
-
 _DEFINITION: CommandTable = {
     "list": LazyCommand("hascheduler.cli.resources.definition:list_definitions", "List the definitions."),
     "get": LazyCommand("hascheduler.cli.resources.definition:get", "Show one definition."),
@@ -163,7 +154,6 @@ COMMANDS: CommandTable = {
         "Show which times of all schedules did not fire, and why.",
     ),
     "job": LazyGroup("Submit, see, wait for, cancel and retry jobs; `hascheduler why` says why one waits.", _JOB),
-    "operation": LazyGroup("Do something with all jobs or schedules that match, follow it and stop it.", _OPERATION),
     "why": LazyCommand("hascheduler.cli.jobs.show:why", "Say why a job waits."),
     "events": LazyCommand(
         "hascheduler.cli.jobs.events:events",

@@ -44,12 +44,6 @@ class _JobAttributes(TypedDict, total=False):
     labels: Mapping[str, str]
 
 
-class JobFilter(_JobAttributes, total=False):
-    """All that is given must hold."""
-
-    state: JobState | str
-
-
 class JobErrorFilter(_JobAttributes, total=False):
     """All that is given must hold. ``since`` and ``until`` bound when jobs were submitted, ``id`` is how their ids
     begin. ``labels`` may be texts too, such as ``team=a``."""
@@ -57,6 +51,13 @@ class JobErrorFilter(_JobAttributes, total=False):
     since: datetime | str
     until: datetime | str
     id: str
+
+
+class JobFilter(JobErrorFilter, total=False):
+    """As `JobErrorFilter`. ``unschedulable``: only those that no living processor could ever run."""
+
+    state: JobState | str
+    unschedulable: bool
 
 
 class JobListFilter(JobErrorFilter, total=False):
@@ -78,18 +79,14 @@ class ScheduleFilter(TypedDict, total=False):
     ahead: bool
 
 
-class OperationFilter(_JobAttributes, total=False):
-    """All that is given must hold. Of schedules ``state`` is ``active``, ``paused`` or ``ended``, ``text`` a part of
-    the name, ``verdict`` that of the last decided time; ``tenant`` and ``labels`` are of both. The others are of jobs,
-    as in `JobListFilter`."""
+class ScheduleChangeFilter(TypedDict, total=False):
+    """All that is given must hold, as in `ScheduleFilter`."""
 
-    state: JobState | str
-    id: str
-    since: datetime | str
-    until: datetime | str
-    unschedulable: bool
     text: str
+    state: Literal["active", "paused", "ended"]
     verdict: str
+    tenant: str
+    labels: Mapping[str, str]
 
 
 class VerdictFilter(TypedDict, total=False):

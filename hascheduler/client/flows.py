@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 from uuid import uuid4
 
 from hascheduler.client import requests
 from hascheduler.client.batching import group_key, split_jobs
-from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions, job_body, plain
+from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions, ScheduleChangeFilter, job_body, plain
 from hascheduler.client.failures import JobCancelled, JobFailed, StillRunning
 from hascheduler.client.requests import Request
 from hascheduler.client.results import BatchResult, Changed, Job, Submitted
@@ -27,6 +27,25 @@ class Pause:
 
 
 Flow = Generator[Request[Any] | Pause, Any, T]
+Progressed = Callable[[Changed], None]
+
+
+class ChangeOptions(TypedDict, total=False):
+    """``dry_run`` only counts what matches, ``progress`` hears of each part. ``expected`` is the count that you agreed
+    to: `Refused` (409) if more than 10 % more match now."""
+
+    dry_run: bool
+    expected: int
+    progress: Progressed
+
+
+class JobChange(JobFilter, ChangeOptions, total=False):
+    """Which jobs to change, and how."""
+
+
+class ScheduleChange(ScheduleChangeFilter, ChangeOptions, total=False):
+    """Which schedules to change, and how."""
+
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
@@ -109,20 +128,28 @@ def wait(job_id: str, timeout: float | None) -> Flow[Job]:
 
 
 def change_where(
-    verb: str, filter: JobFilter, *, dry_run: bool, progress: Callable[[Changed], None] | None, **more: object
+    what: str, which: JobChange | ScheduleChange, *, key: str | None = None, **more: object
 ) -> Flow[Changed]:
     """Repeat until it is complete: a request does a part of a large change; ``progress`` gets what is done so far."""
-    asked = requests.change_where(verb, plain(**filter), dry_run=dry_run, **more)
-    total: Changed = yield asked
+    filter: dict[str, Any] = {**which}
+    options = {name: filter.pop(name) for name in ("dry_run", "expected") if name in filter}
+    progress: Progressed | None = filter.pop("progress", None)
+    body = {"filter": plain(**filter), **plain(**options, **more)}
+    total: Changed = yield requests.change_where(what, body, key)
     while not total.complete:
         if progress is not None:
             progress(total)
-        answer: Changed = yield asked
+        # A replica of 0.2.0 gives no ``next`` and knows no ``after``.
+        after = {} if total.next is None else {"after": total.next}
+        answer: Changed = yield requests.change_where(what, {**body, **after}, key)
         total = replace(
-            total,
+            answer,
+            matched=total.matched,
+            exact=total.exact,
             changed=total.changed + answer.changed,
             asked_to_stop=total.asked_to_stop + answer.asked_to_stop,
-            complete=answer.complete,
+            refused=total.refused + answer.refused,
+            error=answer.error or total.error,
         )
     return total
 

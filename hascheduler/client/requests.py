@@ -140,14 +140,15 @@ def retry(job_id: str, key: str, *, with_dependents: bool = False) -> Request[Re
     )
 
 
-def change_where(verb: str, filter: Json, *, dry_run: bool, **more: object) -> Request[Changed]:
-    body: dict[str, Any] = {"filter": filter, "dry_run": dry_run, **more}
+def change_where(what: str, body: Json, key: str | None) -> Request[Changed]:
     return Request(
         "POST",
-        f"/v1/jobs:{verb}",
+        f"/v1/{what}",
         lambda answer: read_changed(answer.body),
+        headers={} if key is None else {"Idempotency-Key": demand_key(key)},
         content=encoded(body),
         more_s=_MANY_S,
+        key=key,
     )
 
 

@@ -1,7 +1,7 @@
 """What answers say, as values. Instants are aware datetimes in UTC."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -130,13 +130,17 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """``matched`` is how many there were at first, at least that many where not ``exact``."""
+    """``matched`` is how many there were at first, at least that many if not ``exact``; ``refused`` are schedules that
+    could not be changed, ``error`` is one of the reasons. Not ``complete``: more are left, after ``next``."""
 
     matched: int
     exact: bool
     changed: int
     asked_to_stop: int
     complete: bool
+    refused: int = 0
+    error: str | None = None
+    next: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +217,9 @@ def read_batch_result(fields: Json) -> BatchResult:
     return BatchResult(fields["status"], fields["job"], None if problem is None else read_problem(problem))
 
 
-def read_changed(fields: Json) -> Changed:
-    return Changed(fields["matched"], fields["exact"], fields["changed"], fields["asked_to_stop"], fields["complete"])
+def read_changed(said: Json) -> Changed:
+    # A replica of 0.2.0 says the first five.
+    return Changed(**{one.name: said[one.name] for one in fields(Changed) if one.name in said})
 
 
 def read_revived(fields: Json) -> Revived:

@@ -49,9 +49,10 @@ class BulkChanges:
         waits = {"state": JobState.PENDING.value, "priority": {"$ne": priority}}
         return await self._changed(which, waits, [{"$set": {"priority": priority, "rev": NEXT_REV}}], limit)
 
-    async def retry(self, which: JobSelection, limit: int) -> int:
+    async def retry(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
         states = [state.value for state in revived_states(which)]
-        return await self._changed(which, {"state": {"$in": states}}, revived(), limit)
+        ended = {"state": {"$in": states}, "finished_at_ms": {"$not": {"$gt": at_ms}}}
+        return await self._changed(which, ended, revived(), limit)
 
     async def _changed(
         self, which: JobSelection, condition: dict[str, Any], change: list[dict[str, Any]], limit: int

@@ -353,7 +353,8 @@ class JobStore(Protocol):
         ...
 
     async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
-        """A slice of the failed ones, or of the cancelled ones where ``which`` says so; how many were changed."""
+        """A slice of the failed ones, or of the cancelled ones if ``which`` says so, that ended at ``at_ms`` or before;
+        how many were changed."""
         ...
 
 

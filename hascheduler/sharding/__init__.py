@@ -15,7 +15,7 @@ room finds the shard of a call, or asks all and merges:
 * lists are merged in the one order that they have in each shard, so that one position is enough for all;
 * where a replica follows some shards alone (`following`), each `shard` is answered from its mirror, or from what the
   others tell of it (`reports`, `distant`), or by one of them;
-* definitions, lanes, calendars, tenants, pauses, tokens, the audit log and operations have their home in shard 0.
+* definitions, lanes, calendars, tenants, pauses, tokens and the audit log have their home in shard 0.
 
 A call that would have to cross shards to keep its promise is refused (`InvalidInput`) with the names of both.
 """

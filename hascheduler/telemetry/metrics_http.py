@@ -17,6 +17,7 @@ POOLS = (
     "followers",
     "viewers",
     "recordings",
+    "changes",
     "forwarded",
     "large_bodies",
 )

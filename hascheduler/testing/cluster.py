@@ -21,7 +21,6 @@ from hascheduler.api.admission.worker_registrations import WorkerRegistrations, 
 from hascheduler.api.app import create_app
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.api.operations.runner import OperationRunner
 from hascheduler.api.services import ApiServices
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.replica import Replica
@@ -48,7 +47,6 @@ from hascheduler.testing.memory.leadership import (
     MemoryReplicaBoard,
 )
 from hascheduler.testing.memory.messages import MemoryDeliveries, MemoryTransport
-from hascheduler.testing.memory.operations import MemoryMatchStore, MemoryOperationStore
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from hascheduler.testing.memory.work import MemoryWorkStore
@@ -120,8 +118,6 @@ class VirtualCluster:
         """Returns when the replica leads."""
         self.replica_task = self._begin(self.replica.run(), "replica")
         self._begin(self._audit_writer.run(), "audit log")
-        # No other replica could take over an operation: a look an hour costs a quiet week little.
-        self._begin(OperationRunner(self._services, "replica-1", _HOUR_MS).run(), "operations")
         await self._until(lambda: self.replica.view.cluster().leading and self.replica.view.ready)
 
     async def stop(self) -> None:
@@ -267,8 +263,6 @@ class VirtualCluster:
             work_terms=WorkTerms(_SHARD, 1_000, 4_000),
             registrations=WorkerRegistrations(view, self._clock),
             failovers=MemoryFailoverStore(connection),
-            operations=MemoryOperationStore(connection),
-            matches=MemoryMatchStore(connection),
         )
 
     async def _until(self, is_so: Callable[[], bool]) -> None:

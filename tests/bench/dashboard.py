@@ -46,7 +46,6 @@ VIEWS: dict[str, Sequence[str]] = {
         "/v1/jobs:counts?definition=definition-7",
         "/v1/jobs:errors",
     ),
-    "operations": ("/v1/operations?limit=50",),
     "lanes": ("/v1/lanes", "/v1/tenants", "/v1/definitions"),
 }
 

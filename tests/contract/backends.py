@@ -28,8 +28,6 @@ from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
-from hascheduler.mongo.matches import MongoMatchStore
-from hascheduler.mongo.operations import MongoOperationStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.routing import MongoNameStore, MongoRoutingStore
@@ -51,8 +49,6 @@ from hascheduler.ports import (
     JobTraces,
     Journal,
     LeaseStore,
-    MatchStore,
-    OperationStore,
     ReplicaBoard,
     ResourceStore,
     ScheduleStore,
@@ -74,7 +70,6 @@ from hascheduler.testing.memory.leadership import (
     MemoryReplicaBoard,
 )
 from hascheduler.testing.memory.messages import MemoryJobTraces
-from hascheduler.testing.memory.operations import MemoryMatchStore, MemoryOperationStore
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.routing import (
     MemoryCapStore,
@@ -129,8 +124,6 @@ class Backend:
     verdicts: VerdictStore
     traces: JobTraces
     failovers: FailoverStore
-    operations: OperationStore
-    matches: MatchStore
     routing: RoutingStore
     names: NameStore
     copies: CopyStore
@@ -173,8 +166,6 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         verdicts=MemoryVerdictStore(connection),
         traces=MemoryJobTraces(connection),
         failovers=MemoryFailoverStore(connection),
-        operations=MemoryOperationStore(connection),
-        matches=MemoryMatchStore(connection),
         routing=MemoryRoutingStore(connection),
         names=MemoryNameStore(connection),
         copies=MemoryCopyStore(connection),
@@ -206,8 +197,6 @@ def mongo_backend(database: Database) -> Backend:
         verdicts=MongoVerdictStore(database),
         traces=MongoJobTraces(database),
         failovers=MongoFailoverStore(database),
-        operations=MongoOperationStore(database),
-        matches=MongoMatchStore(database),
         routing=MongoRoutingStore(database),
         names=MongoNameStore(database),
         copies=MongoCopyStore(database),

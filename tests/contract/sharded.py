@@ -15,7 +15,6 @@ from hascheduler.ports import ResourceStore, StoredDocument
 from hascheduler.ports.sharding import NameStore
 from hascheduler.sharding.failovers import ShardedFailoverStore
 from hascheduler.sharding.jobs import ShardedJobStore
-from hascheduler.sharding.matches import ShardedMatchStore
 from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.schedules import ShardedScheduleStore
 from hascheduler.sharding.verdicts import ShardedVerdictStore
@@ -42,7 +41,6 @@ def sharded_backend(shards: Sequence[Backend], names: NameStore) -> Backend:
         jobs=ShardedJobStore(places, [shard.jobs for shard in shards]),
         verdicts=ShardedVerdictStore(places, [shard.verdicts for shard in shards]),
         failovers=ShardedFailoverStore(places, [shard.failovers for shard in shards]),
-        matches=ShardedMatchStore(places, [shard.matches for shard in shards]),
         behind=behind,
     )
 

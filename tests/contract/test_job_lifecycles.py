@@ -329,8 +329,9 @@ async def test_all_matching_pending_jobs_get_another_priority(backend: Backend) 
     assert (await stored(backend, "running0"))["priority"] == 5
 
 
-async def test_all_matching_failed_jobs_are_revived(backend: Backend) -> None:
+async def test_all_matching_jobs_that_failed_by_then_are_revived(backend: Backend) -> None:
     await _some_of_each(backend)
+    assert await backend.jobs.retry_some(JobSelection(target="target"), WallMs(0), 10) == 0
     assert await backend.jobs.retry_some(JobSelection(target="target"), AT, 10) == 2
     assert await backend.jobs.retry_some(JobSelection(target="target"), AT, 10) == 0
     assert await _states(backend) == sorted(["cancelled", "dispatched", "running", "succeeded"] * 2 + ["pending"] * 4)

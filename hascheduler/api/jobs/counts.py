@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.changes import COUNTED_MAX
+from hascheduler.api.jobs.all_that_match import COUNTED_MAX
 from hascheduler.api.jobs.queries import JobFilterQuery
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.services import ApiServices, Services

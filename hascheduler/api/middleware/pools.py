@@ -9,6 +9,7 @@ pool                total  reserve  a unit is
 ``followers``         100       10  a stream of events
 ``viewers``           200       20  a page of the dashboard that is kept up to date
 ``recordings``          4        0  a recording of the leader
+ ``changes``             3        1  a request that changes all jobs or schedules that match
 ``forwarded``         512        0  a request that another replica answers, as it is about a shard that it follows
 ``large_bodies``   32 MiB        0  a byte of a body that may be large, as declared
 ==================  =====  =======  ====================================================================
@@ -58,6 +59,8 @@ FOLLOWERS_RESERVE = 10
 VIEWERS_MAX = 200
 VIEWERS_RESERVE = 20
 RECORDINGS_MAX = 4
+CHANGES_MAX = 3
+CHANGES_RESERVE = 1
 FORWARDED_MAX = 512
 LARGE_BODIES_BYTES_MAX = 32 * 1024 * 1024
 _SOON_S = 1
@@ -74,6 +77,7 @@ _WORDS = {
     "followers": "streams of events",
     "viewers": "pages that are kept up to date",
     "recordings": "recordings",
+    "changes": "changes of all that match",
     "forwarded": "requests that other replicas answer",
     "large_bodies": "large bodies",
     "connections": "connections",
@@ -92,6 +96,7 @@ class Pools:
     )
     viewers: Pool = field(default_factory=lambda: Pool("viewers", VIEWERS_MAX, VIEWERS_RESERVE, retry_after_s=_LATER_S))
     recordings: Pool = field(default_factory=lambda: Pool("recordings", RECORDINGS_MAX, retry_after_s=_LATER_S))
+    changes: Pool = field(default_factory=lambda: Pool("changes", CHANGES_MAX, CHANGES_RESERVE))
     forwarded: Pool = field(default_factory=lambda: Pool("forwarded", FORWARDED_MAX))
     large_bodies: Pool = field(
         default_factory=lambda: Pool("large_bodies", LARGE_BODIES_BYTES_MAX, retry_after_s=_SOON_S)

@@ -38,7 +38,7 @@ _RETRY_AFTER_S = "2"
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
-_NEVER_REPLACED = ("job", "operation")
+_NEVER_REPLACED = ("job",)
 
 
 class UnreadableDocument(Exception):

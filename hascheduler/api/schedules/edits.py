@@ -123,12 +123,16 @@ async def stored_calendars(names: Sequence[str], services: ApiServices) -> Mappi
     return found
 
 
+ScheduleChange = Callable[[StoredDocument, ScheduleEdit], Mapping[str, Any]]
+"""What becomes of the fields of a stored schedule."""
+
+
 async def edit_schedule(
     name: str,
     caller: Caller,
     services: ApiServices,
     precondition: Precondition,
-    change: Callable[[StoredDocument, ScheduleEdit], Mapping[str, Any]],
+    change: ScheduleChange,
 ) -> StoredDocument:
     """Write the fields that ``change`` makes of the stored schedule; after a lost race, ``change`` runs again.
 

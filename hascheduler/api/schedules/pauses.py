@@ -8,14 +8,14 @@ from pydantic import ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
-from hascheduler.api.middleware.auth import Caller, Operator
+from hascheduler.api.middleware.auth import Operator
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PathName
-from hascheduler.api.routing.revisions import TAGGED, IfMatch, Precondition
-from hascheduler.api.schedules.edits import ScheduleEdit, edit_schedule
+from hascheduler.api.routing.revisions import TAGGED, IfMatch
+from hascheduler.api.schedules.edits import ScheduleChange, ScheduleEdit, edit_schedule
 from hascheduler.api.schedules.responses import ScheduleResponse
 from hascheduler.api.schedules.tenant_scope import readable_schedule, schedule_response
-from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.services import Services
 from hascheduler.dispatch.schedules.edits import paused, resumed
 from hascheduler.errors import Conflict
 from hascheduler.model.documents.schedule import encode_schedule_edit
@@ -60,7 +60,7 @@ async def pause_schedule(
 ) -> ScheduleResponse:
     """The nominal times after this instant do not fire until it is resumed. Jobs that it made go on."""
     because = note.because = None if body is None else body.because
-    document = await pause(name, caller, services, precondition, because)
+    document = await edit_schedule(name, caller, services, precondition, pausing(because))
     return schedule_response(document, response, services, caller)
 
 
@@ -76,7 +76,7 @@ async def resume_schedule(
 ) -> ScheduleResponse:
     """The nominal times after this instant fire again; with `catch_up`, so do those since the pause."""
     catch_up = body is not None and body.catch_up
-    document = await resume(name, caller, services, precondition, catch_up=catch_up)
+    document = await edit_schedule(name, caller, services, precondition, resuming(catch_up=catch_up))
     return schedule_response(document, response, services, caller)
 
 
@@ -92,27 +92,23 @@ async def reset_schedule(
 ) -> ScheduleResponse:
     """A schedule that fired ahead of time, by a clock that was wrong, fires again from now on; `ahead_until` says
     whether it is one. Times that have a job already keep it and do not fire again. The leader does it, at once."""
-    document = await reset(name, caller, services, precondition)
+    document = await edit_schedule(name, caller, services, precondition, resetting)
     return schedule_response(document, response, services, caller)
 
 
-async def pause(
-    name: str, caller: Caller, services: ApiServices, precondition: Precondition, because: str | None
-) -> StoredDocument:
-    """The schedule as it is stored then; ``because`` None: as it was. The refusals are those of `edit_schedule`."""
+def pausing(because: str | None) -> ScheduleChange:
+    """The change of a pause; ``because`` None: as it was."""
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         schedule = readable_schedule(stored)
         reason = {} if schedule.paused_at_ms is not None and because is None else {"paused_because": because}
         return {**encode_schedule_edit(paused(schedule, edit.now)), **reason}
 
-    return await edit_schedule(name, caller, services, precondition, change)
+    return change
 
 
-async def resume(
-    name: str, caller: Caller, services: ApiServices, precondition: Precondition, *, catch_up: bool
-) -> StoredDocument:
-    """As `pause`."""
+def resuming(*, catch_up: bool) -> ScheduleChange:
+    """The change of a resume."""
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         schedule = readable_schedule(stored)
@@ -121,18 +117,14 @@ async def resume(
         edited = resumed(schedule, edit.now, from_now=not catch_up)
         return {**encode_schedule_edit(edited), "paused_because": None, "failures": edited.failures}
 
-    return await edit_schedule(name, caller, services, precondition, change)
+    return change
 
 
-async def reset(name: str, caller: Caller, services: ApiServices, precondition: Precondition) -> StoredDocument:
-    """As `pause`; `Conflict` if it is paused."""
-
-    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
-        schedule = readable_schedule(stored)
-        if schedule.reset_at_ms is not None or not schedule.is_ahead(edit.now):
-            return {}
-        if schedule.paused_at_ms is not None:
-            raise Conflict(f"schedule {name!r} is paused; resume it first, and reset it then")
-        return {"reset_at_ms": edit.now}
-
-    return await edit_schedule(name, caller, services, precondition, change)
+def resetting(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+    """The change of a reset; `Conflict` if the schedule is paused."""
+    schedule = readable_schedule(stored)
+    if schedule.reset_at_ms is not None or not schedule.is_ahead(edit.now):
+        return {}
+    if schedule.paused_at_ms is not None:
+        raise Conflict(f"schedule {schedule.name!r} is paused; resume it first, and reset it then")
+    return {"reset_at_ms": edit.now}

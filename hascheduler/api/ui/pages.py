@@ -33,7 +33,6 @@ VIEWS = (
     "jobs",
     "job",
     "lanes",
-    "operations",
 )
 """What of the page has an address of its own, ``/ui/<view>``; which of them is the query's affair."""
 PAGES = frozenset({ROOT, PAGE, *(f"{PAGE}/{view}" for view in VIEWS)})

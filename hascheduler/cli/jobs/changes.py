@@ -1,33 +1,28 @@
-"""``hascheduler job cancel``, ``reprioritize`` and ``retry``: jobs by their ids, or all that match a filter.
-
-Those that match are counted first, and changed by an operation after the user has agreed to that number.
-"""
+"""``hascheduler job cancel``, ``reprioritize`` and ``retry``: jobs by their ids, or all that match a filter."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from hascheduler.cli.completion import JobIds
-from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.input.values import check_job_id, sendable_key, whole_or_none
+from hascheduler.cli.jobs.all_that_match import change_all
 from hascheduler.cli.jobs.options import CHANGED, filter_body
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
-from hascheduler.cli.output.progress import count_text, followed
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import Scheduler
-from hascheduler.client.wire import OperationResponse
 from hascheduler.errors import CallerError, InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
 class _JobChange:
-    """``verb`` is the scheduler's method; ``done`` and ``answers`` are texts for a count and for each answer."""
+    """``verb`` is the scheduler's method; ``done`` its participle, ``answers`` are texts for each answer."""
 
     verb: str
     done: str
@@ -40,17 +35,10 @@ class _JobChange:
     def tell(self, id: str, answer: Mapping[str, Any]) -> None:
         console().print(self.answers[answer["answer"]].format(id), markup=False, soft_wrap=True)
 
-    @property
-    def action(self) -> Any:
-        return f"{self.verb}_jobs"
-
-    def question(self, count: str) -> str:
-        return f"{self.verb.capitalize()} {count}?"
-
 
 _CANCEL = _JobChange(
     "cancel",
-    "cancelled {}",
+    "cancelled",
     {
         "cancelled": "cancelled {}",
         "already_running": "{} runs, and was asked to stop",
@@ -59,7 +47,7 @@ _CANCEL = _JobChange(
 )
 _RETRY = _JobChange(
     "retry",
-    "retrying {}",
+    "retrying",
     {"ok": "{} waits again", "not_ended": "{} has not ended", "not_failed": "{} has not failed"},
 )
 _DEPENDENT_ANSWERS = {
@@ -133,7 +121,7 @@ def reprioritize(
     By their ids, or all that match, after a look at how many those are.
     """
     change = _JobChange(
-        "reprioritize", "reprioritized {}", _PRIORITY_ANSWERS, {"priority": _priority(priority, ids or [])}
+        "reprioritize", "reprioritized", _PRIORITY_ANSWERS, {"priority": _priority(priority, ids or [])}
     )
     _carry_out(change, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
 
@@ -194,7 +182,8 @@ def _carry_out(
         if ids:
             _change_each(scheduler, change, ids, as_json=as_json)
         else:
-            _change_all(scheduler, change, filter, dry_run=dry_run, yes=yes, as_json=as_json)
+            where = partial(getattr(scheduler, f"{change.verb}_where"), **change.more, **filter)
+            change_all(where, "job", change.verb, change.done, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *, as_json: bool) -> None:
@@ -220,42 +209,3 @@ def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *
         print_json({"results": results})
     if any(one["answer"] is None for one in results):
         raise typer.Exit(2)
-
-
-def _change_all(
-    scheduler: Scheduler,
-    change: _JobChange,
-    filter: Mapping[str, Any],
-    *,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    counted = scheduler.operations.count(change.action, **change.more, **filter)
-    count = count_text(counted["matched"], "job", exact=counted["exact"])
-    nothing = {**counted, "changed": 0, "asked_to_stop": 0, "complete": True}
-    if dry_run or not counted["matched"]:
-        text = f"would {change.verb} {count}" if counted["matched"] else "There are no such jobs."
-        print_json(nothing) if as_json else console().print(Text(text))
-        return
-    if not confirmed(change.question(count), yes=yes):
-        print_json(nothing) if as_json else console().print("not done")
-        return
-    begun = scheduler.operations.start(change.action, expected=counted["matched"], **change.more, **filter)
-    operation = followed(scheduler, begun)
-    if as_json:
-        told_fields = {name: operation[name] for name in ("matched", "exact", "changed", "asked_to_stop")}
-        print_json({**told_fields, "complete": operation["state"] == "done", "operation": operation["id"]})
-    else:
-        console().print(Text(_summary(change, operation)), soft_wrap=True)
-    if operation["state"] == "failed":
-        raise typer.Exit(2)
-
-
-def _summary(change: _JobChange, operation: OperationResponse) -> str:
-    text = change.done.format(count_text(operation["changed"], "job", exact=True))
-    if operation["asked_to_stop"]:
-        text += f", asked {operation['asked_to_stop']} to stop"
-    if operation["state"] != "done":
-        text += f"; the operation {operation['state']}"
-    return f"{text}: {one_printable_line(operation['error'])}" if operation["error"] else text

@@ -145,7 +145,7 @@ def list_filter(given: Given, now_ms: int) -> dict[str, Any]:
 
 
 def filter_body(given: Given) -> dict[str, Any]:
-    """What is given of `CHANGED`, or says which schedules, as the filter of an operation; empty where nothing is."""
+    """What is given of `CHANGED`, or says which schedules, as the filter of a change; empty if nothing is."""
     now_ms = SystemClock().wall_ms()
     body: dict[str, Any] = {
         name: str(given[name]) for name in (*FILTER, "id", "text", "verdict") if name in given and name != "label"

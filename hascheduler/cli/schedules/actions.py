@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 from typing import Annotated
+from uuid import uuid4
 
 import typer
 from rich.text import Text
@@ -41,7 +42,7 @@ def pause(
 ) -> None:
     """Pause a schedule, or all that match. Their jobs go on, and they can still be triggered by hand."""
     if is_of_many("pause", name, given, asked=dry_run or yes):
-        carry_out("pause", given, url, dry_run=dry_run, yes=yes, as_json=as_json, reason=because)
+        carry_out("pause", given, url, dry_run=dry_run, yes=yes, as_json=as_json, because=because)
         return
     assert name is not None
     with replica(url) as scheduler:
@@ -146,7 +147,7 @@ def trigger(
     *,
     idempotency_key: Annotated[
         str | None,
-        typer.Option("--idempotency-key", metavar="TEXT", help="Triggered again under it, it is the same job."),
+        typer.Option("--idempotency-key", metavar="TEXT", help="Triggered again under it, each is the same job."),
     ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -158,17 +159,19 @@ def trigger(
 
     Beside its times, and whether it is paused or not.
     """
-    options = {"--overlap": overlap, "--payload": payload, "--idempotency-key": idempotency_key}
+    options = {"--overlap": overlap, "--payload": payload}
     of_one = tuple(option for option, value in options.items() if value is not None)
+    key = None if idempotency_key is None else sendable_key(idempotency_key)
     if is_of_many("trigger", name, given, asked=dry_run or yes, of_one=of_one):
-        carry_out("trigger", given, url, dry_run=dry_run, yes=yes, as_json=as_json)
+        action = key or str(uuid4())
+        again = f"the command with --idempotency-key {action}"
+        carry_out("trigger", given, url, dry_run=dry_run, yes=yes, as_json=as_json, again=again, idempotency_key=action)
         return
     assert name is not None
     check_name(name)
     body: TriggerNowBody = {} if overlap is None else {"overlap": overlap.value}
     if payload is not None:
         body["payload"] = read_payload(payload)
-    key = None if idempotency_key is None else sendable_key(idempotency_key)
     with replica(url) as scheduler:
         job = scheduler.schedules.trigger(name, body, idempotency_key=key)
     if as_json:

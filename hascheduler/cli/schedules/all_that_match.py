@@ -1,17 +1,14 @@
-"""``hascheduler schedule pause``, ``resume``, ``reset`` and ``trigger`` of all that match: an operation."""
+"""``hascheduler schedule pause``, ``resume``, ``reset`` and ``trigger`` of all that match."""
 
+from functools import partial
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from hascheduler.cli.completion import complete_tenant
-from hascheduler.cli.input.prompts import confirmed
+from hascheduler.cli.jobs.all_that_match import change_all
 from hascheduler.cli.jobs.options import filter_body
 from hascheduler.cli.options import Given, LabelFilter, Options
-from hascheduler.cli.output.console import console, print_json
-from hascheduler.cli.output.printable import one_printable_line
-from hascheduler.cli.output.progress import count_text, followed
 from hascheduler.cli.replica import replica
 from hascheduler.errors import InvalidInput
 from hascheduler.model.schedule import ScheduleState
@@ -49,34 +46,21 @@ def is_of_many(verb: str, name: str | None, given: Given, *, asked: bool, of_one
     return name is None
 
 
-def carry_out(verb: str, given: Given, url: str, *, dry_run: bool, yes: bool, as_json: bool, **more: Any) -> None:
-    """Count, ask, begin the operation and follow it to its end."""
+def carry_out(
+    verb: str,
+    given: Given,
+    url: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    again: str = "the command",
+    **more: Any,
+) -> None:
+    """Count the schedules, ask, and change them; ``more`` are arguments of the SDK's method."""
     filter = filter_body(given)
     if given.get("all"):
         filter.setdefault("state", ScheduleState.PAUSED.value if verb == "resume" else ScheduleState.ACTIVE.value)
-    action: Any = f"{verb}_schedules"
     with replica(url) as scheduler:
-        counted = scheduler.operations.count(action, **filter)
-        count = count_text(counted["matched"], "schedule", exact=counted["exact"])
-        if dry_run or not counted["matched"]:
-            line = f"would {verb} {count}" if counted["matched"] else "There are no such schedules."
-            print_json(counted) if as_json else console().print(line, markup=False)
-            return
-        if not confirmed(f"{verb.capitalize()} {count}?", yes=yes):
-            print_json(counted) if as_json else console().print("not done")
-            return
-        begun = scheduler.operations.start(action, expected=counted["matched"], **more, **filter)
-        operation = followed(scheduler, begun)
-    if as_json:
-        print_json(operation)
-    else:
-        text = Text(f"{_DONE[verb]} {count_text(operation['changed'], 'schedule', exact=True)}")
-        if operation["refused"]:
-            text.append(f", {operation['refused']} refused")
-        if operation["state"] != "done":
-            text.append(f"; the operation {operation['state']}")
-        if operation["error"]:
-            text.append(f"\n{one_printable_line(operation['error'])}", style="red")
-        console().print(text, soft_wrap=True)
-    if operation["state"] == "failed":
-        raise typer.Exit(2)
+        where = partial(getattr(scheduler.schedules, f"{verb}_where"), **filter, **more)
+        change_all(where, "schedule", verb, _DONE[verb], dry_run=dry_run, yes=yes, as_json=as_json, again=again)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from hascheduler.client.flows import Flow
 from hascheduler.client.requests import PAGE, Request, as_it_is, page
 from hascheduler.client.results import Json
 
@@ -13,6 +14,12 @@ class Ask(Protocol):
     """Asks until there is an answer, for as long as the scheduler's patience lasts."""
 
     async def __call__(self, request: Request[T]) -> T: ...
+
+
+class Run(Protocol):
+    """Carries out what takes more than one request."""
+
+    async def __call__(self, flow: Flow[T]) -> T: ...
 
 
 class Follow(Protocol):

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, MutableSequence, Sequence
+from collections.abc import AsyncIterator, MutableSequence, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
@@ -13,7 +13,6 @@ from hascheduler.client import flows, requests
 from hascheduler.client.asynchronous.asking import each
 from hascheduler.client.asynchronous.cluster import AsyncClusterApi
 from hascheduler.client.asynchronous.events import AsyncEventsApi
-from hascheduler.client.asynchronous.operations import AsyncOperationsApi
 from hascheduler.client.asynchronous.resources import (
     AsyncCalendarsApi,
     AsyncDefinitionsApi,
@@ -26,7 +25,6 @@ from hascheduler.client.asynchronous.work import AsyncWorkApi
 from hascheduler.client.bodies import (
     BatchJob,
     JobErrorFilter,
-    JobFilter,
     JobListFilter,
     JobOptions,
     VerdictFilter,
@@ -34,7 +32,7 @@ from hascheduler.client.bodies import (
 )
 from hascheduler.client.exchange import Exchange
 from hascheduler.client.failures import Refused, Retryable, Unavailable
-from hascheduler.client.flows import Flow, Pause
+from hascheduler.client.flows import Flow, JobChange, Pause
 from hascheduler.client.requests import Request
 from hascheduler.client.results import Changed, Job, ListPage, Revived, Submitted, read_job
 from hascheduler.client.retries import retry_policy
@@ -48,7 +46,6 @@ from hascheduler.client.wire import (
 )
 
 T = TypeVar("T")
-Progressed = Callable[[Changed], None]
 
 
 class AsyncScheduler:
@@ -72,8 +69,7 @@ class AsyncScheduler:
         self._patience_s = patience
         self._own = httpx.AsyncClient(verify=self._exchange.trust(ca_file, tls)) if http is None else None
         self._http = self._own or http
-        self.schedules = AsyncSchedulesApi(self._ask)
-        self.operations = AsyncOperationsApi(self._ask)
+        self.schedules = AsyncSchedulesApi(self._ask, self._run)
         self.definitions = AsyncDefinitionsApi(self._ask)
         self.lanes = AsyncLanesApi(self._ask)
         self.calendars = AsyncCalendarsApi(self._ask)
@@ -191,25 +187,17 @@ class AsyncScheduler:
         """As `retry`, of the jobs too that never ran because this one had failed: they wait for it again."""
         return await self._ask(requests.retry(job_id, flows.key_of(idempotency_key), with_dependents=True))
 
-    async def cancel_where(
-        self, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]
-    ) -> Changed:
-        """Cancel all that match and have not ended; ``dry_run`` only counts them, ``progress`` hears of each part."""
-        return await self._run(flows.change_where("cancel", filter, dry_run=dry_run, progress=progress))
+    async def cancel_where(self, **which: Unpack[JobChange]) -> Changed:
+        """Cancel all that match and have not ended, in as many requests as it takes."""
+        return await self._run(flows.change_where("jobs:cancel", which))
 
-    async def reprioritize_where(
-        self, priority: int, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]
-    ) -> Changed:
-        """Give all that match and wait another priority; the rest as for `cancel_where`."""
-        return await self._run(
-            flows.change_where("reprioritize", filter, dry_run=dry_run, progress=progress, priority=priority)
-        )
+    async def reprioritize_where(self, priority: int, **which: Unpack[JobChange]) -> Changed:
+        """Give all that match and wait another priority."""
+        return await self._run(flows.change_where("jobs:reprioritize", which, priority=priority))
 
-    async def retry_where(
-        self, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]
-    ) -> Changed:
-        """Have all failed ones that match run again; the rest as for `cancel_where`."""
-        return await self._run(flows.change_where("retry", filter, dry_run=dry_run, progress=progress))
+    async def retry_where(self, **which: Unpack[JobChange]) -> Changed:
+        """Have all failed ones that match run again, each once."""
+        return await self._run(flows.change_where("jobs:retry", which))
 
     async def _run(self, flow: Flow[T]) -> T:
         heard: object = None

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Unpack
 
-from hascheduler.client.asynchronous.asking import each
+from hascheduler.client.asynchronous.asking import Ask, Run, each
 from hascheduler.client.asynchronous.named import AsyncNamedApi
 from hascheduler.client.bodies import ScheduleFilter, encoded, plain, query_of
-from hascheduler.client.flows import key_of
+from hascheduler.client.flows import ScheduleChange, change_where, key_of
 from hascheduler.client.requests import (
     Request,
     as_it_is,
@@ -19,7 +19,7 @@ from hascheduler.client.requests import (
     page,
     submitted,
 )
-from hascheduler.client.results import Job, ListPage
+from hascheduler.client.results import Changed, Job, ListPage
 from hascheduler.client.wire import (
     BackfillResponse,
     CronBody,
@@ -49,6 +49,10 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
     """The jobs of a schedule that is deleted go on."""
 
     _collection = "schedules"
+
+    def __init__(self, ask: Ask, run: Run) -> None:
+        super().__init__(ask)
+        self._run = run
 
     async def create(
         self,
@@ -164,6 +168,22 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         key = key_of(idempotency_key)
         path, headers = named("schedules", name, "trigger"), {"Idempotency-Key": demand_key(key)}
         return await self._ask(Request("POST", path, submitted, headers=headers, content=encoded(body or {}), key=key))
+
+    async def pause_where(self, *, because: str | None = None, **which: Unpack[ScheduleChange]) -> Changed:
+        """Pause all that match and are not paused, in as many requests as it takes."""
+        return await self._run(change_where("schedules:pause", which, because=because))
+
+    async def resume_where(self, *, catch_up: bool | None = None, **which: Unpack[ScheduleChange]) -> Changed:
+        """Resume all that match and are paused."""
+        return await self._run(change_where("schedules:resume", which, catch_up=catch_up))
+
+    async def reset_where(self, **which: Unpack[ScheduleChange]) -> Changed:
+        """Reset all that match and that fired ahead of time."""
+        return await self._run(change_where("schedules:reset", which))
+
+    async def trigger_where(self, *, idempotency_key: str | None = None, **which: Unpack[ScheduleChange]) -> Changed:
+        """Make one job of each that matches; under one key each is triggered once."""
+        return await self._run(change_where("schedules:trigger", which, key=key_of(idempotency_key)))
 
     async def backfill(
         self,

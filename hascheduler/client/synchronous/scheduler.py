@@ -3,7 +3,7 @@
 
 import ssl
 import time
-from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
@@ -14,7 +14,6 @@ from hascheduler.client import flows, requests
 from hascheduler.client.bodies import (
     BatchJob,
     JobErrorFilter,
-    JobFilter,
     JobListFilter,
     JobOptions,
     VerdictFilter,
@@ -22,14 +21,13 @@ from hascheduler.client.bodies import (
 )
 from hascheduler.client.exchange import Exchange
 from hascheduler.client.failures import Refused, Retryable, Unavailable
-from hascheduler.client.flows import Flow, Pause
+from hascheduler.client.flows import Flow, JobChange, Pause
 from hascheduler.client.requests import Request
 from hascheduler.client.results import Changed, Job, ListPage, Revived, Submitted, read_job
 from hascheduler.client.retries import retry_policy
 from hascheduler.client.synchronous.asking import each
 from hascheduler.client.synchronous.cluster import ClusterApi
 from hascheduler.client.synchronous.events import EventsApi
-from hascheduler.client.synchronous.operations import OperationsApi
 from hascheduler.client.synchronous.resources import (
     CalendarsApi,
     DefinitionsApi,
@@ -49,7 +47,6 @@ from hascheduler.client.wire import (
 )
 
 T = TypeVar("T")
-Progressed = Callable[[Changed], None]
 
 
 class Scheduler:
@@ -73,8 +70,7 @@ class Scheduler:
         self._patience_s = patience
         self._own = httpx.Client(verify=self._exchange.trust(ca_file, tls)) if http is None else None
         self._http = self._own or http
-        self.schedules = SchedulesApi(self._ask)
-        self.operations = OperationsApi(self._ask)
+        self.schedules = SchedulesApi(self._ask, self._run)
         self.definitions = DefinitionsApi(self._ask)
         self.lanes = LanesApi(self._ask)
         self.calendars = CalendarsApi(self._ask)
@@ -192,25 +188,17 @@ class Scheduler:
         """As `retry`, of the jobs too that never ran because this one had failed: they wait for it again."""
         return self._ask(requests.retry(job_id, flows.key_of(idempotency_key), with_dependents=True))
 
-    def cancel_where(
-        self, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]
-    ) -> Changed:
-        """Cancel all that match and have not ended; ``dry_run`` only counts them, ``progress`` hears of each part."""
-        return self._run(flows.change_where("cancel", filter, dry_run=dry_run, progress=progress))
+    def cancel_where(self, **which: Unpack[JobChange]) -> Changed:
+        """Cancel all that match and have not ended, in as many requests as it takes."""
+        return self._run(flows.change_where("jobs:cancel", which))
 
-    def reprioritize_where(
-        self, priority: int, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]
-    ) -> Changed:
-        """Give all that match and wait another priority; the rest as for `cancel_where`."""
-        return self._run(
-            flows.change_where("reprioritize", filter, dry_run=dry_run, progress=progress, priority=priority)
-        )
+    def reprioritize_where(self, priority: int, **which: Unpack[JobChange]) -> Changed:
+        """Give all that match and wait another priority."""
+        return self._run(flows.change_where("jobs:reprioritize", which, priority=priority))
 
-    def retry_where(
-        self, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]
-    ) -> Changed:
-        """Have all failed ones that match run again; the rest as for `cancel_where`."""
-        return self._run(flows.change_where("retry", filter, dry_run=dry_run, progress=progress))
+    def retry_where(self, **which: Unpack[JobChange]) -> Changed:
+        """Have all failed ones that match run again, each once."""
+        return self._run(flows.change_where("jobs:retry", which))
 
     def _run(self, flow: Flow[T]) -> T:
         heard: object = None

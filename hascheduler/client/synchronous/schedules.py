@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from hascheduler.client.bodies import ScheduleFilter, encoded, plain, query_of
-from hascheduler.client.flows import key_of
+from hascheduler.client.flows import ScheduleChange, change_where, key_of
 from hascheduler.client.requests import (
     Request,
     as_it_is,
@@ -18,8 +18,8 @@ from hascheduler.client.requests import (
     page,
     submitted,
 )
-from hascheduler.client.results import Job, ListPage
-from hascheduler.client.synchronous.asking import each
+from hascheduler.client.results import Changed, Job, ListPage
+from hascheduler.client.synchronous.asking import Ask, Run, each
 from hascheduler.client.synchronous.named import NamedApi
 from hascheduler.client.wire import (
     BackfillResponse,
@@ -50,6 +50,10 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
     """The jobs of a schedule that is deleted go on."""
 
     _collection = "schedules"
+
+    def __init__(self, ask: Ask, run: Run) -> None:
+        super().__init__(ask)
+        self._run = run
 
     def create(
         self,
@@ -155,6 +159,22 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         key = key_of(idempotency_key)
         path, headers = named("schedules", name, "trigger"), {"Idempotency-Key": demand_key(key)}
         return self._ask(Request("POST", path, submitted, headers=headers, content=encoded(body or {}), key=key))
+
+    def pause_where(self, *, because: str | None = None, **which: Unpack[ScheduleChange]) -> Changed:
+        """Pause all that match and are not paused, in as many requests as it takes."""
+        return self._run(change_where("schedules:pause", which, because=because))
+
+    def resume_where(self, *, catch_up: bool | None = None, **which: Unpack[ScheduleChange]) -> Changed:
+        """Resume all that match and are paused."""
+        return self._run(change_where("schedules:resume", which, catch_up=catch_up))
+
+    def reset_where(self, **which: Unpack[ScheduleChange]) -> Changed:
+        """Reset all that match and that fired ahead of time."""
+        return self._run(change_where("schedules:reset", which))
+
+    def trigger_where(self, *, idempotency_key: str | None = None, **which: Unpack[ScheduleChange]) -> Changed:
+        """Make one job of each that matches; under one key each is triggered once."""
+        return self._run(change_where("schedules:trigger", which, key=key_of(idempotency_key)))
 
     def backfill(
         self,

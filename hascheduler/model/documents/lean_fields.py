@@ -19,7 +19,7 @@ from hascheduler.model.schema_version import SCHEMA_FIELDS
 
 _UNMIRRORED = (
     Collection.VERDICTS, Collection.ACCOUNTS, Collection.AUDIT, Collection.BUCKETS, Collection.FAILOVERS,
-    Collection.OPERATIONS, Collection.NAMES, Collection.CAPS, Collection.IDENTITIES, Collection.DEPARTURES,
+    Collection.NAMES, Collection.CAPS, Collection.IDENTITIES, Collection.DEPARTURES,
     Collection.ARRIVALS,
 )  # fmt: skip
 MIRRORED = tuple(collection for collection in Collection if collection not in _UNMIRRORED)

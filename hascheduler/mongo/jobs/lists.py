@@ -37,7 +37,7 @@ _NOT_LISTED = {"payload": False, "result": False, "attempts": False, "late_resul
 _AT = "submitted_at_ms"
 _INDEXED = ("batch", "target", "schedule", "state", "tenant", "definition")
 """The attributes with an index of their own, ``<attribute>_submitted``; the one that most often tells most first."""
-SUBMITTED = IndexRange("submitted", _AT, [{}], {})
+_SUBMITTED = IndexRange("submitted", _AT, [{}], {})
 
 
 class JobLists:
@@ -78,9 +78,9 @@ class JobLists:
         if which.id_prefix is not None and await begin_few(self._jobs, which.id_prefix, self._scanned_max):
             of_ids = job_query(which)
             if after is not None:
-                of_ids["$and"] = [{"$or": SUBMITTED.bounds(after)}]
+                of_ids["$and"] = [{"$or": _SUBMITTED.bounds(after)}]
             order = [(_AT, DESCENDING), ("_id", DESCENDING)]
-            return self._jobs.find(of_ids, projection).hint(BY_ID).sort(order).limit(limit), SUBMITTED, None
+            return self._jobs.find(of_ids, projection).hint(BY_ID).sort(order).limit(limit), _SUBMITTED, None
         range, edge_ms = await self._chosen(which, after)
         query = range.query(after, which.since_ms if edge_ms is None else edge_ms + 1, _most_ms(which))
         if query is None:
@@ -110,16 +110,16 @@ async def begin_few(jobs: Any, prefix: str, few_max: int) -> bool:
 
 def job_ranges(which: JobSelection) -> Sequence[IndexRange]:
     """All ways to find what ``which`` selects, one at least."""
-    query = rest_of(which)
+    query = _rest_of(which)
     # The ids of a schedule's jobs begin with its name.
     schedule = None if which.id_prefix is None else schedule_of(f"{which.id_prefix}0")
     if schedule is not None:
         query.setdefault("schedule", schedule)
     ranges = [_range(name, query) for name in _INDEXED if name in query]
-    return ranges or [replace(SUBMITTED, rest=query)]
+    return ranges or [replace(_SUBMITTED, rest=query)]
 
 
-def rest_of(which: JobSelection) -> dict[str, Any]:
+def _rest_of(which: JobSelection) -> dict[str, Any]:
     """What must hold beside the instant of the submission."""
     return {name: value for name, value in job_query(which).items() if name != _AT}
 

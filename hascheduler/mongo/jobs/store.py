@@ -162,7 +162,7 @@ class MongoJobStore:
         return await self._bulk_changes.reprioritize(which, priority, limit)
 
     async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
-        return await self._bulk_changes.retry(which, limit)
+        return await self._bulk_changes.retry(which, at_ms, limit)
 
     async def _known(self, query: dict[str, Any], limit: int) -> Sequence[KnownJob]:
         with faults("look for jobs"):

@@ -80,13 +80,6 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
         IndexModel([("verdict", ASCENDING), ("decided_at_ms", ASCENDING), ("_id", ASCENDING)], name="verdict_decided"),
         IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),
     ),
-    Collection.OPERATIONS: (
-        IndexModel([("party", ASCENDING), ("_id", ASCENDING)], name="party"),
-        # Unfinished ones alone have a place; see `hascheduler.mongo.operations`.
-        IndexModel([("place", ASCENDING)], name="place", unique=True, partialFilterExpression={"place": {"$gt": ""}}),
-        IndexModel([("key", ASCENDING)], name="key", unique=True, partialFilterExpression={"key": {"$gt": ""}}),
-        IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),
-    ),
     Collection.REPLICAS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
     Collection.PROCESSORS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
 }

@@ -13,7 +13,7 @@
     MemoryTransport, MemoryDeliveries ── MemoryBroker      queues by processor, the parked messages
 
 The files are named as those of `hascheduler.ports`: ``access``, ``jobs``, ``leadership`` (with ``claims`` beside it),
-``messages``, ``operations``, ``resources``, ``stream``, ``work``.
+``messages``, ``resources``, ``stream``, ``work``.
 
 For tests and simulations. There is no clock and no chance in this room: the database's time stands still until a test
 advances it (`MemoryDatabase.pass_time_to`), faults happen only on request, and the same calls in the same order give

@@ -204,7 +204,12 @@ class MemoryJobStore:
     async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
         async with self._connection.exchange("jobs.retry_some") as database:
             states = revived_states(which)
-            found = _some(database, which, lambda job: job.get("state") in states, limit)
+            found = _some(
+                database,
+                which,
+                lambda job: job.get("state") in states and (job.get("finished_at_ms") or 0) <= at_ms,
+                limit,
+            )
             for job in found:
                 database.update(Collection.JOBS, job, revived(job))
             return len(found)

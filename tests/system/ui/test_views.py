@@ -28,7 +28,6 @@ def views(jobs: dict[str, str]) -> dict[str, tuple[str, list[str]]]:
         "jobs": ("/ui/jobs", ["succeeded", "running", "failed"]),
         "job-waiting": (f"/ui/job?id={jobs['waiting']}", ["Why it waits", "2 of at most 2 jobs"]),
         "job-failed": (f"/ui/job?id={jobs['failed']}", ["Error", "PermanentError"]),
-        "operations": ("/ui/operations", ["Operations"]),
         "lanes": ("/ui/lanes", ["slow", "acme", "sleep"]),
     }
 

@@ -29,7 +29,6 @@ _NEW = (
     "calendars",
     "pauses",
     "failovers",
-    "operations",
     "routing",
     "names",
     "caps",
@@ -40,7 +39,6 @@ _NEW = (
     "meta",
 )
 """The collections that the previous release has not."""
-_OPERATIONS = ("party", "place", "key", "expire_at")
 VERSION = MigrationStep(StepKind.VERSION, "1")
 EVERYTHING = [
     *(MigrationStep(StepKind.COLLECTION, collection.value) for collection in Collection),
@@ -239,7 +237,6 @@ async def test_a_database_of_the_previous_release_needs_little(
         *({"kind": "collection", "name": name} for name in _NEW),
         *({"kind": "index", "name": f"jobs.{name}"} for name in indexes),
         {"kind": "index", "name": "verdicts.verdict_decided"},
-        *({"kind": "index", "name": f"operations.{name}"} for name in _OPERATIONS),
     ]
     superseded = [{"kind": "superseded", "name": f"jobs.{name}"} for name in SUPERSEDED[Collection.JOBS]]
     version = {"kind": "version", "name": "1"}
@@ -249,7 +246,6 @@ async def test_a_database_of_the_previous_release_needs_little(
         "".join(f"would create the collection {name}\n" for name in _NEW)
         + "".join(f"would build the index jobs.{name}\n" for name in indexes)
         + "would build the index verdicts.verdict_decided\n"
-        + "".join(f"would build the index operations.{name}\n" for name in _OPERATIONS)
         + "".join(f"would drop the index {step['name']}\n" for step in superseded)
         + f"{fleet.database_name} said no schema version, and would have 1\n"
     )  # fmt: skip

@@ -13,7 +13,6 @@ import orjson
 from fastapi import FastAPI
 
 from hascheduler.api.admission.control import AdmissionControl
-from hascheduler.api.admission.operation_queue import OperationQueue
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import DESCRIPTION, create_app
 from hascheduler.api.middleware.audit_writer import AuditWriter
@@ -58,7 +57,6 @@ from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.leadership import MemoryFailoverStore
-from hascheduler.testing.memory.operations import MemoryMatchStore, MemoryOperationStore
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.work import MemoryWorkStore
 from hascheduler.triggers import calendars_of
@@ -323,8 +321,6 @@ class World:
         self.work = MemoryWorkStore(self.connection, RETENTION_MS)
         self.audit_writer = AuditWriter(self.audit, self.clock)
         self.failovers = MemoryFailoverStore(self.connection)
-        self.operations = MemoryOperationStore(self.connection)
-        self.operation_queue = OperationQueue()
         self.pools = Pools()
         self._job_count = 0
 
@@ -352,9 +348,6 @@ class World:
             work_terms=WorkTerms("default", 1_000, 4_000),
             registrations=WorkerRegistrations(self.view, self.clock),
             failovers=self.failovers,
-            operations=self.operations,
-            matches=MemoryMatchStore(self.connection),
-            operation_queue=self.operation_queue,
             metrics=self.metrics,
             pools=self.pools,
         )

@@ -24,7 +24,7 @@ HONOURING = {
     ("POST", "/v1/jobs"),
     ("POST", "/v1/jobs:batch"),
     ("POST", "/v1/jobs/{id}/retry"),
-    ("POST", "/v1/operations"),
+    ("POST", "/v1/schedules:trigger"),
     ("POST", "/v1/schedules/{name}/trigger"),
 }
 READING = {"get", "head", "options"}

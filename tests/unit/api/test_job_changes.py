@@ -61,7 +61,10 @@ async def test_a_dry_run_counts_and_changes_nothing(client: httpx.AsyncClient, w
     for action, matched in (("cancel", 3), ("retry", 1)):
         body = {"filter": {"definition": "log"}, "dry_run": True}
         answer = await post(client, f"/v1/jobs:{action}", body)
-        assert answer == {"matched": matched, "exact": True, "changed": 0, "asked_to_stop": 0, "complete": True}
+        assert answer == {
+            "matched": matched, "exact": True, "changed": 0, "asked_to_stop": 0, "refused": 0, "error": None,
+            "complete": True, "next": None,
+        }  # fmt: skip
     answer = await post(
         client, "/v1/jobs:reprioritize", {"filter": {"definition": "log"}, "priority": 9, "dry_run": True}
     )

@@ -70,9 +70,13 @@ OPERATIONS = {
     "delete_tenant": ("DELETE", "/v1/tenants/{name}", {"204", "404", "409", "412", "422"}),
     "submit_job": ("POST", "/v1/jobs", {"200", "201", "202", "409", "413", "422", "429"}),
     "submit_batch": ("POST", "/v1/jobs:batch", {"200", "409", "413", "422", "429"}),
-    "cancel_jobs": ("POST", "/v1/jobs:cancel", {"200", "413", "422"}),
-    "reprioritize_jobs": ("POST", "/v1/jobs:reprioritize", {"200", "413", "422"}),
-    "retry_jobs": ("POST", "/v1/jobs:retry", {"200", "413", "422"}),
+    "cancel_jobs": ("POST", "/v1/jobs:cancel", {"200", "409", "413", "422", "429"}),
+    "reprioritize_jobs": ("POST", "/v1/jobs:reprioritize", {"200", "409", "413", "422", "429"}),
+    "retry_jobs": ("POST", "/v1/jobs:retry", {"200", "409", "413", "422", "429"}),
+    "pause_schedules": ("POST", "/v1/schedules:pause", {"200", "409", "413", "422", "429"}),
+    "resume_schedules": ("POST", "/v1/schedules:resume", {"200", "409", "413", "422", "429"}),
+    "reset_schedules": ("POST", "/v1/schedules:reset", {"200", "409", "413", "422", "429"}),
+    "trigger_schedules": ("POST", "/v1/schedules:trigger", {"200", "409", "413", "422", "429"}),
     "list_jobs": ("GET", "/v1/jobs", {"200", "422"}),
     "count_jobs": ("GET", "/v1/jobs:counts", {"200", "403", "422"}),
     "list_job_errors": ("GET", "/v1/jobs:errors", {"200", "403", "422"}),
@@ -81,38 +85,34 @@ OPERATIONS = {
     "cancel_job": ("POST", "/v1/jobs/{id}/cancel", {"200", "404"}),
     "reprioritize_job": ("POST", "/v1/jobs/{id}/reprioritize", {"200", "404", "413", "422"}),
     "retry_job": ("POST", "/v1/jobs/{id}/retry", {"200", "404", "409", "413", "422"}),
-    "start_operation": ("POST", "/v1/operations", {"200", "202", "403", "409", "413", "422", "429"}),
-    "list_operations": ("GET", "/v1/operations", {"200", "422"}),
-    "get_operation": ("GET", "/v1/operations/{id}", {"200", "404"}),
-    "stop_operation": ("POST", "/v1/operations/{id}/stop", {"200", "403", "404"}),
 }
 SCHEMAS = """
 AnyBody AnyResponse AttemptName AttemptResponse AuditPage AuditResponse BackfillBody BackfillResponse BatchBody
 BatchJob BatchResponse BatchResult BlockResponse CalendarBody CalendarPage CalendarResponse CalendarUseBody
-CalendarUseResponse CancelAnswer CancelResponse CatchUp Cause ChangeBody ChangedResponse ClockChangeResponse
-ClusterResponse ConflictScope CountsResponse CreateScheduleBody CreateTokenBody Criterion CriterionResponse CronBody
-CronPart CronPartResponse CronResponse DefinitionBody DefinitionPage DefinitionResponse DependentAnswer
-DependentResponse DrainBody DrainResponse DrainedNameResponse DrainedResponse EditPreviewResponse
-ErrorGroupFilter ErrorGroupResponse EventType ExcessResponse
-FailoverResponse FailoversResponse FetchBody FetchResponse FieldProblem
-FilterBody FindingsResponse FinishAnswer FinishBody FinishResponse FireResponse
-GraphJobBody GraphJobResponse HeartbeatBody HeldAttemptsResponse IntervalBody
-IntervalPart IntervalPartResponse IntervalResponse JobCountsResponse JobErrorsResponse JobPage JobResponse
-JobRetryBody JobRetryResponse JobState JobSummary JsonValue KeyLimitBody KeyLimitResponse LaneBody LanePage
-LaneResponse LeaderResponse LeadingResponse LiveResponse
-DefinitionLoad LoadResponse MatchedResponse MisfireBody MisfireResponse
-NewTokenResponse OnceBody OncePart OncePartResponse OnceResponse OperationAction OperationFilterBody OperationPage
-OperationResponse OperationState OtherErrorsResponse Overlap PassedOver PauseAllBody PauseBody PauseResponse
-PausedResponse Power PreviewBody PreviewResponse Problem ProcessorResponse ProcessorsResponse ProgressResponse
-QuarantinedResponse QueuePositionResponse RateLimitBody RateLimitResponse ReadyResponse RegisterBody
-RegisteredResponse ReplaceScheduleBody ReplicaResponse Report ReprioritizeAnswer ReprioritizeBody ReprioritizeResponse
-ReprioritizeSomeBody ResetBody RestResponse ResumeBody RetryAnswer RetryBody RetryResponse Role Rule
-ScheduleCountsResponse SchedulePage ScheduleResponse ScheduleState ScheduleTimeline ScheduleVerdictPage
-ScheduleVerdictResponse SchemaResponse ShardResponse
-StartBody StartOperationBody StartedResponse SubmitJobBody
-TemplateBody TemplateResponse TenantBody TenantPage TenantResponse TimelineResponse TimesBody TimesPart
-TimesPartResponse TimesResponse TokenPage TokenResponse TriggerNowBody UndecidedResponse UniqueBody UniqueResponse
-Unlisted Verdict VerdictResponse VerdictsResponse WhoamiResponse WhyResponse WindowBody WindowResponse
+CalendarUseResponse CancelAnswer CancelResponse CatchUp Cause ChangeBody ChangeSchedulesBody ChangedResponse
+ClockChangeResponse ClusterResponse ConflictScope CountsResponse CreateScheduleBody CreateTokenBody Criterion
+CriterionResponse CronBody CronPart CronPartResponse CronResponse DefinitionBody DefinitionPage DefinitionResponse
+DependentAnswer DependentResponse DrainBody DrainResponse DrainedNameResponse DrainedResponse EditPreviewResponse
+Ending ErrorGroupFilter ErrorGroupResponse EventType FailoverResponse FailoversResponse FetchBody FetchResponse
+FieldProblem FilterBody FindingsResponse FinishAnswer FinishBody FinishResponse FireResponse ForecastBucket
+ForecastPeak ForecastResponse ForecastSchedule GraphJobBody GraphJobResponse HeartbeatBody HeldAttemptsResponse
+IntervalBody IntervalPart IntervalPartResponse IntervalResponse JobCountsResponse JobErrorsResponse JobPage
+JobResponse JobRetryBody JobRetryResponse JobState JobSummary JsonValue KeyLimitBody KeyLimitResponse LaneBody
+LanePage LaneResponse LeaderResponse LeadingResponse LimitedBy LiveResponse MisfireBody MisfireResponse
+NewTokenResponse OnceBody OncePart OncePartResponse OnceResponse OtherErrorsResponse Overlap PassedOver PauseAllBody
+PauseBody PauseResponse PauseSchedulesBody PausedResponse Power PreviewBody PreviewResponse Problem ProcessorResponse
+ProcessorsResponse ProgressResponse QuarantinedResponse QueuePositionResponse RateLimitBody RateLimitResponse
+ReadyResponse RegisterBody RegisteredResponse ReplaceScheduleBody ReplicaResponse Report ReprioritizeAnswer
+ReprioritizeBody ReprioritizeResponse ReprioritizeSomeBody ResetBody RestResponse ResumeBody ResumeSchedulesBody
+RetryAnswer RetryBody RetryResponse Role Rule ScheduleCountsResponse ScheduleFilterBody SchedulePage ScheduleResponse
+ScheduleState ScheduleTimeline ScheduleVerdictPage ScheduleVerdictResponse SchemaResponse ShardResponse SimulationBar
+SimulationBody SimulationClosest SimulationCost SimulationCounts SimulationExample SimulationExampleText
+SimulationExamples SimulationGroup SimulationLine SimulationLines SimulationMoves SimulationOvertakes
+SimulationPicture SimulationProcessor SimulationPromise SimulationReplay SimulationReport SimulationResponse
+SimulationRow SimulationRun SimulationShift SimulationWaits StartBody StartedResponse SubmitJobBody TemplateBody
+TemplateResponse TenantBody TenantPage TenantResponse TimelineResponse TimesBody TimesPart TimesPartResponse
+TimesResponse TokenPage TokenResponse TriggerNowBody UndecidedResponse UniqueBody UniqueResponse Unlisted Verdict
+VerdictResponse VerdictsResponse WhoamiResponse WhyResponse WindowBody WindowResponse
 """
 """The names of the published models: generated clients have classes by them."""
 

@@ -113,10 +113,10 @@ PREPARED: dict[str, list[Prepare]] = {
     "cancel_jobs": [with_job(MATCHING)],
     "reprioritize_jobs": [with_job({**MATCHING, "priority": 9})],
     "retry_jobs": [with_job(MATCHING)],
-    "start_operation": [
-        with_job({"action": "cancel_jobs", **MATCHING}),
-        with_schedule({"action": "resume_schedules", "filter": {"text": "tick"}}, paused=True),
-    ],
+    "pause_schedules": [with_schedule({"filter": {"text": "tick"}})],
+    "resume_schedules": [with_schedule({"filter": {"text": "tick"}}, paused=True)],
+    "reset_schedules": [with_schedule({"filter": {"text": "tick"}})],
+    "trigger_schedules": [with_schedule({"filter": {"text": "tick"}})],
     "register_processor": [told({"name": "far", "definitions": ["log"]})],
     "fetch_work": [fetches],
     "beat": [beats_idle, beats],
@@ -192,7 +192,8 @@ async def sent(
     with patch("hascheduler.api.work.routes.token_hex", lambda size: "0" * size):
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
             body = await prepare(client, world)
-            answer = await client.request(method, path.format(name="tick", id=JOB), json=change(body))
+            headers = {"idempotency-key": "a"} if operation == "trigger_schedules" else {}
+            answer = await client.request(method, path.format(name="tick", id=JOB), json=change(body), headers=headers)
     assert answer.status_code in (200, 201, 202), answer.text
     return body, (answer.status_code, answer.json(), world.everything())
 

@@ -18,7 +18,6 @@ from tests.unit.api.requests import TICK, check_problem, create, get
 LOG: dict[str, Any] = {"definition": "log"}
 UNKNOWN = "urn:hascheduler:problem:outcome-unknown"
 BACKFILL = {"from": "2029-12-31T00:00:00Z", "to": "2029-12-31T00:00:01Z"}
-OPERATION = {"action": "cancel_jobs", "filter": {"definition": "log"}}
 TOKEN = {"name": "nightly", "role": "viewer", "tenant": "*"}
 WORKER = {"name": "w", "definitions": ["log"], "slots": 1}
 WRITES: list[tuple[str, str, Any, str, str | None]] = [
@@ -43,7 +42,7 @@ WRITES: list[tuple[str, str, Any, str, str | None]] = [
     ("PUT", "/v1/calendars/feasts", {}, "calendars.put", "/v1/calendars/feasts"),
     ("PUT", "/v1/tenants/acme", {}, "tenants.put", "/v1/tenants/acme"),
     ("POST", "/v1/tokens", TOKEN, "tokens.create", "/v1/tokens/{id}"),
-    ("POST", "/v1/operations", OPERATION, "operations.create", "/v1/operations/{id}"),
+    ("POST", "/v1/schedules:pause", {"filter": {"text": "tick"}}, "schedules.edit", None),
     ("POST", "/v1/work/processors", WORKER, "work.register", "/v1/work/processors/{id}"),
 ]  # fmt: skip
 
@@ -83,7 +82,7 @@ async def test_an_unknown_outcome_tells_the_id_to_ask_by(
     where = answer.headers["location"]
     assert where == location.format(id=problem["id"])
     assert (where in problem["detail"], problem["id"] in problem["detail"]) == (True, True)
-    if exchange in ("jobs.submit", "schedules.create", "operations.create"):  # what it would have made is there, or not
+    if exchange in ("jobs.submit", "schedules.create"):  # what it would have made is there, or not
         assert (await client.get(where)).status_code == (200 if carried_out else 404)
     elif "?" in where:
         assert bool((await get(client, where))["items"]) == carried_out
@@ -101,6 +100,7 @@ def test_every_write_is_among_those_or_named_by_its_path() -> None:
 
 NAMES_NOTHING = {
     "/v1/cluster/pause", "/v1/cluster/resume", "/v1/jobs:reprioritize", "/v1/jobs:retry", "/v1/schedules/preview",
+    "/v1/schedules:resume", "/v1/schedules:reset", "/v1/schedules:trigger",
     "/v1/work/fetch", "/v1/work/start", "/v1/work/heartbeat", "/v1/work/finish", "/ui/session",
 }  # fmt: skip
 """Repeating them is harmless, or they change nothing."""
@@ -133,7 +133,8 @@ async def test_a_submit_that_was_written_is_answered_although_its_end_cannot_be_
 
 
 @pytest.mark.parametrize(
-    ("path", "body"), [("/v1/schedules/preview", {"trigger": TICK["trigger"]}), ("/v1/operations", OPERATION)]
+    ("path", "body"),
+    [("/v1/schedules/preview", {"trigger": TICK["trigger"]}), ("/v1/jobs:cancel", {"filter": {"definition": "log"}})],
 )
 async def test_what_changes_nothing_has_no_unknown_outcome(
     client: httpx.AsyncClient, world: World, path: str, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -146,7 +147,7 @@ async def test_what_changes_nothing_has_no_unknown_outcome(
     calendars = {"only": ["nowhere"]}
     asked = (
         {**body, "dry_run": True}
-        if "action" in body
+        if "filter" in body
         else {"trigger": {"type": "cron", "expression": "0 0 * * *", "calendars": calendars}}
     )
     problem = check_problem(await client.post(path, json=asked), 503)

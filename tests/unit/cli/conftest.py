@@ -8,7 +8,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from hascheduler.api.http.server import ApiServer
-from hascheduler.api.operations.runner import OperationRunner
 from tests.unit.api.doubles import World, app_of
 from tests.unit.cli.invoking import Replica
 
@@ -34,16 +33,6 @@ async def url(world: World) -> AsyncIterator[str]:
     serving.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await serving
-
-
-@pytest.fixture
-async def runner(url: str, world: World) -> AsyncIterator[None]:
-    """The replica runs its operations."""
-    running = asyncio.create_task(OperationRunner(world.services(), "replica-1.aa").run())
-    yield
-    running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica
 
-pytestmark = pytest.mark.usefixtures("runner")
-
 A, B = "job:0001", "job:0002"
 
 
@@ -91,14 +89,15 @@ async def test_all_that_match_are_counted_before_anything_is_done(replica: Repli
     assert (await replica.done(*asked, "--yes")).out == "There are no such jobs.\n"
 
 
-async def test_all_that_match_are_changed_by_one_operation(replica: Replica, world: World) -> None:
+async def test_all_that_match_are_changed_by_as_many_requests_as_it_takes(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.api.jobs.all_that_match.CHANGED_MAX", 1)
     await two_jobs(replica)
     answer: Any = (await replica.done("job", "cancel", "--definition", "log", "--yes", "--json")).json
-    [operation] = world.everything()["operations"]
     assert answer == {
-        "matched": 2, "exact": True, "changed": 2, "asked_to_stop": 0, "complete": True, "operation": operation["_id"]
+        "matched": 2, "exact": True, "changed": 2, "asked_to_stop": 0, "refused": 0, "error": None, "complete": True
     }  # fmt: skip
-    assert (operation["action"], operation["state"]) == ("cancel_jobs", "done")
     assert {world.job(id)["state"] for id in (A, B)} == {"cancelled"}
 
 

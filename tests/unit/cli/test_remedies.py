@@ -229,7 +229,6 @@ def test_every_remedy_that_a_text_names_is_run() -> None:
 
 
 @pytest.mark.parametrize("remedy", dict.fromkeys(each for each in REMEDIES.values() if callable(each)))
-@pytest.mark.usefixtures("runner")
 async def test_a_remedy_mends_what_it_is_named_for(
     remedy: Remedy, replica: Replica, world: World, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hascheduler.client import requests
 from hascheduler.dispatch.decisions import ResetCursor
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
@@ -233,7 +234,6 @@ async def test_a_list_is_of_those_that_match(replica: Replica, world: World) -> 
         assert [schedule["name"] for schedule in listed["items"]] == expected
 
 
-@pytest.mark.usefixtures("runner")
 async def test_all_that_match_are_paused_triggered_and_resumed(replica: Replica, world: World) -> None:
     for name, team in (("nightly-a", "a"), ("nightly-b", "b"), ("hourly", "a")):
         await replica.done("schedule", "add", name, "--every", "1h", "--definition", "log", "--label", f"team={team}")
@@ -251,11 +251,10 @@ async def test_all_that_match_are_paused_triggered_and_resumed(replica: Replica,
     assert (await replica.done("schedule", "trigger", "--label", "team=a", "-y")).out == "triggered 2 schedules\n"
     assert (await replica.done("schedule", "resume", "--all", "--yes")).out == "resumed 2 schedules\n"
     ended: Any = (await replica.done("schedule", "pause", "--all", "--state", "active", "--yes", "--json")).json
-    assert (ended["action"], ended["state"], ended["changed"]) == ("pause_schedules", "done", 3)
+    assert (ended["matched"], ended["changed"], ended["complete"]) == (3, 3, True)
     assert paused() == {"nightly-a", "nightly-b", "hourly"}
 
 
-@pytest.mark.usefixtures("runner")
 async def test_schedules_that_are_ahead_are_listed_and_reset(replica: Replica, world: World) -> None:
     for name in ("tick", "tock", "tack"):
         await replica.done("schedule", "add", name, "--every", "1h", "--definition", "log")
@@ -292,20 +291,30 @@ async def test_what_does_not_say_which_is_refused(replica: Replica, arguments: l
     assert (ended.status, ended.out, said in ended.err) == (2, "", True), ended
 
 
-async def test_ctrl_c_leaves_the_operation_and_says_how_to_follow_and_stop_it(
+async def test_ctrl_c_says_how_many_are_changed_and_how_to_go_on(
     replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await replica.done("schedule", "add", "tick", "--every", "1h", "--definition", "log")
+    for name in ("tick", "tock", "tack"):
+        await replica.done("schedule", "add", name, "--every", "1h", "--definition", "log")
+    monkeypatch.setattr("hascheduler.api.schedules.all_that_match.CHANGED_MAX", 1)
+    asked: list[object] = []
 
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
+    def interrupted(what: str, body: Any, key: str | None) -> Any:
+        asked.append(body)
+        if len(asked) == 4:  # after the count and two parts
+            raise KeyboardInterrupt
+        return change_where(what, body, key)
 
-    monkeypatch.setattr("hascheduler.client.synchronous.operations.OperationsApi.wait", interrupted)
-    ended = await replica.run("schedule", "pause", "--all", "--yes")
-    [operation] = world.everything()["operations"]
-    assert (ended.status, operation["state"]) == (130, "running")
-    for command in ("get --follow", "stop"):
-        assert f"hascheduler operation {command} {operation['_id']}" in ended.err
+    change_where = requests.change_where
+    monkeypatch.setattr(requests, "change_where", interrupted)
+    trigger = ("schedule", "trigger", "--all", "--yes", "--json")
+    ended = await replica.run(*trigger)
+    assert (ended.status, ended.json["changed"], ended.json["complete"]) == (130, 2, False)
+    _, _, key = ended.err.strip().rpartition(" ")
+    assert ended.err.endswith(f"to go on, repeat the command with --idempotency-key {key}\n")
+    rest: Any = (await replica.done(*trigger, "--idempotency-key", key)).json
+    assert (rest["changed"], rest["complete"]) == (1, True)
+    assert sorted(job["schedule"] for job in world.everything()["jobs"]) == ["tack", "tick", "tock"]
 
 
 async def test_a_preview_shows_the_payload_of_each_time(replica: Replica) -> None:

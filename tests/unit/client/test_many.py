@@ -63,8 +63,7 @@ async def test_all_pages_of_a_list_are_read(face: Face, monkeypatch: pytest.Monk
 async def test_all_that_match_are_changed_however_many_requests_it_takes(
     face: Face, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hascheduler.api.jobs.changes._SLICE", 1)
-    monkeypatch.setattr("hascheduler.api.jobs.changes._SLICES_MAX", 1)
+    monkeypatch.setattr("hascheduler.api.jobs.all_that_match.CHANGED_MAX", 1)
     await face.ask.submit_many([{"definition": "log", "labels": {"team": "a"}}] * 3)
     assert await face.ask.cancel_where(dry_run=True, definition="log") == Changed(3, True, 0, 0, True)
     assert (await face.ask.reprioritize_where(9, labels={"team": "a"}, dry_run=True)).matched == 3

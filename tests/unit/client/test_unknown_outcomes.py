@@ -82,11 +82,6 @@ WRITES: dict[str, tuple[str, Write, Callable[[Any], bool]]] = {
     "trigger a schedule": (
         "jobs.submit", lambda scheduler: scheduler.schedules.trigger("there"), lambda job: job.replayed,
     ),
-    "begin an operation": (
-        "operations.create",
-        lambda scheduler: scheduler.operations.start("cancel_jobs", definition="log"),
-        lambda operation: operation["state"] == "running",
-    ),
 }  # fmt: skip
 
 

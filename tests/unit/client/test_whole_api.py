@@ -190,16 +190,9 @@ async def go_through_jobs(scheduler: AsyncScheduler) -> None:
     await scheduler.cancel_where(definition="log", dry_run=True)
     await scheduler.reprioritize_where(3, definition="log", dry_run=True)
     await scheduler.retry_where(definition="log", dry_run=True)
-    counted = await scheduler.operations.count("cancel_jobs", definition="log", state="pending")
-    operation = await scheduler.operations.start(
-        "cancel_jobs", definition="log", reason="a mistake", expected=counted["matched"], idempotency_key="once"
-    )
-    assert (operation["state"], operation["matched"]) == ("running", counted["matched"])
-    assert (await scheduler.operations.get(operation["id"]))["reason"] == "a mistake"
-    assert (await scheduler.operations.wait(operation["id"], timeout=0))["changed"] == 0
-    assert (await scheduler.operations.stop(operation["id"]))["stop_requested_by"] == "anonymous"
-    assert [one["id"] for one in await listed(scheduler.operations.list())] == [operation["id"]]
-    assert (await scheduler.operations.page(limit=1)).next is None
+    for change in ("pause", "resume", "reset", "trigger"):
+        counted = await getattr(scheduler.schedules, f"{change}_where")(text="no-such", dry_run=True)
+        assert (counted.matched, counted.complete) == (0, True)
 
 
 async def go_through_work(scheduler: AsyncScheduler, world: World) -> None:

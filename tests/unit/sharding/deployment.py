@@ -11,7 +11,6 @@ from hascheduler.ports import JobStore, ScheduleStore
 from hascheduler.ports.sharding import NameStore
 from hascheduler.sharding.failovers import ShardedFailoverStore
 from hascheduler.sharding.jobs import ShardedJobStore
-from hascheduler.sharding.matches import ShardedMatchStore
 from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.schedules import ShardedScheduleStore
 from hascheduler.sharding.verdicts import ShardedVerdictStore
@@ -20,7 +19,6 @@ from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.leadership import MemoryFailoverStore
-from hascheduler.testing.memory.operations import MemoryMatchStore
 from hascheduler.testing.memory.resources import MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.routing import MemoryNameStore
 from hascheduler.testing.memory.work import MemoryWorkStore
@@ -69,7 +67,6 @@ class Deployment:
         self.jobs = ShardedJobStore(self.places, [MemoryJobStore(one, RETENTION_MS) for one in all])
         self.schedules = self.schedule_store(lambda store, _: store)
         self.verdicts = ShardedVerdictStore(self.places, [MemoryVerdictStore(one) for one in all])
-        self.matches = ShardedMatchStore(self.places, [MemoryMatchStore(one) for one in all])
         self.work = ShardedWorkStore(self.places, [MemoryWorkStore(one, RETENTION_MS) for one in all])
         self.failovers = ShardedFailoverStore(self.places, [MemoryFailoverStore(one) for one in all])
 

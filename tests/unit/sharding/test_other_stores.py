@@ -1,4 +1,4 @@
-"""Verdicts, matches, processors and failovers of several shards."""
+"""Schedules, verdicts, processors and failovers of several shards."""
 
 from dataclasses import replace
 
@@ -17,9 +17,7 @@ from hascheduler.ports import (
     AttemptOutcome,
     FinishAnswer,
     HandlerProgress,
-    JobSelection,
     ListPosition,
-    MatchingSchedules,
     StopRequests,
     VerdictSelection,
 )
@@ -41,11 +39,11 @@ async def schedules_of_each(deployment: Deployment, count: int) -> list[str]:
     return names
 
 
-# Schedules and what matches
+# Schedules
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 20])
-async def test_schedules_are_listed_and_gone_through_by_name(limit: int) -> None:
+async def test_schedules_are_listed_by_name(limit: int) -> None:
     deployment = Deployment()
     names = await schedules_of_each(deployment, 8)
     listed: list[str] = []
@@ -54,40 +52,11 @@ async def test_schedules_are_listed_and_gone_through_by_name(limit: int) -> None
         listed += [str(one["_id"]) for one in page]
         after = listed[-1]
     assert listed == names
-    met: list[str] = []
-    after = None
-    while True:
-        slice = await deployment.matches.schedules(MatchingSchedules(), after, limit)
-        met += slice.names
-        if slice.next is None:
-            break
-        after = slice.next
-    assert met == names
-    assert await deployment.matches.count_schedules(MatchingSchedules(), limit) == min(limit, 8)
     wanted = [names[4], names[0], "gone", names[2]]
     found = await deployment.schedules.among(wanted, {}, limit)
     assert [one["_id"] for one in found] == [names[0], names[2], names[4]][:limit]
     assert sorted(await deployment.schedules.names_among(wanted, {}, tenant=ONE)) == [names[4]]
     assert await deployment.schedules.count(TWO, limit) == min(limit, 2)
-
-
-@pytest.mark.parametrize("limit", [1, 2, 4, 30])
-async def test_jobs_are_gone_through_oldest_first_each_once(limit: int) -> None:
-    deployment = Deployment()
-    jobs = [make_job(f"j{n:02}", tenant=TENANTS[n * n % 3], submitted_at_ms=WallMs(NOW + n // 4)) for n in range(14)]
-    await deployment.jobs.submit_many(jobs)
-    met: list[str] = []
-    after: ListPosition | None = None
-    while True:
-        slice = await deployment.matches.jobs(JobSelection((JobState.PENDING,)), after, limit)
-        met += slice.ids
-        assert [place.at_ms for place in slice.places] == [NOW + int(id[1:]) // 4 for id in slice.ids]
-        for id in slice.ids:
-            await deployment.jobs.cancel(id, AT)
-        if slice.next is None:
-            break
-        after = slice.next
-    assert met == [job.id for job in jobs]
 
 
 # Verdicts
@@ -230,15 +199,12 @@ async def test_a_list_of_all_names_the_shard_that_is_down() -> None:
     deployment = Deployment()
     deployment.connections[2].cut()
     for ask in (
-        lambda: deployment.matches.jobs(JobSelection(), None, 9),
-        lambda: deployment.matches.schedules(MatchingSchedules(), None, 9),
         lambda: deployment.verdicts.of_all(VerdictSelection((Verdict.MISSED,)), None, 9),
         lambda: deployment.failovers.newest("default", 9),
         lambda: deployment.work.deregister("http:p"),
     ):
         with pytest.raises(StoreUnavailable, match="shard 0002: "):
             await ask()
-    assert (await deployment.matches.jobs(JobSelection(tenant=ONE), None, 9)).next is None
 
 
 async def test_a_mistake_in_the_settings_stays_one() -> None:

@@ -15,7 +15,6 @@ const VIEWS = {
   timeline: { title: "Timeline", load: () => import("./views/timeline.js") },
   verdicts: { title: "Verdicts", load: () => import("./views/verdicts.js") },
   jobs: { title: "Jobs", load: () => import("./views/jobs.js") },
-  operations: { title: "Operations", load: () => import("./views/operations.js") },
   lanes: { title: "Lanes and tenants", load: () => import("./views/lanes.js") },
   schedule: { title: "Schedule", load: () => import("./views/schedule.js"), within: "schedules" },
   job: { title: "Job", load: () => import("./views/job.js"), within: "jobs" },

@@ -4,10 +4,10 @@ import { Failure } from "./basic.js";
 
 /**
  * A button that says what it will do before it does it.
- * @param {{label: string, question?: any, confirm?: string, danger?: boolean, disabled?: boolean, act: (form: FormData) => Promise<any>, done?: (answer: any) => void, children?: any, onOpen?: () => void}} props
+ * @param {{label: string, question?: any, confirm?: string, danger?: boolean, disabled?: boolean, act: (form: FormData) => Promise<any>, done?: (answer: any) => void, children?: any, onOpen?: () => void, onLeave?: () => void}} props
  *   `question`: what is about to happen, in words; without it the button acts at once. `children`: fields to fill in.
  */
-export function Action({ label, question, confirm, danger, disabled, act, done, children, onOpen }) {
+export function Action({ label, question, confirm, danger, disabled, act, done, children, onOpen, onLeave }) {
   const [open, setOpen] = useState(false);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(/** @type {any} */ (null));
@@ -35,6 +35,7 @@ export function Action({ label, question, confirm, danger, disabled, act, done, 
     setOpen(true);
   };
   const leave = () => {
+    onLeave?.();
     setOpen(false);
     setError(null);
   };

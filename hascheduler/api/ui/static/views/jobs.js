@@ -34,9 +34,9 @@ export default function Jobs() {
     </section>
     <div class="buttons">
       <button type="button" aria-pressed=${grouped} onClick=${() => setQuery({ by: grouped ? "" : "error" })}>Dead letters by error</button>
-      ${may("submit") && html`<${BulkAction} action="cancel_jobs" filter=${filter} label="Cancel all that match" danger words="Jobs that wait are cancelled, running ones are asked to stop." />`}
-      ${may("operate") && html`<${BulkAction} action="retry_jobs" filter=${filter} label="Retry all that match" words="Failed jobs run again, with all their tries before them." />
-        <${BulkAction} action="reprioritize_jobs" filter=${filter} label="Reprioritize all that match" words="Jobs that wait get this priority." priority />`}
+      ${may("submit") && html`<${BulkAction} path="/v1/jobs:cancel" reload=${asked.reload} filter=${filter} label="Cancel all that match" danger words="Jobs that wait are cancelled, running ones are asked to stop." />`}
+      ${may("operate") && html`<${BulkAction} path="/v1/jobs:retry" reload=${asked.reload} filter=${filter} label="Retry all that match" words="Failed jobs run again, with all their tries before them." />
+        <${BulkAction} path="/v1/jobs:reprioritize" reload=${asked.reload} filter=${filter} label="Reprioritize all that match" words="Jobs that wait get this priority." priority />`}
     </div>
     ${grouped ? html`<${Errors} filter=${filter} />` : html`<${Loaded} of=${asked}><${Table} page=${asked.data} onPick=${(/** @type {string} */ label) => setQuery({ label: [...new Set([...filter.label, label])] })} /><${Unreadable} page=${asked.data} /><${Pages} page=${asked.data} /><//>`}`;
 }

@@ -49,7 +49,7 @@ export default function Schedules() {
     </section>
     <div class="buttons">
       ${may("operate") && html`<${New} />`}
-      ${may("submit") && html`<${All} filter=${filter} isFiltered=${isFiltered} />`}
+      ${may("submit") && html`<${All} filter=${filter} isFiltered=${isFiltered} reload=${asked.reload} />`}
     </div>
     <${Loaded} of=${asked}><${Table} page=${asked.data} isFiltered=${isFiltered} reload=${asked.reload} onPick=${(/** @type {string} */ label) => setQuery({ label: [...new Set([...filter.label, label])] })} />
       <${Unreadable} page=${asked.data} /><${Pages} page=${asked.data} /><//>`;
@@ -66,11 +66,11 @@ function Counts({ filter, known }) {
 }
 
 /** What is done with all that match.
- * @param {{filter: Record<string, any>, isFiltered: boolean}} props */
-function All({ filter: which, isFiltered }) {
-  return html`${may("operate") && html`<${BulkAction} action="pause_schedules" filter=${which} label="Pause all that match" words="They do not fire until they are resumed. Jobs that they made go on." reason />
-      <${BulkAction} action="resume_schedules" filter=${which} label="Resume all that match" words="They fire again from then on." />`}
-    <${BulkAction} action="trigger_schedules" filter=${which} label="Trigger all that match" words="Each makes a job now, paused or not." />
+ * @param {{filter: Record<string, any>, isFiltered: boolean, reload: () => void}} props */
+function All({ filter: which, isFiltered, reload }) {
+  return html`${may("operate") && html`<${BulkAction} path="/v1/schedules:pause" reload=${reload} filter=${which} label="Pause all that match" words="They do not fire until they are resumed. Jobs that they made go on." reason />
+      <${BulkAction} path="/v1/schedules:resume" reload=${reload} filter=${which} label="Resume all that match" words="They fire again from then on." />`}
+    <${BulkAction} path="/v1/schedules:trigger" reload=${reload} filter=${which} label="Trigger all that match" words="Each makes a job now, paused or not." />
     ${!isFiltered && html`<span class="dim">Filter first to act on all that match.</span>`}`;
 }
 

@@ -1,0 +1,265 @@
+"""``POST /v1/schedules:pause``, ``:resume``, ``:reset`` and ``:trigger``: change all schedules that match.
+
+As ``/v1/jobs:cancel`` does it: up to 20,000 a request, slice by slice, by name from ``after`` on. Each schedule is
+changed as a request for it alone would change it; one that can't be changed is counted and left.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import AfterValidator, ConfigDict, Field
+
+from hascheduler.api.http.problems import ProblemError, problem_responses
+from hascheduler.api.jobs import idempotency
+from hascheduler.api.jobs.all_that_match import (
+    CHANGED_MAX,
+    ChangedResponse,
+    SomeBody,
+    SomeFilterBody,
+    counted_only,
+    require_expected,
+    turns,
+)
+from hascheduler.api.jobs.idempotency import IdempotencyKey
+from hascheduler.api.middleware.audit import Noted
+from hascheduler.api.middleware.auth import Caller, Operator, Submitter
+from hascheduler.api.middleware.pools import take
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.error_handlers import UnreadableDocument
+from hascheduler.api.routing.revisions import Precondition
+from hascheduler.api.routing.time_slicing import run_in_slices
+from hascheduler.api.routing.undeclared import IDEMPOTENCY_KEY
+from hascheduler.api.schedules.all_verdicts import not_fired
+from hascheduler.api.schedules.edits import ScheduleChange, ScheduleEdit, edit_schedule
+from hascheduler.api.schedules.pauses import pausing, resetting, resuming
+from hascheduler.api.schedules.selection import (
+    ScheduleFilterQuery,
+    count_matching,
+    first_names,
+    known_schedules,
+    last_verdicts,
+)
+from hascheduler.api.schedules.trigger_now import TriggerNowBody, trigger
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.errors import CallerError, InvalidInput, NotFound, TooMany, WorldError
+from hascheduler.model.schedule import ScheduleState
+from hascheduler.model.verdict import Verdict
+from hascheduler.ports import StoredDocument, SubmitAnswer
+from hascheduler.wire.fields import Labels, Name, Text
+
+_SLICE = 64
+_TOGETHER_MAX = 8
+_TEXT_LENGTH_MAX = 128
+_ERROR_LENGTH_MAX = 500
+_UNPAUSED = (ScheduleState.ACTIVE, ScheduleState.ENDED)
+_UNCONDITIONALLY = Precondition(None)
+_KEY_DIGITS = 32
+
+router = APIRouter(tags=["schedules"], route_class=JsonRoute)
+Change = Callable[[str], Awaitable[bool]]
+"""Change the schedule of that name; False: it was as asked."""
+
+
+class ScheduleFilterBody(SomeFilterBody):
+    """All that is given must hold, and something must be given."""
+
+    text: Text | None = Field(
+        default=None, max_length=_TEXT_LENGTH_MAX, description="Only schedules with this in their name, in either case"
+    )
+    state: ScheduleState | None = Field(default=None, strict=False, description="Only schedules in this state")
+    verdict: Annotated[Verdict, Field(strict=False), AfterValidator(not_fired)] | None = Field(
+        default=None, description="Only schedules whose last decided time got this verdict, as in `GET /v1/schedules`"
+    )
+    tenant: Name | None = Field(default=None, description="Only schedules of this tenant")
+    labels: Labels = Field(description="Only schedules with all of these labels", default={})
+
+    def query(self, states: Sequence[ScheduleState], *, ahead: bool) -> ScheduleFilterQuery:
+        """The filter of the list."""
+        return ScheduleFilterQuery(
+            text=self.text,
+            state=[state for state in states if self.state in (None, state)],
+            verdict=[] if self.verdict is None else [self.verdict],
+            label=[f"{key}={value}" for key, value in self.labels.items()],
+            ahead=ahead,
+        )
+
+
+_EXAMPLE: dict[str, Any] = {"filter": {"text": "nightly", "labels": {"team": "a"}}, "dry_run": True}
+
+
+class ChangeSchedulesBody(SomeBody):
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    filter: ScheduleFilterBody = Field(description="Which schedules")
+    after: Name | None = Field(default=None, description="`next` of the answer before: only schedules after that name")
+
+
+class PauseSchedulesBody(ChangeSchedulesBody):
+    because: Text | None = Field(default=None, description="Why, for people")
+
+
+class ResumeSchedulesBody(ChangeSchedulesBody):
+    catch_up: bool = Field(default=False, description="As when one schedule is resumed")
+
+
+_REFUSALS = problem_responses(409, 413, 422, 429)
+
+
+@router.post("/schedules:pause", responses=_REFUSALS)
+async def pause_schedules(
+    body: PauseSchedulesBody, services: Services, caller: Operator, request: Request, note: Noted
+) -> ChangedResponse:
+    """Pause all schedules that match and are not paused. Repeat it until it is complete."""
+    note.because = body.because
+    pause = pausing(body.because)
+
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Any:
+        # One that is paused keeps its reason: this replica may not have heard of that pause.
+        return {} if stored.get("paused_at_ms") is not None else pause(stored, edit)
+
+    return await _All(body, services, caller, request, note, _UNPAUSED).edit(change)
+
+
+@router.post("/schedules:resume", responses=_REFUSALS)
+async def resume_schedules(
+    body: ResumeSchedulesBody, services: Services, caller: Operator, request: Request, note: Noted
+) -> ChangedResponse:
+    """Resume all schedules that match and are paused. Repeat it until it is complete."""
+    change = resuming(catch_up=body.catch_up)
+    return await _All(body, services, caller, request, note, (ScheduleState.PAUSED,)).edit(change)
+
+
+@router.post("/schedules:reset", responses=_REFUSALS)
+async def reset_schedules(
+    body: ChangeSchedulesBody, services: Services, caller: Operator, request: Request, note: Noted
+) -> ChangedResponse:
+    """Reset all schedules that match and that fired ahead of time. Repeat it until it is complete."""
+    return await _All(body, services, caller, request, note, _UNPAUSED, ahead=True).edit(resetting)
+
+
+@router.post(
+    "/schedules:trigger",
+    responses=_REFUSALS,
+    openapi_extra=idempotency.parameter(
+        "Demanded, but for a dry run. Under one key each schedule is triggered once, however often it is repeated"
+    ),
+)
+async def trigger_schedules(
+    body: ChangeSchedulesBody,
+    services: Services,
+    caller: Submitter,
+    request: Request,
+    note: Noted,
+    *,
+    key: IdempotencyKey,
+) -> ChangedResponse:
+    """Make a job of each schedule that matches now, paused or not. Repeat it, under the same key, until it is
+    complete."""
+    if key is None and not body.dry_run:
+        raise InvalidInput((IDEMPOTENCY_KEY,), "is missing", "a key, the same for each repeated request")
+    action = sha256((key or "").encode()).hexdigest()[:_KEY_DIGITS]
+
+    async def change(name: str) -> bool:
+        made = await trigger(name, caller, services, TriggerNowBody(), key=f"{action}/{name}", request=None)
+        return made.answer is SubmitAnswer.NEW
+
+    return await _All(body, services, caller, request, note, tuple(ScheduleState)).change(change)
+
+
+@dataclass(frozen=True, slots=True)
+class _All:
+    """All schedules that match ``body`` and are in ``states``; with ``ahead`` those alone that fired ahead of time."""
+
+    body: ChangeSchedulesBody
+    services: ApiServices
+    caller: Caller
+    request: Request
+    note: Noted
+    states: Sequence[ScheduleState]
+    ahead: bool = False
+
+    async def edit(self, change: ScheduleChange) -> ChangedResponse:
+        async def edited(name: str) -> bool:
+            revs: list[Any] = []
+
+            def remembering(stored: StoredDocument, edit: ScheduleEdit) -> Any:
+                revs.append(stored.get("rev"))
+                return change(stored, edit)
+
+            stored = await edit_schedule(name, self.caller, self.services, _UNCONDITIONALLY, remembering)
+            return bool(stored.get("rev") != revs[-1])
+
+        return await self.change(edited)
+
+    async def change(self, change: Change) -> ChangedResponse:
+        """Count the schedules, then change each of them, or as many as one request may."""
+        body, services = self.body, self.services
+        self.note.unaudited = body.dry_run
+        tenant = self.caller.filter_of(body.filter.tenant)
+        query = body.filter.query(self.states, ahead=self.ahead)
+        if not query.state:
+            return counted_only(0)
+        by_state, exact = await count_matching(query, tenant, services)
+        answer = counted_only(sum(by_state.values()), exact=exact)
+        if body.dry_run:
+            return answer
+        if body.after is None:
+            require_expected(answer, body)
+        last, _ = await last_verdicts(query.verdict, services)
+        known = await known_schedules(tenant, services)
+        now = services.clock.wall_ms()
+        steps = first_names(query, tenant, last, known, CHANGED_MAX + 1, after=body.after, now=now)
+        names = await run_in_slices(steps)
+        place = 0
+        with take(services.pools.changes, self.request.scope):
+            async for _ in turns(services):
+                some = names[place : min(place + _SLICE, CHANGED_MAX)]
+                if not some:
+                    break
+                labels = query.labels()
+                meant = {*(await services.schedules.names_among(some, labels, tenant=tenant))} if labels else {*some}
+                done = await _changed(answer, some, meant, change, may_fail=place == 0)
+                place += done
+                if done < len(some):
+                    break
+        answer.complete = place == len(names)
+        answer.next = None if answer.complete else names[place - 1] if place else body.after
+        return answer
+
+
+async def _changed(
+    answer: ChangedResponse, names: Sequence[str], meant: set[str], change: Change, *, may_fail: bool
+) -> int:
+    """Change those of ``names`` that are ``meant``, and count them in ``answer``.
+
+    Return how many names are done with: fewer than all if the database does not answer or a limit is met. That is
+    raised if it ``may_fail`` and nothing was changed.
+    """
+    for first in range(0, len(names), _TOGETHER_MAX):
+        some = names[first : first + _TOGETHER_MAX]
+        doing = [change(name) if name in meant else _nothing() for name in some]
+        # All to their ends, whatever becomes of one: a task that is left behind would still write.
+        fates = await asyncio.gather(*doing, return_exceptions=True)
+        answer.changed += sum(fate is True for fate in fates)
+        for number, fate in enumerate(fates):
+            match fate:
+                case bool() | NotFound():
+                    pass
+                case TooMany() | WorldError():
+                    if may_fail and not answer.changed and first + number == 0:
+                        raise fate
+                    return first + number
+                case CallerError() | UnreadableDocument() | ProblemError():
+                    answer.refused += 1
+                    answer.error = (fate.detail if isinstance(fate, ProblemError) else str(fate))[:_ERROR_LENGTH_MAX]
+                case _:
+                    raise fate
+    return len(names)
+
+
+async def _nothing() -> bool:
+    return False

@@ -1,0 +1,76 @@
+"""Change all jobs or schedules that match: count them, ask, and show the progress."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from hascheduler.cli.input.prompts import confirmed
+from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.printable import one_printable_line
+from hascheduler.client import Changed
+
+_INTERRUPTED = 130
+
+
+def change_all(
+    change: Callable[..., Changed],
+    noun: str,
+    verb: str,
+    done: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    again: str = "the command",
+) -> None:
+    """``change`` is a method of the SDK with its filter; ``done`` is the verb's participle, ``again`` what to repeat
+    after Ctrl-C."""
+    counted = change(dry_run=True)
+    count = _count_text(counted.matched, noun, exact=counted.exact)
+    if dry_run or not counted.matched:
+        _show(counted, f"would {verb} {count}" if counted.matched else f"There are no such {noun}s.", as_json=as_json)
+        return
+    if not confirmed(f"{verb.capitalize()} {count}?", yes=yes):
+        _show(counted, "not done", as_json=as_json)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    shown, so_far = console(), replace(counted, complete=False)
+    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        task = bar.add_task(f"{verb} {noun}s", total=counted.matched)
+
+        def show(now: Changed) -> None:
+            nonlocal so_far
+            so_far, met = now, now.changed + now.asked_to_stop + now.refused
+            bar.update(task, completed=met, total=max(now.matched, met))
+
+        try:
+            so_far = change(expected=counted.matched, progress=show)
+        except KeyboardInterrupt:
+            bar.stop()
+            _show(so_far, f"{_summary(so_far, noun, done)} so far, of {count}", as_json=as_json)
+            typer.echo(f"interrupted: the request under way may still change some; to go on, repeat {again}", err=True)
+            raise typer.Exit(_INTERRUPTED) from None
+    _show(so_far, _summary(so_far, noun, done), as_json=as_json)
+
+
+def _count_text(number: int, noun: str, *, exact: bool = True) -> str:
+    return f"{'' if exact else 'more than '}{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _summary(changed: Changed, noun: str, done: str) -> str:
+    text = f"{done} {_count_text(changed.changed, noun)}"
+    if changed.asked_to_stop:
+        text += f", asked {changed.asked_to_stop} to stop"
+    if changed.refused:
+        text += f", {changed.refused} refused: {one_printable_line(changed.error or '')}"
+    return text
+
+
+def _show(changed: Changed, text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({name: value for name, value in asdict(changed).items() if name != "next"})
+    else:
+        console().print(Text(text), soft_wrap=True)
