@@ -179,7 +179,6 @@ class ShardedJobStore:
             [ShardPage(page.documents, newest_first(page.next)) for page in pages],
             lambda document: _place(document, after),
             limit,
-            descending=True,
         )
         return JobPage(documents, position_of(end))
 

@@ -26,20 +26,16 @@ class ShardPage(Generic[Item]):
 
 
 def merged(
-    pages: Sequence[ShardPage[Item]], place_of: Callable[[Item], Place], limit: int, *, descending: bool = False
+    pages: Sequence[ShardPage[Item]], place_of: Callable[[Item], Place], limit: int
 ) -> tuple[list[Item], Place | None]:
-    """At most ``limit`` items in order, and the place after which to go on; None: there are no more."""
+    """At most ``limit`` items, the last in order first, and the place after which to go on; None: there are no more."""
     ends = [page.reached for page in pages if page.reached is not None]
-    end = None if not ends else max(ends) if descending else min(ends)
-    items = sorted(chain.from_iterable(page.items for page in pages), key=place_of, reverse=descending)
-    known = [item for item in items if end is None or _is_reached(place_of(item), end, descending=descending)]
+    end = max(ends) if ends else None
+    items = sorted(chain.from_iterable(page.items for page in pages), key=place_of, reverse=True)
+    known = [item for item in items if end is None or place_of(item) >= end]
     if len(known) > limit:
         return known[:limit], place_of(known[limit - 1])
     return known, end
-
-
-def _is_reached(place: Place, end: Place, *, descending: bool) -> bool:
-    return place >= end if descending else place <= end
 
 
 def newest_first(position: ListPosition | None) -> Place | None:
@@ -47,11 +43,6 @@ def newest_first(position: ListPosition | None) -> Place | None:
     return None if position is None else (position.at_ms, position.id is None, position.id or "")
 
 
-def oldest_first(position: ListPosition | None) -> Place | None:
-    """As `newest_first`, in a list that has the oldest first."""
-    return None if position is None else (position.at_ms, position.id is not None, position.id or "")
-
-
 def position_of(place: Place | None) -> ListPosition | None:
-    """The position of a place of one of these two."""
+    """The position of such a place."""
     return None if place is None else ListPosition(place[0], place[2] or None)

@@ -38,9 +38,7 @@ class ShardedVerdictStore:
     async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
         shards = self._places.meant(self._shards, which.tenant)
         pages = await ask_all(shard.of_all(which, after, limit) for shard in shards)
-        verdicts, end = merged(
-            [ShardPage(page.verdicts, newest_first(page.next)) for page in pages], _place, limit, descending=True
-        )
+        verdicts, end = merged([ShardPage(page.verdicts, newest_first(page.next)) for page in pages], _place, limit)
         return VerdictPage(verdicts, position_of(end))
 
 
