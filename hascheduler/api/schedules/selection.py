@@ -8,8 +8,8 @@ schedules, where its cursor is.
 
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import suppress
-from heapq import nsmallest
-from itertools import chain
+from heapq import merge, nsmallest
+from itertools import chain, islice
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -224,7 +224,11 @@ def first_names(
 ) -> Generator[None, None, list[str]]:
     """By name, those after that one whose labels may match."""
     found = yield from matching(query, tenant, last, schedules, after=after, now=now)
-    return nsmallest(count, chain.from_iterable(found.values()))
+    names, least = [*chain.from_iterable(found.values())], []
+    for begin in range(0, len(names), _SLICE):
+        least.append(nsmallest(count, names[begin : begin + _SLICE]))
+        yield
+    return [*islice(merge(*least), count)]
 
 
 def _has_ended(schedule: ScheduleRef) -> bool:
