@@ -25,7 +25,7 @@
 The rest of the API hangs on the same object::
 
     scheduler.schedules      create, get, list, replace, patch, delete, pause, resume, trigger, backfill, preview, …
-    scheduler.operations     start, wait, stop, count, list: one action on all jobs or schedules that match
+                             pause_where, resume_where, reset_where, trigger_where: all that match
     scheduler.definitions    put, get, list, patch, delete; the same for ``lanes``, ``calendars``, ``tenants``
     scheduler.cluster        status, processors, failovers, whoami, audit, record
     scheduler.events         follow: what happens to jobs, resumed at the next replica where one goes away
