@@ -278,12 +278,39 @@ class FilterBody(TypedDict):
     tenant: NotRequired[str | None]
     batch: NotRequired[str | None]
     target: NotRequired[str | None]
+    id: NotRequired[str | None]
+    since: NotRequired[str | None]
+    until: NotRequired[str | None]
+    unschedulable: NotRequired[bool]
     labels: NotRequired[Mapping[str, Any]]
 
 
 class ChangeBody(TypedDict):
-    filter: FilterBody
     dry_run: NotRequired[bool]
+    expected: NotRequired[int | None]
+    filter: FilterBody
+    after: NotRequired[str | None]
+
+
+ScheduleState = Literal["active", "paused", "ended"]
+
+
+Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paused", "excluded", "throttled"]
+
+
+class ScheduleFilterBody(TypedDict):
+    text: NotRequired[str | None]
+    state: NotRequired[ScheduleState | None]
+    verdict: NotRequired[Verdict | None]
+    tenant: NotRequired[str | None]
+    labels: NotRequired[Mapping[str, Any]]
+
+
+class ChangeSchedulesBody(TypedDict):
+    dry_run: NotRequired[bool]
+    expected: NotRequired[int | None]
+    filter: ScheduleFilterBody
+    after: NotRequired[str | None]
 
 
 class ChangedResponse(TypedDict):
@@ -291,7 +318,10 @@ class ChangedResponse(TypedDict):
     exact: bool
     changed: int
     asked_to_stop: int
+    refused: int
+    error: str | None
     complete: bool
+    next: str | None
 
 
 class FireResponse(TypedDict):
@@ -349,41 +379,6 @@ class PauseResponse(TypedDict):
     schedules_only: bool
 
 
-Ending = Literal["caught_up", "still_behind", "term_ended"]
-
-
-class FailoverResponse(TypedDict):
-    term: int
-    shard: str
-    holder: str
-    cause: Cause
-    previous_term: int | None
-    previous_holder: str | None
-    last_sign_at: str | None
-    last_decision_at: str | None
-    detected_at: str
-    won_at: str
-    began_at: str
-    deciding_at: str | None
-    first_decision_at: str | None
-    first_dispatch_at: str | None
-    told_at: str
-    ended: Ending
-    detection_ms: int | None
-    takeover_ms: int | None
-    first_decision_ms: int | None
-    gap_ms: int | None
-    began_seq: int
-    reapplied_entries: int
-    reapplied_decisions: int
-    fires_late: int
-    worst_lag_ms: int
-    coalesced: int
-    missed: int
-    skipped: int
-    requeued: int
-
-
 class FindingsResponse(TypedDict):
     at: str
     counts: Mapping[str, int]
@@ -405,7 +400,6 @@ class ShardResponse(TypedDict):
     journal_seq: int | None
     processors: int
     counts: Mapping[str, int]
-    failover: FailoverResponse | None
     followers: NotRequired[Sequence[str]]
     followed: NotRequired[bool]
 
@@ -424,7 +418,6 @@ class ClusterResponse(TypedDict):
     replicas: Sequence[ReplicaResponse]
     counts: Mapping[str, int]
     paused: NotRequired[PauseResponse | None]
-    failover: FailoverResponse | None
     findings: FindingsResponse | None
     mirrors_differ: Sequence[str]
     quarantine: Sequence[QuarantinedResponse]
@@ -747,6 +740,16 @@ class ExcessResponse(TypedDict):
     summary: str
 
 
+class FailoverResponse(TypedDict):
+    term: int
+    shard: str
+    holder: str
+    cause: Cause
+    deciding_at: str
+    gap_ms: int | None
+    first_decision_at: str | None
+
+
 class FailoversResponse(TypedDict):
     items: Sequence[FailoverResponse]
 
@@ -1002,11 +1005,6 @@ class LoadResponse(TypedDict):
     left_out: int
 
 
-class MatchedResponse(TypedDict):
-    matched: int
-    exact: bool
-
-
 class MisfireResponse(TypedDict):
     grace: str
     catch_up: CatchUp
@@ -1040,69 +1038,6 @@ class OnceResponse(TypedDict):
     at: str
 
 
-OperationAction = Literal[
-    "cancel_jobs",
-    "retry_jobs",
-    "reprioritize_jobs",
-    "pause_schedules",
-    "resume_schedules",
-    "reset_schedules",
-    "trigger_schedules",
-]
-
-
-Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paused", "excluded", "throttled"]
-
-
-class OperationFilterBody(TypedDict):
-    state: NotRequired[
-        Literal["pending", "dispatched", "running", "succeeded", "failed", "cancelled", "active", "paused", "ended"]
-        | None
-    ]
-    definition: NotRequired[str | None]
-    schedule: NotRequired[str | None]
-    tenant: NotRequired[str | None]
-    batch: NotRequired[str | None]
-    target: NotRequired[str | None]
-    id: NotRequired[str | None]
-    since: NotRequired[str | None]
-    until: NotRequired[str | None]
-    unschedulable: NotRequired[bool]
-    text: NotRequired[str | None]
-    verdict: NotRequired[Verdict | None]
-    labels: NotRequired[Mapping[str, Any]]
-
-
-OperationState = Literal["running", "done", "stopped", "failed"]
-
-
-class OperationResponse(TypedDict):
-    id: str
-    action: OperationAction
-    filter: Mapping[str, Json]
-    priority: int | None
-    catch_up: bool
-    reason: str | None
-    state: OperationState
-    matched: int
-    exact: bool
-    changed: int
-    asked_to_stop: int
-    refused: int
-    error: str | None
-    by: str
-    started_at: str
-    ended_at: str | None
-    stop_requested_at: str | None
-    stop_requested_by: str | None
-
-
-class OperationPage(TypedDict):
-    items: Sequence[OperationResponse]
-    next: str | None
-    unreadable: NotRequired[Sequence[Unlisted]]
-
-
 Overlap = Literal["allow", "skip", "buffer_one", "cancel_running"]
 
 
@@ -1119,6 +1054,14 @@ class PauseAllBody(TypedDict):
 
 
 class PauseBody(TypedDict):
+    because: NotRequired[str | None]
+
+
+class PauseSchedulesBody(TypedDict):
+    dry_run: NotRequired[bool]
+    expected: NotRequired[int | None]
+    filter: ScheduleFilterBody
+    after: NotRequired[str | None]
     because: NotRequired[str | None]
 
 
@@ -1216,8 +1159,10 @@ class ReprioritizeResponse(TypedDict):
 
 
 class ReprioritizeSomeBody(TypedDict):
-    filter: FilterBody
     dry_run: NotRequired[bool]
+    expected: NotRequired[int | None]
+    filter: FilterBody
+    after: NotRequired[str | None]
     priority: int
 
 
@@ -1225,6 +1170,14 @@ ResetBody = TypedDict("ResetBody", {"from": NotRequired[Literal["now"]]})
 
 
 class ResumeBody(TypedDict):
+    catch_up: NotRequired[bool]
+
+
+class ResumeSchedulesBody(TypedDict):
+    dry_run: NotRequired[bool]
+    expected: NotRequired[int | None]
+    filter: ScheduleFilterBody
+    after: NotRequired[str | None]
     catch_up: NotRequired[bool]
 
 
@@ -1290,9 +1243,6 @@ class SchedulePage(TypedDict):
     unreadable: NotRequired[Sequence[Unlisted]]
 
 
-ScheduleState = Literal["active", "paused", "ended"]
-
-
 class ScheduleTimeline(TypedDict):
     name: str
     paused: bool
@@ -1324,16 +1274,6 @@ class StartBody(TypedDict):
     job: str
     attempt: int
     processor: str
-
-
-class StartOperationBody(TypedDict):
-    action: OperationAction
-    filter: OperationFilterBody
-    priority: NotRequired[int | None]
-    catch_up: NotRequired[bool]
-    reason: NotRequired[str | None]
-    expected: NotRequired[int | None]
-    dry_run: NotRequired[bool]
 
 
 class StartedResponse(TypedDict):

@@ -165,8 +165,17 @@ export type CatchUp = ("none" | "latest" | "all");
 export type Cause = ("first" | "released" | "died" | "stood_still" | "lapsed" | "deleted");
 
 export interface ChangeBody {
-  "filter": FilterBody;
   "dry_run": boolean;
+  "expected"?: (number | null);
+  "filter": FilterBody;
+  "after"?: (string | null);
+}
+
+export interface ChangeSchedulesBody {
+  "dry_run": boolean;
+  "expected"?: (number | null);
+  "filter": ScheduleFilterBody;
+  "after"?: (string | null);
 }
 
 export interface ChangedResponse {
@@ -174,7 +183,10 @@ export interface ChangedResponse {
   "exact": boolean;
   "changed": number;
   "asked_to_stop": number;
+  "refused": number;
+  "error": (string | null);
   "complete": boolean;
+  "next": (string | null);
 }
 
 export interface ClockChangeResponse {
@@ -200,7 +212,6 @@ export interface ClusterResponse {
   "replicas": ReplicaResponse[];
   "counts": Record<string, number>;
   "paused"?: (PauseResponse | null);
-  "failover": (FailoverResponse | null);
   "findings": (FindingsResponse | null);
   "mirrors_differ": string[];
   "quarantine": QuarantinedResponse[];
@@ -368,8 +379,6 @@ export interface EditPreviewResponse {
   "until": string;
 }
 
-export type Ending = ("caught_up" | "still_behind" | "term_ended");
-
 export interface ErrorGroupFilter {
   "state": JobState;
   "definition": string;
@@ -404,31 +413,9 @@ export interface FailoverResponse {
   "shard": string;
   "holder": string;
   "cause": Cause;
-  "previous_term": (number | null);
-  "previous_holder": (string | null);
-  "last_sign_at": (string | null);
-  "last_decision_at": (string | null);
-  "detected_at": string;
-  "won_at": string;
-  "began_at": string;
-  "deciding_at": (string | null);
-  "first_decision_at": (string | null);
-  "first_dispatch_at": (string | null);
-  "told_at": string;
-  "ended": Ending;
-  "detection_ms": (number | null);
-  "takeover_ms": (number | null);
-  "first_decision_ms": (number | null);
+  "deciding_at": string;
   "gap_ms": (number | null);
-  "began_seq": number;
-  "reapplied_entries": number;
-  "reapplied_decisions": number;
-  "fires_late": number;
-  "worst_lag_ms": number;
-  "coalesced": number;
-  "missed": number;
-  "skipped": number;
-  "requeued": number;
+  "first_decision_at": (string | null);
 }
 
 export interface FailoversResponse {
@@ -461,6 +448,10 @@ export interface FilterBody {
   "tenant"?: (string | null);
   "batch"?: (string | null);
   "target"?: (string | null);
+  "id"?: (string | null);
+  "since"?: (string | null);
+  "until"?: (string | null);
+  "unschedulable": boolean;
   "labels": Record<string, any>;
 }
 
@@ -754,11 +745,6 @@ export interface LoadResponse {
   "left_out": number;
 }
 
-export interface MatchedResponse {
-  "matched": number;
-  "exact": boolean;
-}
-
 export interface MisfireBody {
   "grace": (string | number);
   "catch_up": ("none" | "latest" | "all");
@@ -816,53 +802,6 @@ export interface OnceResponse {
   "at": string;
 }
 
-export type OperationAction = ("cancel_jobs" | "retry_jobs" | "reprioritize_jobs" | "pause_schedules" | "resume_schedules" | "reset_schedules" | "trigger_schedules");
-
-export interface OperationFilterBody {
-  "state"?: (("pending" | "dispatched" | "running" | "succeeded" | "failed" | "cancelled" | "active" | "paused" | "ended") | null);
-  "definition"?: (string | null);
-  "schedule"?: (string | null);
-  "tenant"?: (string | null);
-  "batch"?: (string | null);
-  "target"?: (string | null);
-  "id"?: (string | null);
-  "since"?: (string | null);
-  "until"?: (string | null);
-  "unschedulable": boolean;
-  "text"?: (string | null);
-  "verdict"?: (Verdict | null);
-  "labels": Record<string, any>;
-}
-
-export interface OperationPage {
-  "items": OperationResponse[];
-  "next": (string | null);
-  "unreadable": Unlisted[];
-}
-
-export interface OperationResponse {
-  "id": string;
-  "action": OperationAction;
-  "filter": Record<string, JsonValue>;
-  "priority": (number | null);
-  "catch_up": boolean;
-  "reason": (string | null);
-  "state": OperationState;
-  "matched": number;
-  "exact": boolean;
-  "changed": number;
-  "asked_to_stop": number;
-  "refused": number;
-  "error": (string | null);
-  "by": string;
-  "started_at": string;
-  "ended_at": (string | null);
-  "stop_requested_at": (string | null);
-  "stop_requested_by": (string | null);
-}
-
-export type OperationState = ("running" | "done" | "stopped" | "failed");
-
 export interface OtherErrorsResponse {
   "groups": number;
   "count": number;
@@ -891,6 +830,14 @@ export interface PauseResponse {
   "by": string;
   "because": (string | null);
   "schedules_only": boolean;
+}
+
+export interface PauseSchedulesBody {
+  "dry_run": boolean;
+  "expected"?: (number | null);
+  "filter": ScheduleFilterBody;
+  "after"?: (string | null);
+  "because"?: (string | null);
 }
 
 export interface PausedResponse {
@@ -1034,8 +981,10 @@ export interface ReprioritizeResponse {
 }
 
 export interface ReprioritizeSomeBody {
-  "filter": FilterBody;
   "dry_run": boolean;
+  "expected"?: (number | null);
+  "filter": FilterBody;
+  "after"?: (string | null);
   "priority": number;
 }
 
@@ -1049,6 +998,14 @@ export interface RestResponse {
 }
 
 export interface ResumeBody {
+  "catch_up": boolean;
+}
+
+export interface ResumeSchedulesBody {
+  "dry_run": boolean;
+  "expected"?: (number | null);
+  "filter": ScheduleFilterBody;
+  "after"?: (string | null);
   "catch_up": boolean;
 }
 
@@ -1080,6 +1037,14 @@ export interface ScheduleCountsResponse {
   "active": number;
   "paused": number;
   "ended": number;
+}
+
+export interface ScheduleFilterBody {
+  "text"?: (string | null);
+  "state"?: (ScheduleState | null);
+  "verdict"?: (Verdict | null);
+  "tenant"?: (string | null);
+  "labels": Record<string, any>;
 }
 
 export interface SchedulePage {
@@ -1156,7 +1121,6 @@ export interface ShardResponse {
   "journal_seq": (number | null);
   "processors": number;
   "counts": Record<string, number>;
-  "failover": (FailoverResponse | null);
   "followers": string[];
   "followed": boolean;
 }
@@ -1165,16 +1129,6 @@ export interface StartBody {
   "job": string;
   "attempt": number;
   "processor": string;
-}
-
-export interface StartOperationBody {
-  "action": OperationAction;
-  "filter": OperationFilterBody;
-  "priority"?: (number | null);
-  "catch_up": boolean;
-  "reason"?: (string | null);
-  "expected"?: (number | null);
-  "dry_run": boolean;
 }
 
 export interface StartedResponse {
