@@ -14,9 +14,7 @@ from rich.console import Console
 
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack
-from hascheduler.errors import CallerError, InvalidInput, WorldError
-from tests.bench.against import COMMITS, RELEASE, compare, comparisons, read_benches, results_of, tabulate_comparisons
-from tests.bench.against import ROUNDS as AGAINST_ROUNDS
+from hascheduler.errors import CallerError, WorldError
 from tests.bench.cost import figures_by_load, measure_ledger, read_loads
 from tests.bench.dashboard import measure_dashboard
 from tests.bench.decisions import SIZES, draw, measure_decisions
@@ -30,7 +28,6 @@ from tests.bench.floor.at_start import measure_snapshots
 from tests.bench.floor.forms import Form
 from tests.bench.floor.measure import measure_floor, measure_floor_at_once
 from tests.bench.floor.plan import FloorPlan
-from tests.bench.guard import RATIO_MAX, REFERENCE, ROUNDS, measure_guard
 from tests.bench.idle import measure_idle
 from tests.bench.ledger.accounts import Span
 from tests.bench.ledger.ledger import Ledger
@@ -38,7 +35,7 @@ from tests.bench.ledger.samples import sampling
 from tests.bench.numbers import read_numbers
 from tests.bench.overload import measure_overload
 from tests.bench.pending import measure_pending
-from tests.bench.results import RESULTS, read_results
+from tests.bench.results import RESULTS
 from tests.bench.runs import run_bench
 from tests.bench.schedules import measure_schedules
 from tests.bench.shards import SHARDS, Plan, measure_shards
@@ -61,7 +58,6 @@ from tests.bench.storm import measure_storm
 from tests.bench.submits import measure_submits
 from tests.bench.suite import chosen, run_suite
 from tests.bench.throughput import measure_throughput
-from tests.earlier_code import why_no_history
 
 app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -510,41 +506,6 @@ def all(only: Annotated[str, typer.Option(help="Some of them, with commas.")] = 
     failed = run_suite(chosen(only))
     if failed:
         raise WorldError(f"without figures: {', '.join(failed)}")
-
-
-@app.command()
-def against(
-    only: Annotated[str, typer.Option(help="Some benchmarks, with commas.")] = "",
-    rounds: Annotated[int, typer.Option(min=1, help="Of each code, in turn.")] = AGAINST_ROUNDS,
-    release: Annotated[str, typer.Option(help="The release to compare this code with.")] = RELEASE,
-) -> None:
-    """The same benchmarks on an earlier release's code and on this, in turn: old, new and ratio."""
-    if release not in COMMITS:
-        raise InvalidInput(("--release",), f"{release!r} is unknown here", f"one of {', '.join(COMMITS)}")
-    names, console = read_benches(only), Console(stderr=True)
-    compare(names, release, rounds, FOLDER, console)
-    found = comparisons(*(read_results(results_of(each, FOLDER)) for each in (release, "this")))
-    shown = [each for each in found if each.compared.bench in names]
-    console.print(tabulate_comparisons(shown, release))
-    sys.stdout.write(json.dumps({"against": {release: {each.compared.what: each.ratio for each in shown}}}) + "\n")
-
-
-@app.command()
-def guard(
-    rounds: Annotated[int, typer.Option(min=1, help="Of each code, in turn.")] = ROUNDS,
-    reference: Annotated[str, typer.Option(help="The commit to compare this code with.")] = REFERENCE,
-) -> None:
-    """Whether a job costs a fifth more CPU than at an earlier commit; exit status 1 if it does."""
-    console = Console(stderr=True)
-    problem = why_no_history()
-    if problem:
-        console.print(f"[yellow]not compared: {problem}")
-        return
-    found = measure_guard(console, rounds=rounds, reference=reference)
-    sys.stdout.write(json.dumps({"guard": {reference: found.ratios()}}) + "\n")
-    if found.dearer:
-        what = ", ".join(f"{name} {ratio} times" for name, ratio in found.dearer.items())
-        raise WorldError(f"a job costs more CPU than at {reference}: {what}; at most {RATIO_MAX} times is fine")
 
 
 @app.command()

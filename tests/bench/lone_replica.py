@@ -18,7 +18,6 @@ import psutil
 from hascheduler.client import AsyncScheduler, Unavailable
 from hascheduler.embedded.children import free_port
 from hascheduler.embedded.daemons import Daemon, start_daemon
-from tests.bench.against import code_settings
 from tests.bench.cast import own_mb, process_cpu_s, resident_mb
 
 READY_LIMIT_S = 600
@@ -91,7 +90,6 @@ async def start_lone_replica(
         "HASCHEDULER_HEALTH_PORT": str(health_port),
         "HASCHEDULER_REPLICA_ID": "bench",
         "HASCHEDULER_AUTH": "none",
-        **code_settings(),
         **(more or {}),
     }
     started_at = time.monotonic()

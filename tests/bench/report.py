@@ -1,14 +1,13 @@
 """What was measured last, for a README: a table in Markdown, and pictures beside it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from tests.bench.against import RELEASE, Comparison, comparison_lines, comparisons, results_of
 from tests.bench.floor.at_rest import FOLLOWING, LEADING, LIBRARIES, PROGRAM
 from tests.bench.floor.forms import Form
 from tests.bench.report_rows import ROWS, Row
@@ -43,7 +42,6 @@ whole, and a row of its own.
 - *Sampler*: what the sampling itself costs, in per cent of the process's CPU; it is in the figures. `--no-parts` \
 measures without it.
 - *MongoDB's commands*: the server's own count by name, of all clients.
-- The budget is a ratio of what release 0.2.0 took; all budgets are in `tests/bench/ledger/budget.py`.
 - The floor is what `python -m tests.bench floor` measures: the exchanges of a job, from HTTP to its end, through the \
 same server and drivers, in one process, with nothing around them. No work on hascheduler gets below it.
 """
@@ -60,8 +58,7 @@ each event besides, as each of them may lead the next moment; at a start, one th
 nothing else. *In processes*: each of the three replicas and two processors is a process of its own, as one may die \
 without the others, and the leader learns from its stream what is pending and what has ended. Of many at once, it is \
 how long the machine needs for the CPU of that if no core is ever idle. What is above that is the rest of hascheduler, \
-and its HTTP framework. *Goal* is the ratio that the table below asks for, of what release 0.2.0 took in that session. \
-One that is less than a floor of its row is out of reach for all work above that column.
+and its HTTP framework.
 """
 
 
@@ -149,8 +146,7 @@ def write_report(folder: Path, results: Path, peers: Path, soak: Path, ledger: P
         if figure is not None:
             figure.savefig(folder / name, dpi=report_pictures.DPI)
             written.append(folder / name)
-    in_turn = _in_turn(results.parent)
-    table.write_text(markdown(measured, others, in_turn) + "".join(f"\n![]({path.name})\n" for path in written[1:]))
+    table.write_text(markdown(measured, others) + "".join(f"\n![]({path.name})\n" for path in written[1:]))
     return written
 
 
@@ -174,15 +170,10 @@ def save_ledger(ledger: Mapping[str, Any], path: Path) -> None:
         raise InvalidInput(("--plot",), f"{path}: {error}", "a file such as cost.png") from None
 
 
-def markdown(results: Results, peers: Mapping[str, Any] | None, in_turn: tuple[Results, Results] | None = None) -> str:
-    """``in_turn`` are an earlier release's and this code's of one session."""
-    compared = comparisons(*in_turn) if in_turn else []
-    lines = [_HEAD.format(**results.machine), *_table(results)]
-    lines += _floors(results, compared)
+def markdown(results: Results, peers: Mapping[str, Any] | None) -> str:
+    lines = [_HEAD.format(**results.machine), *_table(results), *_floors(results)]
     if peers:
         lines += ["", *_peers(peers)]
-    if in_turn and compared:
-        lines += ["", *comparison_lines(compared, RELEASE, in_turn[1].machine)]
     lines += ["", LEDGER_TEXT.rstrip()]
     return "\n".join(lines) + "\n"
 
@@ -199,10 +190,9 @@ def _table(results: Results) -> list[str]:
     return lines
 
 
-def _floors(results: Results, compared: Sequence[Comparison]) -> list[str]:
+def _floors(results: Results) -> list[str]:
     """The lines about what was measured beside its floor; none where nothing was."""
     rows: list[str] = []
-    goals = {(each.compared.bench, each.compared.case, each.compared.figure): each.at_goal for each in compared}
     benches = ("floor", "floor-at-once", "floor-at-start")
     floors = {case: found for bench in benches for case, found in results.benches.get(bench, {}).items()}
     for each in _FLOORS:
@@ -212,10 +202,9 @@ def _floors(results: Results, compared: Sequence[Comparison]) -> list[str]:
             found = (
                 floors[case].figures.get(each.floor_figure or each.figure) if case in floors else None for case in cases
             )
-            goal = goals.get((each.bench, each.case, each.figure))
-            cells = map(_amount, (measured.figures.get(each.figure), goal, *found))
+            cells = map(_amount, (measured.figures.get(each.figure), *found))
             rows.append(f"| {each.what} | {' | '.join(cells)} |")
-    columns = ("figure", "measured", "goal", *reversed(Form))
+    columns = ("figure", "measured", *reversed(Form))
     head = ["", *FLOORS_TEXT.splitlines(), "", f"| {' | '.join(columns)} |", f"|---|{'---:|' * (len(columns) - 1)}"]
     return [*head, *rows] if rows else []
 
@@ -253,12 +242,6 @@ def _peers(peers: Mapping[str, Any]) -> list[str]:
 
 def _amount(value: float | None) -> str:
     return "–" if value is None else f"{value:,}"
-
-
-def _in_turn(folder: Path) -> tuple[Results, Results] | None:
-    """An earlier release's and this code's, where they were measured in one session."""
-    before, now = (results_of(label, folder) for label in (RELEASE, "this"))
-    return (read_results(before), read_results(now)) if before.exists() and now.exists() else None
 
 
 def _read(path: Path) -> Any:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench.against import CODE
 from tests.bench.figures import Figures, summarize
 from tests.bench.results import Measured, add_results
 
@@ -23,8 +22,7 @@ Measure = Callable[[], Mapping[str, Figures]]
 def run_bench(name: str, measure: Measure, runs: int = 1, *, quiet: bool = False) -> None:
     """All cases are run before any is run again, so that a machine that grows slower does so for all of them.
 
-    A ``quiet`` one shows and prints nothing of what it has found: its caller does. What another release's code gives is
-    not kept here: `tests.bench.against` keeps it.
+    A ``quiet`` one shows and prints nothing of what it has found: its caller does.
     """
     console, load_1m = Console(stderr=True), os.getloadavg()[0]
     if load_1m > _BUSY:
@@ -43,8 +41,7 @@ def run_bench(name: str, measure: Measure, runs: int = 1, *, quiet: bool = False
         console.print(f"{name}: {command}", highlight=False, soft_wrap=True)
         console.print(*tables(cases), sep="\n")
         sys.stdout.write(json.dumps({name: {label: case.figures for label, case in cases.items()}}) + "\n")
-    if CODE not in os.environ:
-        add_results(name, cases)
+    add_results(name, cases)
 
 
 def tables(cases: Mapping[str, Measured]) -> Iterator[Table]:

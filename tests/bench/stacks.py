@@ -10,7 +10,6 @@ from rich.console import Console
 
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
-from tests.bench.against import code_settings
 
 DATABASE = "hascheduler-bench"
 HANDLERS = ("tests.bench.handlers", "processors.log", "processors.sleep")
@@ -49,7 +48,7 @@ def on_stack(
             crew.replicas,
             crew.processors,
             slots=crew.slots,
-            settings={"HASCHEDULER_DATABASE": DATABASE, **code_settings(), **(settings or {})},
+            settings={"HASCHEDULER_DATABASE": DATABASE, **(settings or {})},
             handlers=HANDLERS,
             shards=crew.shards,
         )
@@ -60,7 +59,7 @@ def on_stack(
 
 
 def batch_delay_setting(max_ms: int) -> dict[str, str]:
-    """Empty where it is the default: an earlier release does not know it."""
+    """Empty for the default."""
     return {} if max_ms == BATCH_DELAY_MAX_MS else {"HASCHEDULER_BATCH_DELAY_MAX": f"{max_ms}ms"}
 
 

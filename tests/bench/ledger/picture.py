@@ -8,16 +8,15 @@ from matplotlib.figure import Figure
 
 from tests.bench.cast import KINDS
 from tests.bench.ledger.accounts import LOAD
-from tests.bench.ledger.budget import BUDGETS
 
 _COLOURS = ("#0072b2", "#56b4e9", "#009e73", "#e69f00", "#cc79a7")
-_REST, _BUDGET, _INK = "#c8c8c8", "#d55e00", "#2b2b2b"
+_REST, _INK = "#c8c8c8", "#2b2b2b"
 _PARTS_MAX = 20
 _KINDS = tuple(kind for kind in KINDS if kind != LOAD)
 
 
 def draw_ledger(ledger: Mapping[str, Any]) -> Figure | None:
-    """One panel a load: its parts by size, coloured by the kind of process; the whole and the budget in its title.
+    """One panel a load: its parts by size, coloured by the kind of process; the whole in its title.
 
     ``ledger`` is `tests.bench.ledger.accounts.as_json` by label; None where no load ran a job.
     """
@@ -40,11 +39,6 @@ def _draw_whole(axes: Axes, loads: Mapping[str, Any]) -> None:
         below = [low + height for low, height in zip(below, heights, strict=True)]
     rests = [sum(_rest_ms(load, kind) for kind in _KINDS) for load in loads.values()]
     axes.bar(range(len(loads)), rests, bottom=below, color=_REST, label="at rest", width=0.6)
-    for number, label in enumerate(loads):
-        if label in BUDGETS:
-            low, high = BUDGETS[label].range
-            axes.fill_between((number - 0.42, number + 0.42), low, high, color=_BUDGET, alpha=0.35, linewidth=0)
-            axes.hlines(high, number - 0.42, number + 0.42, color=_BUDGET, label="" if number else "budget")
     axes.set(title="what a job costs", ylabel="ms of CPU a job")
     axes.set_xticks(range(len(loads)), [label.replace(" in ", "\nin ") for label in loads], fontsize=8, rotation=20)
     axes.legend(frameon=False, reverse=True, fontsize=8)
@@ -63,8 +57,7 @@ def _draw_parts(axes: Axes, label: str, load: Mapping[str, Any]) -> None:
         widths = [rows[name][column] for name in names]
         axes.barh(names, widths, left=left, color=colour, label=kind)
         left = [start + width for start, width in zip(left, widths, strict=True)]
-    budget = f"\nbudget {BUDGETS[label]}" if label in BUDGETS else ""
-    axes.set(title=f"{label}: {_cpu_ms(load):.2f} ms{budget}", xlabel="ms of CPU a job")
+    axes.set(title=f"{label}: {_cpu_ms(load):.2f} ms", xlabel="ms of CPU a job")
     axes.invert_yaxis()
     axes.tick_params(axis="y", labelsize=8)
     axes.legend(frameon=False, loc="lower right", fontsize=8)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.bench.against import CODE
 from tests.bench.ledger.parts import Frame, Share, share_of
 from tests.bench.sampled.sitecustomize import FOLDER, HEAD, TURNS
 
@@ -96,8 +95,7 @@ def module_of(path: str) -> str:
     folders = sysconfig.get_paths()
     # The narrower folder first: installed packages lie below the standard library, compiled ones within this tree.
     installed = (folders["purelib"], folders["platlib"], folders["stdlib"])
-    measured = (code,) if (code := os.environ.get(CODE)) else ()
-    for folder in (*installed, *measured, _COMPILED, _ROOT):
+    for folder in (*installed, _COMPILED, _ROOT):
         if file.is_relative_to(folder):
             names = file.relative_to(folder).with_suffix("").parts
             return ".".join(names[:-1] if names[-1] == "__init__" else names)

@@ -8,7 +8,6 @@ from rich.table import Table
 from rich.text import Text
 
 from tests.bench.ledger.accounts import LOAD, Span, net_of_all
-from tests.bench.ledger.budget import BUDGETS, IDLE_PERCENT_MAX
 
 _LEAST = 0.005
 """Of the whole: smaller parts are one row."""
@@ -33,7 +32,7 @@ def _tables(rest: Span, loads: Sequence[Span]) -> Iterator[Table]:
 
 
 def _rest(rest: Span) -> Table:
-    table = _table(f"At rest, per cent of a core a process; at most {IDLE_PERCENT_MAX:g} of a replica", "part")
+    table = _table("At rest, per cent of a core a process", "part")
     kinds = [kind for kind in rest.kinds if kind != LOAD]
     for kind in kinds:
         table.add_column(kind, justify="right")
@@ -59,9 +58,8 @@ def _rest(rest: Span) -> Table:
 
 def _parts(span: Span, rest: Span) -> Table:
     """Sorted by what they cost; "at rest" stands apart, and all rows sum to the whole."""
-    whole_ms, budget = 1_000 * span.cpu_s / span.jobs, BUDGETS.get(span.label)
-    title = f"What a job costs at {span.label}: {whole_ms:.2f} ms of CPU" + (f", budget {budget}" if budget else "")
-    table = _table(title, "part")
+    whole_ms = 1_000 * span.cpu_s / span.jobs
+    table = _table(f"What a job costs at {span.label}: {whole_ms:.2f} ms of CPU", "part")
     nets = {kind: net for kind, net in net_of_all(span, rest).items() if kind != LOAD}
     for kind in nets:
         table.add_column(_kind(span, kind), justify="right")

@@ -12,7 +12,6 @@ from rich.console import Console
 from hascheduler.errors import InvalidInput
 from tests.bench.cost import Measured, Rate, figures_by_load, read_loads
 from tests.bench.ledger.accounts import NOT_SAMPLED, Span, Spent, as_json, net_of, net_of_all, shared_out, together
-from tests.bench.ledger.budget import BUDGETS
 from tests.bench.ledger.counters import look_at
 from tests.bench.ledger.ledger import Ledger
 from tests.bench.ledger.parts import Share
@@ -115,9 +114,9 @@ def shown(ledger: Ledger) -> str:
     return console.file.getvalue()
 
 
-def test_tables_show_the_whole_its_parts_and_the_budget() -> None:
+def test_tables_show_the_whole_and_its_parts() -> None:
     text = shown(Ledger(REST, (BUSY,)))
-    assert f"What a job costs at 50 jobs/s: 20.00 ms of CPU, budget {BUDGETS['50 jobs/s']}" in text
+    assert "What a job costs at 50 jobs/s: 20.00 ms of CPU" in text
     rows = {cells[1].strip(): cells for line in text.splitlines() if len(cells := line.split("│")) == 6}
     assert [cell.strip() for cell in rows["decide"][2:5]] == ["9.000", "9.000", "45.0"]
     assert [cell.strip() for cell in rows["at rest"][2:5]] == ["2.000", "2.000", "10.0"]
@@ -138,10 +137,6 @@ def test_the_picture_is_drawn_from_what_machines_get(tmp_path: Path) -> None:
     assert (tmp_path / "cost.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(InvalidInput, match=r"cost\.docx"):
         save_ledger(ledger.as_json(), tmp_path / "cost.docx")
-
-
-def test_each_budget_is_for_a_load_of_the_benchmark() -> None:
-    assert set(BUDGETS) <= {rate.label for rate in read_loads("50,200,1000,1000/500")}
 
 
 @pytest.mark.parametrize(
