@@ -193,7 +193,7 @@ REMEDIES: Mapping[str, Remedy | str] = {
     "audit-log": answers("audit-log", "--path", "/v1/cluster/pause"),
     # They need a whole system.
     "check": "tests/integration/check/test_command.py",
-    "migrate": "tests/system/upgrade/test_migrate.py",
+    "migrate": "tests/system/upgrade/test_rolling_upgrade.py",
     "bootstrap": "tests/integration/bootstrap",
     "record": "tests/unit/cli/test_recordings.py",
     "events": "tests/unit/cli/test_events.py",
