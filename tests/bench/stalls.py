@@ -93,16 +93,25 @@ async def watched_stalls(health_url: str) -> AsyncIterator[Stalls]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A replica, and its stored schedules."""
+    """A replica, and what its database holds."""
 
     http: httpx.AsyncClient
     schedules: Any
+    jobs: Any
 
     async def send(self, method: str, path: str, body: object = None) -> Any:
         answer = await self.http.request(method, path, json=body)
         if answer.is_error:
             raise WorldError(f"{method} {path}: {answer.status_code} {answer.text[:512]}")
         return answer.json()
+
+    async def seen(self) -> None:
+        """Wait until the replica has seen the rows' jobs. Until then they count as work for its processors, and it
+        refuses more."""
+        pending = await self.jobs.count_documents({"definition": "stalls", "state": "pending"})
+        async with asyncio.timeout(_PATIENCE_S):
+            while (await self.send("GET", "/v1/cluster"))["counts"]["pending"] < pending:  # noqa: ASYNC110
+                await asyncio.sleep(_SUBMIT_EVERY_S)
 
     async def store(self, name: str, trigger: Trigger, payload: object, now: WallMs) -> None:
         template = JobTemplate("stalls", None, "default", "default", "default", 5, "queued")
@@ -129,7 +138,7 @@ async def measure_stalls(folder: Path) -> dict[str, Figures]:
         httpx.AsyncClient(base_url=replica.url, timeout=_PATIENCE_S) as http,
     ):
         await replica.leads()
-        asked = _Asked(http, client[_DATABASE].get_collection("schedules"))
+        asked = _Asked(http, client[_DATABASE]["schedules"], client[_DATABASE]["jobs"])
         # What is made once is no row's.
         await asked.send("POST", "/v1/jobs", _NOOP)
         for row, ask in _ROWS.items():
@@ -149,6 +158,7 @@ def _holds(figures: Figures) -> bool:
 
 
 async def _measured(ask: Callable[[], Awaitable[None]], asked: _Asked, pieces: Path) -> Figures:
+    await asked.seen()
     begin = len(_read(pieces))
     longest_s = 0.0
 
@@ -237,6 +247,7 @@ async def _atomic_batch(asked: _Asked, number: int) -> None:
             for job in range(1_000)
         ]
         await asked.send("POST", "/v1/jobs:batch", {"atomic": True, "jobs": jobs})
+        await asked.seen()
 
 
 def _now() -> WallMs:
