@@ -17,7 +17,7 @@ from hascheduler.embedded.stack import Stack
 from hascheduler.errors import CallerError, WorldError
 from tests.bench.cost import figures_by_load, measure_ledger, read_loads
 from tests.bench.dashboard import measure_dashboard
-from tests.bench.decisions import SIZES, draw, measure_decisions
+from tests.bench.decisions import SIZES, measure_decisions
 from tests.bench.failover import measure_failover
 from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
@@ -372,7 +372,6 @@ def decisions(
         "balanced,fair,affinity,swimlanes"
     ),
     runs: Runs = 1,
-    plot: Annotated[str | None, typer.Option(help="Draw cost against pending jobs to this file.")] = None,
 ) -> None:
     """The dispatch core alone: what a decision costs, by how many jobs wait."""
     first, *others = presets.split(",")
@@ -383,8 +382,6 @@ def decisions(
     }
     small, large = (found[first][size]["decision_us"] for size in (SIZES[0], SIZES[-1]))
     run_bench("decisions", lambda: {**cases, "growth": {"decision_us": round(large / small, 2)}})
-    if plot is not None:
-        draw(found, plot)
 
 
 @app.command()
@@ -463,12 +460,11 @@ def shards(
     tenants: Annotated[int, typer.Option(min=1, help="In all; as many in each shard.")] = 64,
     fires: Annotated[int, typer.Option(min=1, help="A second, in all shards, while replicas are killed.")] = 100,
     kills: Annotated[int, typer.Option(min=0, help="Of the replica that leads two shards; 0: CPU alone.")] = 10,
-    candidates: Annotated[int, typer.Option(min=0, help="Replicas that follow a shard; 0: all.")] = 0,
     slots: Slots = 32,
     runs: Runs = 1,
 ) -> None:
     """CPU of a job with four shards by that with one, and the end of a replica that leads two of four."""
-    plan = Plan(read_numbers("--rates", rates), seconds, tenants, fires, kills, slots, candidates)
+    plan = Plan(read_numbers("--rates", rates), seconds, tenants, fires, kills, slots)
     run_bench("shards", lambda: measure_shards(plan), runs)
 
 

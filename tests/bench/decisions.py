@@ -35,7 +35,6 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import WallMs
 
 SIZES = (10_000, 100_000, 1_000_000)
-TARGETS = {"decision_us": 50, "add_us": 10, "cancel_us": 10, "reprioritize_us": 10, "bytes_per_job": 500}
 _BATCH = 1_000
 _ROUNDS = 2_000
 _BEGIN = WallMs(1_893_456_000_000)
@@ -206,20 +205,3 @@ def _processor(number: int, definitions: list[str]) -> ProcessorRef:
     runs = frozenset({"*"} if number % 3 else definitions[first : first + 20])
     id = f"processor-{number}"
     return ProcessorRef(id, id, "default", runs, slots=8, beat=1, draining=False, parked=0)
-
-
-def draw(found: dict[str, dict[int, Figures]], out: str) -> None:
-    """Cost against pending jobs, one line a preset and figure."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    for preset, by_size in found.items():
-        for name in ("decision_us", "add_us", "cancel_us", "reprioritize_us"):
-            if len(by_size) > 1:
-                axes.plot(list(by_size), [run[name] for run in by_size.values()], marker="o", label=f"{preset}, {name}")
-    axes.axhline(TARGETS["decision_us"], color="grey", linewidth=0.8, linestyle="--")
-    axes.set(xscale="log", xlabel="pending jobs", ylabel="µs, median", ylim=(0, None))
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(out, dpi=120)

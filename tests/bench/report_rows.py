@@ -155,11 +155,10 @@ ROWS = (
             "shards",
             "CPU of a job at the same load, {case}",
             "{cpu_ratio}; replicas {replica_cpu_ratio}, processors {processor_cpu_ratio}",
-            case=f"4 shards to 1{followed}, {rate} jobs/s",
+            case=f"4 shards to 1, {rate} jobs/s",
             goal="≤ 1.15",
             headline="cpu_ratio",
         )
-        for followed in ("", ", 2 candidates")
         for rate in (200, 400)
     ),
     Row(

@@ -72,14 +72,8 @@ class Plan:
     fires_per_s: int
     kills: int
     slots: int
-    candidates: int = 0
-    """Of each shard but the home; 0: all replicas follow all shards."""
 
     def __post_init__(self) -> None:
-        if self.candidates not in (0, *range(2, REPLICAS)):
-            raise InvalidInput(
-                ("--candidates",), f"{self.candidates}", f"0, or 2 to {REPLICAS - 1}: with more all follow all"
-            )
         if self.tenants % SHARDS:
             raise InvalidInput(("--tenants",), f"{self.tenants}", f"a multiple of {SHARDS}, as many in each shard")
         if self.fires_per_s < _FIRES_MIN:
@@ -97,20 +91,19 @@ def measure_shards(plan: Plan) -> dict[str, Figures]:
             return await _measure_rates(deployment, plan, tenants)
 
     async def measure_several(stack: Stack) -> tuple[dict[int, Figures], Figures | None]:
-        async with _deployed(stack, _database(SHARDS), SHARDS, plan.candidates) as deployment:
+        async with _deployed(stack, _database(SHARDS), SHARDS) as deployment:
             jobs = await _measure_rates(deployment, plan, tenants)
             return jobs, await _measure_takeovers(deployment, plan, tenants) if plan.kills else None
 
     one = on_stack("shards", _crew(plan, 1), measure_one, _settings(1))
-    several, killed = on_stack("shards", _crew(plan, SHARDS), measure_several, _settings(SHARDS, plan.candidates))
-    followed = f", {plan.candidates} candidates" if plan.candidates else ""
+    several, killed = on_stack("shards", _crew(plan, SHARDS), measure_several, _settings(SHARDS))
     found: dict[str, Figures] = {}
     for rate in plan.rates:
         load = f", {rate:,} jobs/s"
         found[f"{ONE}{load}"] = one[rate]
-        found[f"{SEVERAL}{followed}{load}"] = several[rate]
-        found[f"{RATIOS}{followed}{load}"] = ratios(several[rate], one[rate])
-    return found if killed is None else {**found, f"{KILLED}{followed}": killed}
+        found[f"{SEVERAL}{load}"] = several[rate]
+        found[f"{RATIOS}{load}"] = ratios(several[rate], one[rate])
+    return found if killed is None else {**found, KILLED: killed}
 
 
 def tenants_of_all(total: int) -> list[str]:
@@ -139,7 +132,6 @@ class _Deployment:
     stack: Stack
     databases: Sequence[Any]
     """Of each shard, the home's first."""
-    candidates: int
 
     @property
     def names(self) -> list[str]:
@@ -152,9 +144,7 @@ class _Deployment:
 
     async def settled(self) -> list[tuple[str, int]]:
         """The same, once each shard is led by the replica that should lead it: nothing is handed over any more."""
-        preferred = [
-            order[0] for order in preferred_leaders(self.names, list(self.stack.replicas), self.candidates).values()
-        ]
+        preferred = [order[0] for order in preferred_leaders(self.names, list(self.stack.replicas)).values()]
         led: list[tuple[str, int]] = []
         try:
             async with asyncio.timeout(_PATIENCE_S):
@@ -178,14 +168,14 @@ class _Deployment:
 
 
 @asynccontextmanager
-async def _deployed(stack: Stack, database: str, shards: int, candidates: int = 0) -> AsyncIterator[_Deployment]:
+async def _deployed(stack: Stack, database: str, shards: int) -> AsyncIterator[_Deployment]:
     """With its processors, each started when those before it are seen: of two that look for a shard at once both may
     take the same one, and another one has none for ten seconds."""
     for number in range(1, PROCESSORS + 1):
         await stack.start_processor(f"processor-{number}")
         await stack.processors_ready()
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
-        yield _Deployment(stack, [client[shard_database(database, index)] for index in range(shards)], candidates)
+        yield _Deployment(stack, [client[shard_database(database, index)] for index in range(shards)])
 
 
 async def _measure_rates(deployment: _Deployment, plan: Plan, tenants: Sequence[str]) -> dict[int, Figures]:
@@ -354,9 +344,8 @@ def _database(shards: int) -> str:
     return DATABASE if shards == 1 else f"{DATABASE}-of-{shards}"
 
 
-def _settings(shards: int, candidates: int = 0) -> dict[str, str]:
+def _settings(shards: int) -> dict[str, str]:
     return {
         "HASCHEDULER_DATABASE": _database(shards),
         "HASCHEDULER_REBALANCE_AFTER": _REBALANCE_AFTER,
-        "HASCHEDULER_SHARD_CANDIDATES": str(candidates),
     }
