@@ -1,6 +1,6 @@
 """A schedule's cursor follows the time: nothing is due for long and undecided, nothing is decided before its time.
 
-And its jobs can be stored: releases through 0.2.0 accepted payloads that are too large once their placeholders are
+And its jobs can be stored: releases before 0.2.0 accepted payloads that are too large once their placeholders are
 filled.
 """
 

@@ -39,7 +39,7 @@ class ConflictScope(StrEnum):
     TENANT = "tenant"
     """Jobs of one tenant; and jobs of all tenants, if the other job's definition is shared."""
     SHARED = "shared"
-    """Jobs of all tenants. A stored definition without the field means this: 0.2.0 knew no other scope."""
+    """Jobs of all tenants. A stored definition without the field means this."""
 
 
 @dataclass(frozen=True, slots=True)

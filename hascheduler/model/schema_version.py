@@ -39,7 +39,7 @@ Safety does not depend on people keeping to that order:
 * a document of a form that is not known is set aside with that reason (`require_known_version`, which every decoder
   asks first): it is never taken for one of another form.
 
-This release reads form 1, as 0.1.0 does, and writes it. So between these two there is a way back even after `migrate`.
+This release reads form 1, as 0.2.0 does, and writes it. So between these two there is a way back even after `migrate`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -94,8 +94,7 @@ class MissedTimes:
 STORED_AS: MappingProxyType[Verdict, tuple[Verdict, str]] = MappingProxyType(
     {Verdict.THROTTLED: (Verdict.MISSED, "throttled by "), Verdict.UNSTORABLE: (Verdict.MISSED, "unstorable")}
 )
-"""Verdicts that 0.2.0 does not know are stored as one that it knows, with a prefix in ``because_of``. So a leader of
-0.2.0 after one of this release can apply its journal, and shows a missed time. Its own missed times have no prefix."""
+"""These verdicts are stored as missed times with a prefix in ``because_of``, as 0.2.0 does; a missed time has none."""
 
 
 def stored_verdict(run: VerdictRun) -> tuple[str, str | None]:

@@ -32,7 +32,6 @@ from hascheduler.model.documents.schedule import (
     encode_schedule_edit,
     new_schedule_document,
 )
-from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
@@ -230,22 +229,10 @@ def _with_trigger_of_one_type(form: dict[str, Any], patch: Mapping[str, Any]) ->
 
 
 def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
-    """All fields of a new schedule, with the stored values that can still be read; the write raises the revision."""
-    trigger = edit.trigger(body.trigger, _stored_trigger(stored))
-    document = new_schedule_document(_new(name, body, trigger, edit.now, paused=False))
-    kept = {
-        field: stored[field]
-        for field in ("created_at_ms", "cursor_ms", "failures", "paused_at_ms", "unstorable")
-        if is_integer(stored.get(field))
-    }
-    # Counts without their cursor would claim to cover times that they do not.
-    tally = stored.get("tally") if "cursor_ms" in kept else None
-    if isinstance(tally, list) and len(tally) == len(document["tally"]) and all(map(is_integer, tally)):
-        kept["tally"] = tally
-    repaired = {**document, **kept}
-    if is_integer(stored.get("throttled")):
-        del repaired["throttled"]  # the stored count stays: the leader adds to it
-    return {field: value for field, value in repaired.items() if field not in ("_id", "rev")}
+    """All fields of a new schedule, paused if the stored one is; the write raises the revision."""
+    paused = is_integer(stored.get("paused_at_ms"))
+    document = new_schedule_document(_new(name, body, edit.trigger(body.trigger, None), edit.now, paused=paused))
+    return {field: value for field, value in document.items() if field not in ("_id", "rev")}
 
 
 def _payloads(body: ScheduleBody, stored: StoredDocument) -> Mapping[str, Any]:
@@ -272,13 +259,6 @@ def _lanes(job: object) -> set[object]:
     jobs = job.get("jobs")
     templates = [each for each in jobs if isinstance(each, Mapping)] if isinstance(jobs, list) else [job]
     return {lane for each in templates if isinstance(lane := each.get("lane"), str)}
-
-
-def _stored_trigger(stored: StoredDocument) -> Trigger | None:
-    try:
-        return decode_trigger(stored.get("trigger"))
-    except InvalidInput:
-        return None
 
 
 def _new(
