@@ -373,9 +373,9 @@ class Admission(Protocol):
         """
         ...
 
-    def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
-        """Why a submit of that many bytes is to be refused before it is read; None: it is not, and `admit` decides.
-        ``tenant`` None: its caller may submit for all tenants."""
+    def turned_away(self, tenant: str | None) -> Overloaded | None:
+        """Why a submit is to be refused before it is read; None: it is not, and `admit` decides. ``tenant`` None: its
+        caller may submit for all tenants."""
         ...
 
     def is_holding_back(self) -> bool:
