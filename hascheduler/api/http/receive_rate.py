@@ -6,6 +6,7 @@ With a time limit alone, a client could hold its place for the whole limit by se
 import asyncio
 from dataclasses import dataclass
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 GRACE_S = 2.0
@@ -15,10 +16,6 @@ _SECOND_CHECK_S = 0.1
 
 class BodyTooLarge(Exception):
     """The body is larger than allowed."""
-
-
-class BodyInterrupted(Exception):
-    """The client disconnected before it had sent the whole body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class ReceiveDeadline:
 
 
 async def receive_body(receive: Receive, bytes_max: int, patience_s: float) -> bytes:
-    """The body of a request; `TimeoutError` where it is too slow, `BodyTooLarge`, `BodyInterrupted` as they say."""
+    """The body of a request; `TimeoutError` where it is too slow, `BodyTooLarge`, `ClientDisconnect` as they say."""
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     arrival = ReceiveDeadline(began_s, began_s + patience_s)
@@ -61,7 +58,7 @@ async def receive_body(receive: Receive, bytes_max: int, patience_s: float) -> b
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise BodyInterrupted
+                    raise ClientDisconnect
                 piece: bytes = message.get("body", b"")
                 received += len(piece)
                 if received > bytes_max:

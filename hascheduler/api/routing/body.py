@@ -18,11 +18,10 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.problems import ProblemError
-from hascheduler.api.http.receive_rate import BYTES_PER_S_MIN, BodyInterrupted, BodyTooLarge, receive_body
+from hascheduler.api.http.receive_rate import BYTES_PER_S_MIN, BodyTooLarge, receive_body
 from hascheduler.api.http.strict_json import VALUES_MAX, JsonReader, MalformedJson, Oversized, UnstorableJson
 from hascheduler.api.middleware.auth import RequiredPower
 from hascheduler.api.middleware.pools import take
@@ -115,14 +114,8 @@ class _JsonRequest(Request):
         """The first byte: FastAPI asks only whether there is a body, and would keep all of it until the answer."""
         if not hasattr(self, "_read"):
             is_absent = self._may_be_empty and _declares_nothing(self)
-            self._read = b"" if is_absent else await self._received()
+            self._read = b"" if is_absent else await receive_bounded(self.receive, self._bytes_max)
         return self._read[:1]
-
-    async def _received(self) -> bytes:
-        try:
-            return await receive_bounded(self.receive, self._bytes_max)
-        except BodyInterrupted:
-            raise ClientDisconnect from None
 
     async def json(self) -> Any:
         await self.body()
@@ -187,7 +180,7 @@ def _require_small(request: Request, bytes_max: int) -> None:
 
 
 async def receive_bounded(receive: Receive, bytes_max: int) -> bytes:
-    """The body of a request; `ProblemError` where it is too large, too slow or empty, and `BodyInterrupted`."""
+    """The body of a request; `ProblemError` where it is too large, too slow or empty, and `ClientDisconnect`."""
     try:
         body = await receive_body(receive, bytes_max, _BODY_PATIENCE_S)
     except BodyTooLarge:

@@ -24,10 +24,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.problems import ProblemError
-from hascheduler.api.http.receive_rate import BodyInterrupted
 from hascheduler.api.http.strict_json import MalformedJson, Oversized, UnstorableJson, read_json
 from hascheduler.api.middleware.audit import PATTERN
 from hascheduler.api.routing.body import JsonRoute, LargeJsonRoute, receive_bounded, required_powers
@@ -181,7 +181,7 @@ class ShortRoute:
             if self._body is not None:
                 name, model = self._body
                 named[name] = model.model_validate(value)
-        except (BodyInterrupted, MalformedJson, Oversized, UnstorableJson, ValidationError):
+        except (ClientDisconnect, MalformedJson, Oversized, UnstorableJson, ValidationError):
             return None
         except ProblemError as error:
             scope[PATTERN] = self.pattern

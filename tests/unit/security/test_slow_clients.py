@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 from fastapi import FastAPI
+from starlette.requests import ClientDisconnect
 
 from hascheduler.api.http import connection, receive_rate
 from hascheduler.api.http.receive_rate import (
     BYTES_PER_S_MIN,
     GRACE_S,
-    BodyInterrupted,
     BodyTooLarge,
     ReceiveDeadline,
     receive_body,
@@ -70,7 +70,7 @@ async def test_a_body_that_comes_while_the_loop_stood_still_is_taken(monkeypatch
 @pytest.mark.parametrize(
     ("message", "raised"),
     [
-        ({"type": "http.disconnect"}, BodyInterrupted),
+        ({"type": "http.disconnect"}, ClientDisconnect),
         ({"type": "http.request", "body": b"12345678901", "more_body": True}, BodyTooLarge),
     ],
 )
