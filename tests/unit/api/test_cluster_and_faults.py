@@ -1,14 +1,9 @@
 """The replica's report of itself and the cluster, and its answers to failures of the database and to defects."""
 
-import asyncio
-
 import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.api.http.shares import Pool
-from hascheduler.api.middleware.pools import IN_FLIGHT
-from hascheduler.api.routing import body
 from hascheduler.errors import Moving, ShardUnavailable
 from hascheduler.model.processor import Rest
 from hascheduler.model.values.instants import WallMs, format_instant
@@ -140,22 +135,3 @@ async def test_a_defect_reveals_nothing(client: httpx.AsyncClient, world: World)
     check_problem(answer, 500, None)
     assert "secret" not in answer.text
     assert [line["event"] for line in logs] == ["request_failed"]
-
-
-async def test_a_slow_body_is_given_up(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body, "_BODY_PATIENCE_S", 0.01)
-
-    class Never(httpx.AsyncByteStream):
-        async def __aiter__(self):  # type: ignore[no-untyped-def]
-            yield b"{"
-            await asyncio.Event().wait()
-
-    request = client.build_request("POST", "/v1/jobs", headers={"content-type": "application/json"})
-    request.stream = Never()
-    check_problem(await client.send(request), 408, None)
-
-
-async def test_more_requests_than_the_bound_are_turned_away(world: World, client: httpx.AsyncClient) -> None:
-    world.pools.in_flight = Pool(IN_FLIGHT, 0)
-    check_problem(await client.get("/v1/cluster"), 503, None)
-    assert (await client.get("/livez")).status_code == 200

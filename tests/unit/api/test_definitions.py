@@ -211,14 +211,3 @@ async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
     check_problem(await client.patch(LOG, json={"max_concurrency": 3}), 409)
     assert [one["id"] for one in (await get(client, "/v1/definitions"))["unreadable"]] == ["log"]
     assert (await client.put(LOG, json={})).json()["rev"] == 2
-
-
-async def test_a_patch_that_is_always_overtaken_is_a_conflict(client: httpx.AsyncClient, world: World) -> None:
-    await client.put(LOG, json={})
-
-    async def overtake() -> None:
-        rev = world.stored(Collection.DEFINITIONS, "log")["rev"]
-        world.rewrite(Collection.DEFINITIONS, "log", rev=rev + 1)
-
-    world.definitions.overtakers = [overtake] * 5
-    check_problem(await client.patch(LOG, json={"max_concurrency": 3}), 409)

@@ -5,10 +5,6 @@ import json
 
 import pytest
 
-from hascheduler.api.http import server as server_module
-from hascheduler.api.http.shares import Pool
-from hascheduler.api.middleware.pools import IN_FLIGHT
-from hascheduler.api.routing import body as body_module
 from tests.unit.api.doubles import World
 from tests.unit.api.test_server import exchange, serving
 
@@ -98,15 +94,6 @@ async def test_chunks_where_the_version_of_http_has_none_end_the_connection(worl
     assert world.everything() == EMPTY
 
 
-async def test_a_body_that_drips_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_module, "_BODY_PATIENCE_S", 0.1)
-    async with serving(world) as server:
-        answer = await exchange(server, POST + JSON + LENGTH + b"\r\n" + BODY[:-1])
-    assert answer.startswith(b"HTTP/1.1 408")
-    assert b"slow-request" in answer
-    assert world.everything() == EMPTY
-
-
 async def test_a_body_that_is_cut_off_writes_nothing(world: World) -> None:
     async with serving(world) as server:
         _, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -117,43 +104,3 @@ async def test_a_body_that_is_cut_off_writes_nothing(world: World) -> None:
         # Another request on another connection: by its answer the first is over.
         await exchange(server, b"GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
     assert world.everything() == EMPTY
-
-
-async def test_connections_beyond_the_limit_get_retry_after(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    entered, leave = asyncio.Event(), asyncio.Event()
-
-    async def slow(job_id: str) -> None:
-        entered.set()
-        await leave.wait()
-
-    monkeypatch.setattr(world.jobs, "get", slow)
-    monkeypatch.setattr(server_module, "CONNECTIONS_MAX", 1)
-    monkeypatch.setattr(server_module, "CONNECTIONS_RESERVE", 0)
-    async with serving(world) as server:
-        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(b"GET /v1/jobs/job:1 HTTP/1.1\r\nhost: a\r\n\r\n")
-        async with asyncio.timeout(10):
-            await entered.wait()
-        answer = await exchange(server, b"GET /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
-        leave.set()
-        writer.close()
-    assert answer.startswith(b"HTTP/1.1 429")
-    assert b"retry-after: 1\r\n" in answer.lower()
-    assert b"application/problem+json" in answer
-
-
-async def test_requests_beyond_the_limit_get_retry_after(world: World) -> None:
-    world.pools.in_flight = Pool(IN_FLIGHT, 1)
-    async with serving(world) as server:
-        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(POST + JSON + LENGTH + b"\r\n" + BODY[:-1])
-        await writer.drain()
-        async with asyncio.timeout(10):
-            while True:
-                request = b"GET /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
-                answer = await exchange(server, request)
-                if answer.startswith(b"HTTP/1.1 429"):
-                    break
-        writer.close()
-    assert b"retry-after: 1\r\n" in answer.lower()
-    assert b"share-used-up" in answer

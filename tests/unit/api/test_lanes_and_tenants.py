@@ -102,21 +102,6 @@ async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: Wo
 
 
 @pytest.mark.parametrize(
-    ("body", "path"),
-    [
-        ({"max_pending": 0}, "max_pending"),
-        ({"submit_rate": 100}, "submit_rate"),
-        ({"submit_rate": {"count": 0, "per": "1s"}}, "submit_rate.count"),
-        ({"submit_rate": {"count": 100}}, "submit_rate.per"),
-        ({"max_schedules": 0}, "max_schedules"),
-        ({"fire_rate": {"count": 0, "per": "1s"}}, "fire_rate.count"),
-    ],
-)
-async def test_a_tenants_quota_is_checked(client: httpx.AsyncClient, body: dict[str, Any], path: str) -> None:
-    check_problem(await client.put(ACME, json=body), 422, path)
-
-
-@pytest.mark.parametrize(
     ("path", "broken"), [(BULK, {"weight": "heavy"}), (BULK, {"criteria": ["luck"]}), (ACME, {"max_running": -1})]
 )
 async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(

@@ -1,32 +1,10 @@
 """Edits that race: none is lost, and each is computed from the revision that it replaces."""
 
-import asyncio
-from typing import Any
-
 import httpx
-import pytest
 
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, create, get, patch
-
-
-async def test_an_edit_that_loses_a_race_is_repeated_on_the_stored_schedule(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client)
-    world.schedules.overtakers = [lambda: patch(client, {"labels": {"first": "1"}})]
-    shown = await patch(client, {"overlap": "skip"})
-    assert (shown["labels"], shown["overlap"], shown["rev"]) == ({"first": "1"}, "skip", 3)
-
-
-@pytest.mark.parametrize("bodies", [("overlap", "labels"), ("labels", "overlap")], ids=" then ".join)
-async def test_edits_at_the_same_time_all_take_effect(client: httpx.AsyncClient, bodies: tuple[str, str]) -> None:
-    await create(client)
-    patches: dict[str, Any] = {"overlap": {"overlap": "skip"}, "labels": {"labels": {"team": "a"}}}
-    await asyncio.gather(*(patch(client, patches[name]) for name in bodies))
-    shown = await get(client, "/v1/schedules/tick")
-    assert (shown["overlap"], shown["labels"], shown["rev"]) == ("skip", {"team": "a"}, 3)
+from tests.unit.api.requests import check_problem, create, patch
 
 
 async def test_an_edit_that_loses_every_race_is_a_conflict(client: httpx.AsyncClient, world: World) -> None:

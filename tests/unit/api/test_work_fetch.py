@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 import httpx
-import pytest
 
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World
@@ -121,20 +120,3 @@ async def test_a_disconnected_fetch_gives_its_place_up(client: httpx.AsyncClient
         await waits(world, processor)
         left.set()
     assert not world.view.waiters.names
-
-
-@pytest.mark.parametrize(
-    ("asked", "path"),
-    [
-        ({"wait": "61s"}, "wait"),
-        ({"wait": "-1s"}, "wait"),
-        ({"limit": 0}, "limit"),
-        ({"processor": ""}, "processor"),
-        ({"running": [{"job": "a"}]}, "running.0.attempt"),
-        ({"slots": 1}, "slots"),
-    ],
-)
-async def test_an_invalid_fetch_is_refused(client: httpx.AsyncClient, asked: dict[str, Any], path: str) -> None:
-    answer = await client.post("/v1/work/fetch", json={"processor": await registered(client), **asked})
-    check_problem(answer, 422)
-    assert [error["path"] for error in answer.json()["errors"]] == [path]
