@@ -304,19 +304,6 @@ async def test_records_are_written_in_groups_by_a_task(world: World) -> None:
     assert len(stored_ids(world.connection)) == audit_writer.GROUP_MAX + 1
 
 
-async def test_a_full_group_waits_for_no_more_records(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_writer, "_GROUP_EVERY_S", 3_600)
-    store = HastyStore(world.connection)
-    writer = AuditWriter(store, StandingClock())
-    writing = asyncio.create_task(writer.run())
-    for number in range(audit_writer.GROUP_MAX):
-        writer.add(record(number))
-    async with asyncio.timeout(10):
-        await store.stored.wait()
-    await ended(writing)
-    assert store.groups == [audit_writer.GROUP_MAX]
-
-
 async def test_what_waits_is_written_when_the_process_ends(world: World) -> None:
     writer = AuditWriter(HastyStore(world.connection), StandingClock())
     writing = asyncio.create_task(writer.run())

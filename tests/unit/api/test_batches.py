@@ -72,23 +72,6 @@ async def test_cycles_are_refused_with_all_jobs_behind_them(client: httpx.AsyncC
     assert len(world.everything()["jobs"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("jobs", "statuses"),
-    [
-        ([{**LOG, "ref": "a"}, {**LOG, "ref": "a"}], [201, 422]),
-        ([{**LOG, "depends_on": ["ref:nobody"]}], [422]),
-        ([{**LOG, "depends_on": ["job:nobody"]}], [422]),
-        ([{"definition": 5, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]}], [422, 422]),
-        ([{**LOG, "ref": "a", "expires_at": "2000-01-01T00:00:00Z"}, {**LOG, "depends_on": ["ref:a"]}], [422, 422]),
-    ],
-)
-async def test_dependencies_that_do_not_exist_are_refused(
-    client: httpx.AsyncClient, jobs: list[Any], statuses: list[int]
-) -> None:
-    answer = await batch(client, *jobs)
-    assert [result["status"] for result in answer["results"]] == statuses
-
-
 async def test_a_repeated_batch_is_the_same_batch(client: httpx.AsyncClient, world: World) -> None:
     jobs = [{**LOG, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]}]
     first = await batch(client, *jobs, key="k")

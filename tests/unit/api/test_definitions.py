@@ -87,19 +87,13 @@ async def test_with_if_none_match_it_is_created_only(client: httpx.AsyncClient) 
     [
         ({}, {"rev": 1}),
         ({"max_concurrency": 3}, {"rev": 1}),
-        ({"max_concurrency": None}, {"rev": 2, "max_concurrency": None}),
         ({"retry": {"attempts": 7}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 7}}),
-        ({"retry": {"lost_attempts": 0}}, {"rev": 2, "retry": FULL["retry"] | {"lost_attempts": 0}}),
         ({"retry": {"attempts": None}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 5}}),
         ({"retry": {"factor": 2.0, "backoff": 1}}, {"rev": 2, "retry": FULL["retry"] | {"factor": 2, "backoff": "1s"}}),
         ({"retry": None, "max_concurrency": 1}, {"rev": 2, "max_concurrency": 1, "retry": RETRY}),
         ({"timeout": 300, "total_timeout": "60m"}, {"rev": 1}),
-        ({"timeout": None, "total_timeout": None}, {"rev": 2, "timeout": None, "total_timeout": None}),
-        ({"default_cost": 20, "conflict_group": "git"}, {"rev": 1}),
         ({"default_cost": None}, {"rev": 2, "default_cost": "1s"}),
         ({"rate_limit": {"count": 5}}, {"rev": 2, "rate_limit": {"count": 5, "per": "1s"}}),
-        ({"rate_limit": None}, {"rev": 2, "rate_limit": None}),
-        ({"key_limits": FULL["key_limits"]}, {"rev": 1}),
         ({"key_limits": FULL["key_limits"][:1]}, {"rev": 2, "key_limits": FULL["key_limits"][:1]}),
         ({"key_limits": None}, {"rev": 2, "key_limits": []}),
         ({"unique": {"period": 30}}, {"rev": 1}),
@@ -108,7 +102,6 @@ async def test_with_if_none_match_it_is_created_only(client: httpx.AsyncClient) 
             {"unique": {"max_wait": None, "period": "2s"}},
             {"rev": 2, "unique": FULL["unique"] | {"period": "2s", "max_wait": "20s"}},
         ),
-        ({"unique": None}, {"rev": 2, "unique": None}),
         ({"resources": {"gpu": 1}}, {"rev": 2, "resources": {"cpu": 2, "gpu": 1}}),
         ({"resources": {"cpu": None}, "tier": None}, {"rev": 2, "resources": {}, "tier": None}),
     ],
@@ -126,26 +119,17 @@ async def test_a_patch_changes_what_it_names(
     ("patch", "path"),
     [
         ([], ""),
-        ({"max_concurrency": 0}, "max_concurrency"),
         ({"retry": 3}, "retry"),
         ({"retry": {"attempts": 101}}, "retry.attempts"),
-        ({"retry": {"lost_attempts": -1}}, "retry.lost_attempts"),
         ({"retry": {"lost_attempts": 101}}, "retry.lost_attempts"),
         ({"retry": {"backoff": "8d"}}, "retry.backoff"),
         ({"retry": {"backoff": "2m"}}, "retry"),
-        ({"retry": {"factor": 0.5}}, "retry.factor"),
-        ({"retry": {"factor": 10.001}}, "retry.factor"),
         ({"retry": {"factor": 1.0005}}, "retry.factor"),
-        ({"retry": {"factor": True}}, "retry.factor"),
-        ({"retry": {"factor": "2"}}, "retry.factor"),
-        ({"retry": {"pause": "2s"}}, "retry.pause"),
         ({"unique": {"on_duplicate": "debounce"}}, "unique.period"),
         ({"unique": {"by": ["name"]}}, "unique.by.0"),
-        ({"timeout": "0s"}, "timeout"),
         ({"total_timeout": "29d"}, "total_timeout"),
         ({"rate_limit": {"count": 5}}, "rate_limit.per"),
         ({"name": "sleep"}, "name"),
-        ({"rev": 3}, "rev"),
     ],
 )
 async def test_a_patch_is_checked_like_a_replacement(
@@ -176,13 +160,6 @@ async def test_a_timeout_above_the_total_timeout_is_refused_at_both(
     assert (await client.put(LOG, json={"timeout": "1h", "total_timeout": "1h"})).is_success
 
 
-async def test_a_stored_timeout_above_the_total_timeout_is_still_read(client: httpx.AsyncClient, world: World) -> None:
-    await client.put(LOG, json={})
-    world.rewrite(Collection.DEFINITIONS, "log", timeout_ms=5_400_000, total_timeout_ms=3_600_000)
-    shown = await get(client, LOG)
-    assert (shown["timeout"], shown["total_timeout"]) == ("1h30m", "1h")
-
-
 async def test_a_definition_of_0_2_0_goes_on_counting_losses_as_failures_until_it_says_otherwise(
     client: httpx.AsyncClient, world: World
 ) -> None:
@@ -200,14 +177,3 @@ async def test_a_definition_of_0_2_0_goes_on_counting_losses_as_failures_until_i
 async def test_what_changes_nothing_is_not_written(client: httpx.AsyncClient) -> None:
     for _ in range(2):
         assert (await client.put(LOG, json={"max_concurrency": 3})).json()["rev"] == 1
-
-
-async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await client.put(LOG, json={})
-    world.rewrite(Collection.DEFINITIONS, "log", max_concurrency="many")
-    check_problem(await client.get(LOG), 409)
-    check_problem(await client.patch(LOG, json={"max_concurrency": 3}), 409)
-    assert [one["id"] for one in (await get(client, "/v1/definitions"))["unreadable"]] == ["log"]
-    assert (await client.put(LOG, json={})).json()["rev"] == 2

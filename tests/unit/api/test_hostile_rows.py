@@ -44,17 +44,6 @@ async def test_a_hostile_job_of_a_batch_is_refused_in_its_place(
     assert [document["_id"] for document in world.everything()["jobs"]] == [good["job"]]
 
 
-async def test_a_cycle_of_jobs_is_refused_with_all_that_depend_on_it(client: httpx.AsyncClient, world: World) -> None:
-    circle = [
-        job(ref="a", depends_on=["ref:c"]),
-        job(ref="b", depends_on=["ref:a"]),
-        job(ref="c", depends_on=["ref:b"]),
-    ]
-    answer = await client.post("/v1/jobs:batch", json={"jobs": [*circle, job(depends_on=["ref:a"])]})
-    assert [result["status"] for result in answer.json()["results"]] == [422] * 4
-    assert world.everything() == EMPTY
-
-
 # Idempotency keys
 
 KEYS = ["", " ", "a b", "k" * 256, "k" * 10_240, "schlüssel".encode(), b"a\x00b", b"a\x7fb", b"\xff", "a\tb"]

@@ -7,7 +7,6 @@ from typing import Any
 import httpx
 import orjson
 import pytest
-from fastapi import FastAPI
 from pydantic import Field, create_model
 
 from hascheduler.api.routing.undeclared import IDEMPOTENCY_KEY as HEADER
@@ -114,33 +113,6 @@ async def test_each_release_knows_the_submits_of_the_other(
     assert (again.status_code, again.json()["id"]) == (200, answer.json()["id"])
 
 
-def test_hashes_that_0_2_0_has_computed_are_computed_again() -> None:
-    body = {**BODIES[2], "not_before": "2030-01-01T01:00:00+01:00"}
-    assert [SubmitJobBody.model_validate(one).request_hash() for one in (LOG, body)] == [
-        "092b96ac6b073dadf6c52776cbd35935df3b586d6bb5871ea09e45b3e11e4a75",
-        "004ab153482c443d5dc4f9a5348ca9dd0d95504dcaba0f4a24e8e24ec0e5561f",
-    ]
-
-
-@pytest.mark.parametrize("body", BODIES)
-def test_a_field_that_a_release_brings_makes_no_other_request_of_one_without_it(
-    body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = SubmitJobBody.model_validate(body).request_hash()
-    newer = create_model(
-        "SubmitJobBody",
-        __base__=SubmitJobBody,
-        colour=(str | None, Field(default=None)),
-        retries=(dict[str, int], Field(default={"most": 3})),
-    )
-    monkeypatch.setattr(wire_job, "SubmitJobBody", newer)
-    assert newer.model_validate(body).request_hash() == before
-    assert newer.model_validate({**body, "colour": None, "retries": {"most": 3}}).request_hash() == before
-    others: list[dict[str, Any]] = [{"colour": "red"}, {"colour": "blue"}, {"retries": {"most": 4}}]
-    hashes = {newer.model_validate({**body, **other}).request_hash() for other in others}
-    assert len(hashes | {before}) == 1 + len(others)
-
-
 async def test_an_atomic_batch_that_was_sent_before_a_field_came_is_the_same_after(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,8 +176,3 @@ async def test_within_its_day_a_key_has_one_batch_wherever_it_is_asked(
     world.clock.now = WallMs(world.clock.now + IDEMPOTENCY_MS - 1)
     assert await submit(client, batch_of(1, 2, atomic=atomic)) != {}
     assert ids(await submit(client, batch_of(1, 2, atomic=atomic))) == ids(first)
-
-
-async def test_the_app_names_the_routes_that_honour_keys(app: FastAPI, client: httpx.AsyncClient) -> None:
-    answer = await client.put("/v1/definitions/log", json={}, headers={HEADER: "k"})
-    assert answer.json()["errors"][0]["expected"].count("POST /v1/") == len(HONOURING)

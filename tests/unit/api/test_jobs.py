@@ -138,13 +138,6 @@ async def test_jobs_are_listed_by_when_they_were_submitted_whatever_made_them(
     assert await listed(client, f"since={since}&until={until}") == ["job:0003", "job:0004"]
 
 
-async def test_a_list_may_be_of_several_states(client: httpx.AsyncClient, world: World) -> None:
-    for id, state in (("job:0001", "pending"), ("job:0002", "failed"), ("job:0003", "running")):
-        await client.post("/v1/jobs", json={"definition": "log"})
-        world.rewrite(Collection.JOBS, id, state=state)
-    assert await listed(client, "state=failed&state=pending&state=failed") == ["job:0002", "job:0001"]
-
-
 async def test_a_list_may_be_of_those_that_can_never_run(client: httpx.AsyncClient, world: World) -> None:
     for _ in range(3):
         await client.post("/v1/jobs", json={"definition": "log"})
@@ -196,9 +189,3 @@ async def test_a_cancel_answers_with_what_became_of_the_job(client: httpx.AsyncC
         "already_running",
     ]
     assert (await client.get("/v1/jobs/job:0001")).json()["finished_at"] == "2030-01-01T00:00:00.000Z"
-
-
-async def test_an_id_with_a_colon_may_stand_in_a_path_escaped_or_not(client: httpx.AsyncClient) -> None:
-    await client.post("/v1/jobs", json={"definition": "log"})
-    assert (await client.get("/v1/jobs/job:0001")).status_code == 200
-    assert (await client.get("/v1/jobs/job%3A0001")).status_code == 200

@@ -102,7 +102,12 @@ async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: Wo
 
 
 @pytest.mark.parametrize(
-    ("path", "broken"), [(BULK, {"weight": "heavy"}), (BULK, {"criteria": ["luck"]}), (ACME, {"max_running": -1})]
+    ("path", "broken"),
+    [
+        (BULK, {"weight": "heavy"}),
+        (ACME, {"max_running": -1}),
+        ("/v1/definitions/log", {"max_concurrency": "many"}),
+    ],
 )
 async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
     client: httpx.AsyncClient, world: World, path: str, broken: dict[str, Any]

@@ -6,7 +6,7 @@ import pytest
 from hascheduler.api.ops import processors
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.pause import encode_pause
-from hascheduler.model.pause import DRAIN_FORGOTTEN_AFTER_MS, EVERYTHING, drain_id
+from hascheduler.model.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
 from tests.factories import make_pause
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import NOW_TEXT, check_problem, get, post
@@ -39,15 +39,6 @@ async def test_the_author_is_the_name_of_the_token(guarded: Guarded) -> None:
         who = (await get(client, "/v1/whoami"))["name"]
         assert (await post(client, PAUSE, {"because": "it burns"}))["paused"]["by"] == who
         assert (await post(client, DRAIN))["drained"]["by"] == who
-
-
-async def test_a_pause_that_can_not_be_read_pauses_nothing_and_is_replaced(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    world.database.insert(Collection.PAUSES, {**encode_pause(make_pause(rev=1)), "by": 7})
-    world.view.pauses = dict
-    assert (await post(client, PAUSE, {"because": "it burns"})) == {"paused": BURNS}
-    assert world.stored(Collection.PAUSES, EVERYTHING)["by"] == "anonymous"
 
 
 async def test_a_drained_processor_is_shown_with_who_drained_it(client: httpx.AsyncClient) -> None:

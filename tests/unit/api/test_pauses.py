@@ -81,10 +81,3 @@ async def test_a_body_may_be_left_out_but_not_be_something_else(client: httpx.As
     assert (await client.post(path, content="{}", headers={"content-type": "application/json"})).status_code == 200
     check_problem(await client.post(path, content="because=x", headers=form), 415)
     check_problem(await client.post(path, content="{", headers={"content-type": "application/json"}), 400)
-
-
-async def test_of_two_pauses_that_race_the_first_is_kept(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    world.schedules.overtakers = [lambda: client.post("/v1/schedules/tick/pause", json={"because": "first"})]
-    shown = await post(client, "/v1/schedules/tick/pause")
-    assert (shown["paused_because"], shown["rev"]) == ("first", 2)

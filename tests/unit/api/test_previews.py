@@ -177,15 +177,6 @@ async def test_an_edit_of_something_else_adds_and_removes_nothing(client: httpx.
     assert nominal(answer["fires"]) == seconds(1, 2, 3)
 
 
-async def test_a_time_that_becomes_excluded_is_removed(client: httpx.AsyncClient) -> None:
-    await create(client)
-    window = {"from": seconds(2)[0], "to": seconds(3)[0]}
-    answer = await preview_of(client, {"trigger": {"exclude": [window]}})
-    assert nominal(answer["removed"]) == seconds(2)
-    assert nominal(answer["fires"]) == seconds(1, 2, 3)
-    assert answer["added"] == []
-
-
 async def test_both_triggers_are_compared_through_the_same_instant(
     client: httpx.AsyncClient,
 ) -> None:

@@ -52,20 +52,11 @@ def _fails(*_: object) -> Any:
     raise Gone
 
 
-async def _fails_at_once(_: object) -> AsyncIterator[Any]:
-    raise Gone
-    yield
-
-
 ENDS: dict[str, tuple[object, str, object] | None] = {
     "it ends by itself": None,
     "the leader's state cannot be copied": ("view", "record", _fails),
-    "it cannot be recorded": ("view", "heading", None),
     "no answer is made of it": (recording, "_HeldOpen", _fails),
-    "the answer never begins": (recording._HeldOpen, "__call__", _fails),
     "its first line cannot be written": (recording, "heading_line", _fails),
-    "it breaks before the first line": (recording, "_lines", _fails_at_once),
-    "a step cannot be written": (recording, "step_line", _fails),
     "it is cut off before the answer begins": (recording._HeldOpen, "__call__", "stands still"),
     "it is cut off before the first line": ("lines", "", "stands still"),
 }

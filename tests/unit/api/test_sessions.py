@@ -117,7 +117,7 @@ async def test_a_session_ends_no_later_than_its_token(app: FastAPI, world: World
 
 @pytest.mark.parametrize(
     ("secret", "said"),
-    [("hsk_" + "x" * 43, "unknown"), ("x", "unknown"), ("\u0661", "unknown"), ("x" * 1_024, "unknown")],
+    [("hsk_" + "x" * 43, "unknown"), ("\u0661", "unknown")],
 )
 async def test_an_unknown_token_begins_nothing_and_sets_nothing(guarded: Guarded, secret: str, said: str) -> None:
     answer = await log_in(guarded, secret)
@@ -142,16 +142,10 @@ async def test_a_worker_has_no_business_here(guarded: Guarded) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "path"),
     [
-        ({}, 422, "token"),
-        ({"token": None}, 422, "token"),
         ({"token": 5}, 422, "token"),
-        ({"token": ""}, 422, "token"),
         ({"token": "a-secret" * 200}, 422, "token"),
-        ({"token": ["a-secret"]}, 422, "token"),
         ({"token": "a", "life": "1h"}, 422, "life"),
-        ({"tokn": "a-secret"}, 422, "tokn"),
         (["a-secret"], 422, None),
-        ("a-secret", 422, None),
         (None, 415, None),
         ({"token": "a-secret" * 1_000}, 413, None),
     ],
@@ -479,12 +473,3 @@ async def test_logins_and_logouts_are_in_the_audit_log(guarded: Guarded) -> None
         ("viewer-1", "token-1", "POST", PATH, session["id"], 200),
         ("viewer-1", session["id"], "DELETE", PATH, session["id"], 204),
     ]  # fmt: skip
-
-
-async def test_refused_logins_are_counted(guarded: Guarded) -> None:
-    for _ in range(3):
-        await log_in(guarded, "hsk_" + "x" * 43)
-    value = guarded.world.metrics.registry.get_sample_value
-    labels = {"method": "POST", "route": PATH, "status": "401"}
-    assert value("hascheduler_http_requests_total", labels) == 3
-    assert value("hascheduler_audit_left_out_total", {"reason": "stranger"}) == 3
