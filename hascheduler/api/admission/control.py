@@ -1,12 +1,10 @@
 """Admission control: refuse jobs before they are written if there are too many, and say when to try again.
 
 Five limits: pending jobs of the tenant (429), pending jobs in all (503), their dependencies in all (429), what the
-leader can keep up with (503; `hascheduler.api.admission.intake`) and the tenant's submit rate (429). The first three
-are counted in memory: what the core counts, and what this replica has let in since. Several replicas may together
-exceed them by what they let in within the lag of their streams. The rate is exact: all replicas take from one bucket in
-the database. A replica whose mirror is not complete uses what it counted last; one that never had a complete mirror
-admits nothing. Of a shard that it does not follow a replica knows what the shard's leader said in its last heartbeat,
-and counts a tenant's pending jobs in the database.
+leader can keep up with (503; `hascheduler.api.admission.intake`) and the tenant's submit rate (429), which is exact:
+all replicas take from one bucket in the database. The others are counted in memory: what the core counts, and what this
+replica has let in since. While its mirror is not complete a replica uses what it counted last; before it ever was it
+admits nothing. Of a shard that it does not follow it knows what the leader said in its last heartbeat.
 """
 
 from collections import Counter
@@ -16,13 +14,10 @@ from math import ceil
 import structlog
 
 from hascheduler.api.admission.intake import Intake
-from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput, Overloaded, TooMany
 from hascheduler.model.definition import RateLimit
-from hascheduler.model.lane import DEFAULT_LANE
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.values.durations import format_duration
-from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import BucketStore, Clock, ClusterView
 from hascheduler.ports.jobs import Path
 
@@ -30,22 +25,8 @@ log = structlog.get_logger(__name__)
 
 _TENANTS_MAX = 1_000
 _AGAIN_S = 5
-_HOLDS_BACK_MS = 5_000
-_FORGOTTEN_AFTER_MS = 10_000
-"""Longer than a write may take and its event usually needs."""
-_TOLD_AFTER_MS = 1_000
-"""A leader's heartbeat has by then what was let in before."""
-
-
-def require_lane(lane: str, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:
-    """Raise `InvalidInput` if a token of one tenant names an undefined lane.
-
-    Capacity is shared between lanes before it is shared between tenants, and an undefined lane has weight 1: a tenant
-    that named a new lane for each job would get nearly all the starts.
-    """
-    if caller.only is not None and lane != DEFAULT_LANE and lane not in view.lanes():
-        expected = f"{DEFAULT_LANE}, or a lane of /v1/lanes; a token for all tenants defines them"
-        raise InvalidInput(path, f"there is no lane {quoted(lane)}", expected)
+_FORGOTTEN_AFTER_MS = 10_000  # longer than a write may take and its event usually needs
+_TOLD_AFTER_MS = 1_000  # a leader's heartbeat has by then what was let in before
 
 
 class _Waiting:
@@ -117,7 +98,6 @@ class AdmissionControl:
         self._empty: dict[str, tuple[RateLimit, int, int]] = {}
         """The bucket of a tenant does not hold so many tokens before that time."""
         self._intake = Intake()
-        self._holds_back_until_ms = 0
 
     def arrived(self, tenant: str, *, own: bool, dependencies: int = 0) -> None:
         """Note that the core counts one more job, and its dependencies; ``own``: this replica admitted it."""
@@ -139,23 +119,20 @@ class AdmissionControl:
         # From here on nothing is awaited before the jobs are counted: concurrent requests must find them.
         now_ms = self._clock.mono_ms()
         if most is not None:
-            waiting = stored
-            if waiting is None:
-                waiting = self._jobs.in_all(tenant, self._view.pending(tenant), now_ms, is_ready=is_ready)
-            if waiting + jobs > most:
-                problem = f"{waiting} jobs of tenant {tenant!r} wait, and {most} may"
+            if stored is None:
+                stored = self._jobs.in_all(tenant, self._view.pending(tenant), now_ms, is_ready=is_ready)
+            if stored + jobs > most:
+                problem = f"{stored} jobs of tenant {tenant!r} wait, and {most} may"
                 raise self._counted("tenant_pending", TooMany(problem, _AGAIN_S))
-        if self._max_pending is not None:
-            waiting = self._jobs.in_all(None, self._view.pending(), now_ms, is_ready=is_ready)
-            if waiting + jobs > self._max_pending:
-                problem = f"{waiting} jobs wait, and {self._max_pending} may"
-                raise self._counted("total_pending", Overloaded(problem, _AGAIN_S))
-        if self._max_dependencies is not None:
-            known = self._dependencies.in_all(None, self._view.dependencies(), now_ms, is_ready=is_ready)
-            if dependencies and known + dependencies > self._max_dependencies:
-                problem = f"the jobs that wait have {known} dependencies, and {self._max_dependencies} may be"
-                raise self._counted("dependencies", TooMany(f"{problem}; a whole batch is one", _AGAIN_S))
-        overload = self._overload(lambda: self._intake.refused_s(tenant))
+        waiting = self._jobs.in_all(None, self._view.pending(), now_ms, is_ready=is_ready)
+        if self._max_pending is not None and waiting + jobs > self._max_pending:
+            problem = f"{waiting} jobs wait, and {self._max_pending} may"
+            raise self._counted("total_pending", Overloaded(problem, _AGAIN_S))
+        known = self._dependencies.in_all(None, self._view.dependencies(), now_ms, is_ready=is_ready)
+        if dependencies and self._max_dependencies is not None and known + dependencies > self._max_dependencies:
+            problem = f"the jobs that wait have {known} dependencies, and {self._max_dependencies} may be"
+            raise self._counted("dependencies", TooMany(f"{problem}; a whole batch is one", _AGAIN_S))
+        overload = self._overload(tenant, is_read=True)
         if overload is not None:
             raise overload
         self._intake.let_in(tenant, jobs)
@@ -179,26 +156,26 @@ class AdmissionControl:
         self._dependencies.remove(None, dependencies)
 
     def turned_away(self, tenant: str | None) -> Overloaded | None:
-        return self._overload(lambda: self._intake.refused_unread_s(tenant))
+        return self._overload(tenant, is_read=False)
 
     def is_holding_back(self) -> bool:
-        return self._clock.mono_ms() < self._holds_back_until_ms
+        self._look()
+        return self._intake.fraction < 1
 
-    def _overload(self, judge: Callable[[], int | None]) -> Overloaded | None:
+    def _look(self) -> None:
+        was_free = self._intake.fraction == 1
+        self._intake.look(self._view, self._clock.mono_ms())
+        if was_free is not (self._intake.fraction == 1):
+            event = "intake_limited" if was_free else "intake_free"
+            log.warning(event, runnable=self._view.runnable(), leader_lag_ms=self._view.leader_lag.now_ms)
+
+    def _overload(self, tenant: str | None, *, is_read: bool) -> Overloaded | None:
         if not self._is_ready():
             return None
-        now_ms, was_free = self._clock.mono_ms(), self._intake.fraction == 1
-        if self._intake.is_due(now_ms):
-            lag, runnable = self._view.leader_lag, self._view.runnable()
-            self._intake.look(runnable, lag, now_ms)
-            if was_free is not (self._intake.fraction == 1):
-                log.warning(
-                    "intake_limited" if was_free else "intake_free", runnable=runnable, leader_lag_ms=lag.now_ms
-                )
-        retry_after_s = judge()
+        self._look()
+        retry_after_s = self._intake.refused_s(tenant, is_read=is_read)
         if retry_after_s is None:
             return None
-        self._holds_back_until_ms = now_ms + _HOLDS_BACK_MS
         problem = "more jobs wait than can be started, and submits would hold up those that were accepted"
         self._refused("overload")
         return Overloaded(problem, retry_after_s)
@@ -208,12 +185,11 @@ class AdmissionControl:
         if limits is None and not is_ready:
             return self._limits.get(tenant, Tenant(tenant))
         self._limits.pop(tenant, None)
-        if limits is None:
-            return Tenant(tenant)
-        self._limits[tenant] = limits
-        if len(self._limits) > _TENANTS_MAX:
-            del self._limits[next(iter(self._limits))]
-        return limits
+        if limits is not None:
+            self._limits[tenant] = limits
+            if len(self._limits) > _TENANTS_MAX:
+                del self._limits[next(iter(self._limits))]
+        return limits or Tenant(tenant)
 
     def _require_possible(self, count: int, most: int | None, path: Path, where: str) -> None:
         """Raise `InvalidInput` if so many would never be let in, however long the client waits."""
@@ -228,10 +204,7 @@ class AdmissionControl:
         so a flood of those who come too early need not reach the database."""
         of, least, until_ms = self._empty.get(tenant, (rate, 0, 0))
         wait_ms = until_ms - self._clock.mono_ms() if of == rate and jobs >= least else 0
-        if wait_ms > 0:
-            return wait_ms
-        wait_ms = await self._buckets.take(tenant, rate, jobs)
-        if wait_ms:
+        if wait_ms <= 0 and (wait_ms := await self._buckets.take(tenant, rate, jobs)):
             if len(self._empty) >= _TENANTS_MAX:
                 self._empty.clear()
             self._empty[tenant] = (rate, jobs, self._clock.mono_ms() + wait_ms)

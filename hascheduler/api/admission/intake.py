@@ -1,30 +1,24 @@
 """Intake control: refuse a fraction of the submits while they keep the leader from what was accepted before them.
 
 Two things together show that: the leader's decisions take long to be carried out (`LeaderLag`), and the queue of jobs
-that could run now (`ClusterView.runnable`) grows. A long queue alone is no overload: while the leader keeps up, jobs
-wait for processors, and any number of them may. Nor is a slow leader alone. Jobs that begin later, wait for others or
-have no processor are not in that queue. Each replica judges by itself, and all see the same, so all refuse alike.
+that could run now (`ClusterView.runnable`) grows. While the leader keeps up, any number of jobs may wait for
+processors. Jobs that begin later, wait for others or have no processor are not in that queue.
 
-Pure: time and what is seen are handed in.
+Each replica judges by itself; all see the same, so all refuse alike. Pure: the time is handed in.
 """
 
 from collections import Counter
 
-from hascheduler.ports import LeaderLag
+from hascheduler.ports import ClusterView, LeaderLag
 
 QUEUE_JOBS = 50
 """While no more jobs wait, nothing is refused, so that the queue never runs dry."""
 RETRY_MAX_S = 15
-_LOOK_EVERY_MS = 500
+_LOOK_EVERY_S = 0.5
 _LAG_MS = 150
-"""A leader that is less behind keeps up."""
 _IDLE_LAG_MS = 35
-"""So does one that is less behind while most slots run no job: at rest it is about 10 ms behind, and decisions that are
-many wait for each other for 20 ms."""
 _IDLE_BELOW = 0.5
-"""The part of the slots that run jobs."""
 _TIMES_LEAST_LAG = 3
-"""If the database is slow a leader is always behind: then it must be so many times the least of the last minutes."""
 _CUT_PER_S = 0.5
 _GROWTH_PER_S = 1.2
 _LEAST = 0.02
@@ -43,12 +37,12 @@ class Intake:
         self._let_in = Counter[str]()
         self._let_in_before = Counter[str]()
 
-    def is_due(self, now_ms: int) -> bool:
-        return now_ms - self._looked_at_ms >= _LOOK_EVERY_MS
-
-    def look(self, runnable: int, lag: LeaderLag, now_ms: int) -> None:
-        """Adjust the fraction; to be called when it `is_due`."""
+    def look(self, view: ClusterView, now_ms: int) -> None:
+        """Adjust the fraction, twice a second."""
         elapsed_s = (now_ms - self._looked_at_ms) / 1_000
+        if elapsed_s < _LOOK_EVERY_S:
+            return
+        lag, runnable = view.leader_lag, view.runnable()
         if runnable <= QUEUE_JOBS or not is_late(lag):
             self.fraction = min(self.fraction * _GROWTH_PER_S ** min(elapsed_s, 60), 1.0)
         elif runnable > self._queue:
@@ -56,19 +50,15 @@ class Intake:
         self._looked_at_ms, self._queue, self._passed = now_ms, runnable, 0
         self._let_in, self._let_in_before = Counter(), self._let_in
 
-    def refused_unread_s(self, tenant: str | None) -> int | None:
-        """As `refused_s`, of a request that is not read yet; ``tenant`` None: its caller may submit for all tenants.
-        One that passes is not judged again."""
-        retry_after_s = self._judge(tenant)
-        self._passed += retry_after_s is None
-        return retry_after_s
-
-    def refused_s(self, tenant: str) -> int | None:
-        """Return in how many seconds the client should come again; None: the submit may be let in."""
-        if self._passed:
+    def refused_s(self, tenant: str | None, *, is_read: bool) -> int | None:
+        """Return in how many seconds the client should come again; None: the submit may be let in. One that passes
+        unread is not judged again once it is read. ``tenant`` None: its caller may submit for all tenants."""
+        if is_read and self._passed:
             self._passed -= 1
             return None
-        return self._judge(tenant)
+        retry_after_s = self._judge(tenant)
+        self._passed += not is_read and retry_after_s is None
+        return retry_after_s
 
     def let_in(self, tenant: str, jobs: int) -> None:
         self._let_in[tenant] += jobs
@@ -91,6 +81,7 @@ class Intake:
 
 
 def is_late(lag: LeaderLag) -> bool:
-    """Return True if the leader does not keep up, for a machine, a database and processors as these."""
+    """Return True if the leader does not keep up. At rest it is 10 ms behind; one that is a little late is late while
+    most slots run no job; and with a slow database it is always behind, so the least of the last minutes counts too."""
     late_ms = _IDLE_LAG_MS if lag.busy < _IDLE_BELOW else _LAG_MS
     return lag.now_ms > max(late_ms, _TIMES_LEAST_LAG * lag.least_ms)

@@ -20,7 +20,6 @@ import orjson
 from fastapi import APIRouter, Request, Response
 from pydantic import JsonValue, ValidationError
 
-from hascheduler.api.admission.control import require_lane
 from hascheduler.api.http.problems import (
     ERRORS_SHOWN_MAX,
     FieldError,
@@ -40,7 +39,7 @@ from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.routing.body import LargeJsonRoute
 from hascheduler.api.routing.error_handlers import field_error
 from hascheduler.api.routing.time_slicing import run_in_slices
-from hascheduler.api.routing.warnings import warn_of_lane
+from hascheduler.api.routing.warnings import require_lane, warn_of_lane
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput, Moving, StoreUnavailable
 from hascheduler.model.documents.job import IDEMPOTENCY_MS

@@ -15,7 +15,6 @@ import structlog
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from hascheduler.api.admission.control import require_lane
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.dependencies import Found, look_up, require_few, waits_for
@@ -28,7 +27,7 @@ from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.middleware.timeouts import WAIT_S_MAX
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.long_poll import ClientGone
-from hascheduler.api.routing.warnings import warn_of_lane
+from hascheduler.api.routing.warnings import require_lane, warn_of_lane
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, WorldError
 from hascheduler.model.job import TERMINAL, NewJob

@@ -1,10 +1,14 @@
-"""``Warning`` headers (code 299): what was accepted and is hardly what was meant. The command line prints them."""
+"""``Warning`` headers (code 299): what was accepted and is hardly what was meant. The command line prints them.
+From a token of one tenant an undefined lane is not accepted at all."""
 
 from fastapi import Response
 
+from hascheduler.api.middleware.auth import Caller
+from hascheduler.errors import InvalidInput
 from hascheduler.model.lane import DEFAULT_LANE
 from hascheduler.model.values.error_texts import expected_name, quoted
 from hascheduler.ports import ClusterView
+from hascheduler.ports.jobs import Path
 
 
 def warn(response: Response, text: str) -> None:
@@ -26,3 +30,14 @@ def warn_of_lane(response: Response, lane: str, view: ClusterView) -> None:
     if lane != DEFAULT_LANE and lane not in lanes:
         meant = expected_name(lane, (DEFAULT_LANE, *lanes), f"{DEFAULT_LANE}, or a lane of /v1/lanes")
         warn(response, f"lane: no lane {quoted(lane)} is defined, so it has the defaults of one; expected {meant}")
+
+
+def require_lane(lane: str, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:
+    """Raise `InvalidInput` if a token of one tenant names an undefined lane.
+
+    Capacity is shared between lanes before it is shared between tenants, and an undefined lane has weight 1: a tenant
+    that named a new lane for each job would get nearly all the starts.
+    """
+    if caller.only is not None and lane != DEFAULT_LANE and lane not in view.lanes():
+        expected = f"{DEFAULT_LANE}, or a lane of /v1/lanes; a token for all tenants defines them"
+        raise InvalidInput(path, f"there is no lane {quoted(lane)}", expected)

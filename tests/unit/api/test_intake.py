@@ -9,7 +9,8 @@ from collections import deque
 from copy import deepcopy
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -113,11 +114,10 @@ class Cluster:
         if self.asked_ms >= INTAKE_AT_MOST * STEP_MS:
             return
         control = self.controls[client.replica]
-        if control.is_due(self.now_ms):
-            control.look(len(self.queue), self.told, self.now_ms)
-        retry_after_s = control.refused_unread_s(client.tenant) if self.controlled else None
+        control.look(cast(Any, SimpleNamespace(runnable=lambda: len(self.queue), leader_lag=self.told)), self.now_ms)
+        retry_after_s = control.refused_s(client.tenant, is_read=False) if self.controlled else None
         if retry_after_s is None:
-            assert control.refused_s("judged already") is None
+            assert control.refused_s("judged already", is_read=True) is None
             self.asked_ms += client.batch * (SUBMIT_MS if client.batch == 1 else BATCHED_MS)
             control.let_in(client.tenant or "default", client.batch)
             client.accepted += client.batch
