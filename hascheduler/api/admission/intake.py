@@ -81,7 +81,7 @@ class Intake:
 
 
 def is_late(lag: LeaderLag) -> bool:
-    """Return True if the leader does not keep up. At rest it is 10 ms behind; one that is a little late is late while
-    most slots run no job; and with a slow database it is always behind, so the least of the last minutes counts too."""
+    """Return True if the leader does not keep up: its decisions take longer than usual, as a slow database always does,
+    and longer than 150 ms, or than 35 while most slots run no job; at rest they take 10."""
     late_ms = _IDLE_LAG_MS if lag.busy < _IDLE_BELOW else _LAG_MS
     return lag.now_ms > max(late_ms, _TIMES_LEAST_LAG * lag.least_ms)

@@ -81,14 +81,14 @@ async def admitted(admission: AdmissionControl, tries: int, jobs: int = 1, tenan
 
 
 BATCH = "/v1/jobs:batch", {"jobs": [JOB] * 3}
-REFUSED: list[tuple[dict[str, Any], dict[str, int], tuple[str, Any], tuple[int, str]]] = [
-    ({"max_pending": 2}, {"acme": 2}, ("/v1/jobs", JOB), (429, "2 may")),
-    ({"max_pending": 5}, {"acme": 3}, BATCH, (429, "5 may")),
-    ({"max_pending": 2}, {"acme": 2}, TRIGGER, (429, "2 may")),
-    ({"max_pending": 2}, {"acme": 2}, BACKFILL, (429, "2 may")),
-    ({}, {"other": MAX_PENDING}, ("/v1/jobs", JOB), (503, "may")),
-    ({"max_pending": 2}, {}, BATCH, (422, "at most 2")),
-    ({"submit_rate": {"count": 2, "per_ms": 1_000}}, {}, BATCH, (422, "at most 2")),
+REFUSED: list[tuple[dict[str, Any], dict[str, int], tuple[str, Any], tuple[int, str, str]]] = [
+    ({"max_pending": 2}, {"acme": 2}, ("/v1/jobs", JOB), (429, "2 may", "tenant_pending")),
+    ({"max_pending": 5}, {"acme": 3}, BATCH, (429, "5 may", "tenant_pending")),
+    ({"max_pending": 2}, {"acme": 2}, TRIGGER, (429, "2 may", "tenant_pending")),
+    ({"max_pending": 2}, {"acme": 2}, BACKFILL, (429, "2 may", "tenant_pending")),
+    ({}, {"other": MAX_PENDING}, ("/v1/jobs", JOB), (503, "may", "total_pending")),
+    ({"max_pending": 2}, {}, BATCH, (422, "at most 2", "never")),
+    ({"submit_rate": {"count": 2, "per_ms": 1_000}}, {}, BATCH, (422, "at most 2", "never")),
 ]
 
 
@@ -96,7 +96,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, int], tuple[str, Any], tuple[int, 
 async def test_more_than_may_be_is_refused_and_nothing_is_written(
     client: httpx.AsyncClient, world: World, case: tuple[Any, Any, Any, Any]
 ) -> None:
-    limits, waiting, (path, body), (status, named) = case
+    limits, waiting, (path, body), (status, named, reason) = case
     await create(client, job=JOB)
     limit(world, **limits)
     world.view.waiting.update(waiting)
@@ -110,6 +110,8 @@ async def test_more_than_may_be_is_refused_and_nothing_is_written(
         assert problem["type"].endswith("too-many-requests" if status == 429 else "overloaded")
         assert 1 <= int(answer.headers["retry-after"]) <= 60
     assert world.everything() == before
+    told = scrape(world.metrics.registry).by("hascheduler_admission_refusals_total", "reason")
+    assert {name: count for name, count in told.items() if count} == {reason: 1}
 
 
 async def test_what_fits_is_let_in(client: httpx.AsyncClient, world: World) -> None:
@@ -129,6 +131,7 @@ async def test_faster_than_may_be_is_429_until_the_bucket_has_a_token(client: ht
     check_problem(answer, 429)
     assert answer.headers["retry-after"] == "5"
     assert len(world.everything()["jobs"]) == 2
+    assert scrape(world.metrics.registry).by("hascheduler_admission_refusals_total", "reason")["rate"] == 1
 
 
 async def test_a_backfill_that_can_never_be_admitted_names_a_span_that_can(

@@ -131,13 +131,6 @@ async def test_what_surrounds_chunks_is_not_kept_either(endless: bytes) -> None:
         writer.close()
 
 
-@pytest.mark.parametrize("version", [b"0.9", b"2.0"])
-async def test_other_versions_are_refused(version: bytes) -> None:
-    async with on_a_port(Application()) as server:
-        answer = await exchange(server, (GET % 1).replace(b"1.1", version))
-    assert answer.startswith(b"HTTP/1.1 400")
-
-
 async def refusing(_: Scope, __: Receive, send: Send) -> None:
     """Answers before it has read anything."""
     await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
@@ -178,11 +171,3 @@ async def test_a_stream_to_a_client_of_http_1_0_ends_with_its_connection() -> No
     assert body == b"onetwo"
     assert b"transfer-encoding" not in head
     assert b"connection: close" in head
-
-
-async def test_a_stream_to_a_later_client_comes_in_chunks() -> None:
-    app = Application(b"one", b"two", b"")
-    app.may_answer.set()
-    async with on_a_port(app) as server:
-        answer = await exchange(server, b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
-    assert answer.endswith(b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")

@@ -12,15 +12,6 @@ def enter(here: ConnectionTable[str], *names: str) -> list[Admitted[str] | Refus
     return [here.enter(name, name[0]) for name in names]
 
 
-def test_the_oldest_idle_one_of_the_address_with_the_most_evicts() -> None:
-    here: ConnectionTable[str] = ConnectionTable(5, 1)
-    enter(here, "b1", "a1", "a2", "a3")
-    assert enter(here, "c1", "c2") == [Admitted("a1"), Admitted("a2")]
-    # Two with two each: the one that has been idle longest.
-    here.set_busy("b1")
-    assert enter(here, "d1") == [Admitted("c1")]
-
-
 def test_a_busy_one_gives_no_way_and_the_last_places_are_reserved() -> None:
     here: ConnectionTable[str] = ConnectionTable(4, 2)
     enter(here, "a1", "b1")
@@ -33,15 +24,6 @@ def test_a_busy_one_gives_no_way_and_the_last_places_are_reserved() -> None:
     assert enter(here, "e1") == [Admitted(reserved=True)]
     here.set_busy("e1")
     assert enter(here, "f1") == [RefusalReason.FULL]
-
-
-def test_an_address_with_its_whole_share_makes_room_for_itself_or_none() -> None:
-    here: ConnectionTable[str] = ConnectionTable(8, 0)
-    enter(here, *(f"a{number}" for number in range(6)))
-    assert enter(here, "a6") == [Admitted("a0")]
-    for number in range(1, 7):
-        here.set_busy(f"a{number}")
-    assert enter(here, "a7", "b1") == [RefusalReason.ADDRESS_SHARE, Admitted()]
 
 
 @given(

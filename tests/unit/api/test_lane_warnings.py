@@ -25,14 +25,6 @@ async def test_a_submit_to_an_undefined_lane_names_the_nearest(with_lane: httpx.
     assert warning == "299 - \"lane: no lane 'bluk' is defined, so it has the defaults of one; expected bulk\""
 
 
-@pytest.mark.parametrize("lane", ["bulk", "default"])
-async def test_a_lane_that_is_there_is_not_warned_of(with_lane: httpx.AsyncClient, lane: str) -> None:
-    assert warnings(await with_lane.post("/v1/jobs", json={"definition": "log", "lane": lane})) == []
-    assert (
-        warnings(await with_lane.post("/v1/schedules", json={**TICK, "job": {"definition": "log", "lane": lane}})) == []
-    )
-
-
 async def test_schedules_are_warned_of_when_they_are_written(with_lane: httpx.AsyncClient) -> None:
     body = {**TICK, "job": {"definition": "log", "lane": "bulk2"}}
     assert len(warnings(await with_lane.post("/v1/schedules", json=body))) == 1

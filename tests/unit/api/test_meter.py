@@ -66,27 +66,6 @@ async def test_a_scrape_and_the_probes_are_answered_whatever_is_in_flight(
         assert (await client.get(path)).status_code == 200, path
 
 
-async def test_refused_submits_are_counted_by_reason(client: httpx.AsyncClient, world: World) -> None:
-    await client.put("/v1/tenants/small", json={"max_pending": 2})
-    await client.put("/v1/tenants/slow", json={"submit_rate": {"count": 1, "per": "1h"}})
-    world.view.waiting["small"] = 2
-    job = {"definition": "log"}
-    assert (await client.post("/v1/jobs", json={**job, "tenant": "small"})).status_code == 429
-    assert (await client.post("/v1/jobs", json={**job, "tenant": "slow"})).status_code == 201
-    assert (await client.post("/v1/jobs", json={**job, "tenant": "slow"})).status_code == 429
-    assert (await client.post("/v1/jobs:batch", json={"jobs": [{**job, "tenant": "small"}] * 3})).status_code < 500
-    told = scrape(world.metrics.registry)
-    assert told.by("hascheduler_admission_refusals_total", "reason") == {
-        "starting": 0,
-        "tenant_pending": 1,
-        "total_pending": 0,
-        "dependencies": 0,
-        "rate": 1,
-        "never": 1,
-        "overload": 0,
-    }
-
-
 @pytest.mark.parametrize(
     ("path", "states", "status"),
     [

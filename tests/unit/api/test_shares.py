@@ -52,30 +52,6 @@ def test_parties_that_take_all_they_can_leave_half_of_what_they_found() -> None:
     assert pool.free() == 0
 
 
-def test_parties_that_come_and_go_even_out() -> None:
-    pool = Pool("a", 100)
-    parties = [token_party(str(number)) for number in range(4)]
-    slots: dict[Party, list[Slot]] = {party: [] for party in parties}
-    for _ in range(100):
-        for party in parties:
-            while isinstance(slot := pool.admit(PoolRequest((party,))), Slot):
-                slots[party].append(slot)
-        for party in parties:
-            slots[party].pop().release()
-    assert [pool.held(party) + 1 for party in parties] == pytest.approx([20] * 4, abs=3)
-
-
-def test_a_use_of_two_parties_needs_a_share_of_both_and_charges_neither_alone() -> None:
-    pool = Pool("a", 8)
-    token, address = token_party("t"), address_party("127.0.0.1")
-    assert greedy(pool, token) == 4
-    refused = pool.admit(PoolRequest((address, token)))
-    assert isinstance(refused, PoolRefusal)
-    assert refused.reason is RefusalReason.TOKEN_SHARE
-    assert pool.held(address) == 0
-    assert isinstance(pool.admit(PoolRequest((address, token_party("other")))), Slot)
-
-
 def test_the_reserve_is_for_privileged_uses_alone() -> None:
     pool = Pool("a", 4, 2, retry_after_s=7)
     for name in "ab":
@@ -149,17 +125,6 @@ def test_whatever_comes_and_goes_the_promises_hold(total: int, reserve: int, ste
         slot.release()
     assert pool.in_use == 0
     assert not any(pool.held(party) for party in PARTIES)
-
-
-@given(st.integers(1, 60), st.lists(st.sampled_from(PARTIES), max_size=200))
-def test_alone_or_with_others_no_party_takes_what_would_be_anothers_part(total: int, asks: list[Party]) -> None:
-    """Nobody releases: a token has half at most, an address three quarters, whichever others ask."""
-    pool = Pool("a", total)
-    for party in asks:
-        pool.admit(PoolRequest((party,)))
-    for party in PARTIES:
-        times = TIMES_FREE[party.kind]
-        assert pool.held(party) <= (total * times + times) / (times + 1)
 
 
 def test_the_refusals_of_every_pool_are_counted_from_the_beginning() -> None:

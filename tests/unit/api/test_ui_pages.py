@@ -3,16 +3,13 @@
 import gzip
 import json
 import re
-from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from hascheduler.api.ui import pages
-from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import Guarded
 
@@ -36,13 +33,6 @@ async def test_browsers_are_led_to_the_page_and_programs_are_not(client: httpx.A
     answer = await client.get("/", headers=BROWSER)
     assert (answer.status_code, answer.headers["location"]) == (307, "/ui")
     check_problem(await client.get("/", headers={"accept": "application/json"}), 404)
-
-
-async def test_without_a_dashboard_there_is_nothing(app: FastAPI, client: httpx.AsyncClient, world: World) -> None:
-    auth = replace(world.auth, pages=replace(world.auth.pages, enabled=False))
-    app.state.services = replace(world.services(), auth=auth)
-    for path in ("/", "/ui", "/ui/jobs", pages.asset_path("app.js"), "/ui/session"):
-        check_problem(await client.get(path, headers={"accept": "text/html"}), 404)
 
 
 async def test_neither_page_nor_assets_need_a_token(guarded: Guarded) -> None:

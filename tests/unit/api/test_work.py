@@ -146,12 +146,3 @@ async def test_processors_that_do_not_speak_http_are_out_of_reach(client: httpx.
     check_problem(await client.post("/v1/work/finish", json={**named, "outcome": "succeeded"}), 404)
     check_problem(await client.delete("/v1/work/processors/p-1.bb"), 404)
     assert world.everything() == before
-
-
-async def test_without_the_database_no_processor_is_answered_that_it_must_register_again(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    processor = await registered(client)
-    world.go_away()
-    for path in ("fetch", "heartbeat"):
-        check_problem(await client.post(f"/v1/work/{path}", json={"processor": processor}), 503)
