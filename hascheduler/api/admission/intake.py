@@ -11,7 +11,7 @@ from collections import Counter
 
 from hascheduler.ports import ClusterView, LeaderLag
 
-QUEUE_JOBS = 50
+QUEUE_JOBS = 100
 """While no more jobs wait, nothing is refused, so that the queue never runs dry."""
 RETRY_MAX_S = 15
 _LOOK_EVERY_S = 0.5

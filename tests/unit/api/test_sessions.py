@@ -290,21 +290,6 @@ async def test_a_session_whose_token_went_without_it_opens_nothing(guarded: Guar
     assert "not good any more" in check_problem(answer, 401)["detail"]
 
 
-async def test_a_session_whose_token_has_expired_opens_nothing(guarded: Guarded) -> None:
-    async with await guarded.page("viewer") as page:
-        [session] = stored(guarded.world)
-        guarded.world.rewrite(Collection.TOKENS, session["session_of"], expires_at_ms=NOW)
-        check_problem(await page.get("/v1/lanes"), 401)
-
-
-async def test_a_session_follows_its_token_where_that_is_edited_by_hand(guarded: Guarded) -> None:
-    async with await guarded.page("admin") as page:
-        [session] = stored(guarded.world)
-        guarded.world.rewrite(Collection.TOKENS, session["session_of"], role="viewer", tenant="acme")
-        shown = (await page.get(PATH)).json()
-    assert (shown["role"], shown["tenant"]) == ("viewer", "acme")
-
-
 @pytest.mark.parametrize("after", ["another-admin-token-of-the-settings", None])
 async def test_sessions_of_a_settings_token_that_was_changed_open_nothing(
     app: FastAPI, world: World, after: str | None
