@@ -88,12 +88,9 @@ async def test_a_replica_without_tracing_stores_the_callers_trace(
     "headers",
     [
         [("traceparent", "garbage")],
-        [("traceparent", "x" * 10_240)],
-        [("traceparent", "")],
         [("traceparent", b"\xff\xfe")],
         [("traceparent", CALLER.traceparent.upper())],
         [("traceparent", CALLER.traceparent), ("traceparent", CALLER.traceparent)],
-        [("tracestate", "a=1")],
     ],
     ids=lambda headers: repr(headers)[:40],
 )
