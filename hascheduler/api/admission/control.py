@@ -13,7 +13,7 @@ from math import ceil
 
 import structlog
 
-from hascheduler.api.admission.intake import Intake
+from hascheduler.api.admission.intake import IntakeControl
 from hascheduler.errors import InvalidInput, Overloaded, TooMany
 from hascheduler.model.definition import RateLimit
 from hascheduler.model.tenant import Tenant
@@ -97,7 +97,7 @@ class AdmissionControl:
         self._limits: dict[str, Tenant] = {}
         self._empty: dict[str, tuple[RateLimit, int, int]] = {}
         """The bucket of a tenant does not hold so many tokens before that time."""
-        self._intake = Intake()
+        self._intake = IntakeControl()
 
     def arrived(self, tenant: str, *, own: bool, dependencies: int = 0) -> None:
         """Note that the core counts one more job, and its dependencies; ``own``: this replica admitted it."""

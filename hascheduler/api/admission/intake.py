@@ -24,7 +24,7 @@ _GROWTH_PER_S = 1.2
 _LEAST = 0.02
 
 
-class Intake:
+class IntakeControl:
     """Owner of the fraction of the submits that is let in here."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from hascheduler.api.admission.intake import RETRY_MAX_S, Intake
+from hascheduler.api.admission.intake import RETRY_MAX_S, IntakeControl
 from hascheduler.ports import LeaderLag
 from hascheduler.simulate.report import percentile
 
@@ -64,7 +64,7 @@ class Cluster:
     now_ms: int = 0
 
     def __post_init__(self) -> None:
-        self.controls = [Intake() for _ in range(self.replicas)]
+        self.controls = [IntakeControl() for _ in range(self.replicas)]
         self.lag_ms = self.database_lag_ms
         self.told = LeaderLag(self.lag_ms, self.lag_ms, self.busy)
         self.queue: deque[int] = deque()
