@@ -71,8 +71,9 @@ class IntakeControl:
             self._owed -= 1
             return None
         self._refusals += 1
-        # The more are refused, the later they come back, spread over all seconds until then.
-        return 1 + self._refusals % (1 + round((RETRY_MAX_S - 1) * (1 - self.fraction)))
+        # The more are refused, the later they come back, spread over the second half of that time.
+        half_s = round(RETRY_MAX_S / 2 * min(2 * (1 - self.fraction), 1))
+        return max(half_s, 1) + self._refusals % max(half_s, 1)
 
     def _is_within_its_part(self, tenant: str | None) -> bool:
         """Return True for a tenant that got less than half of an equal part: it is not the one that floods."""
