@@ -11,8 +11,8 @@ from collections import Counter
 
 from hascheduler.ports import ClusterView, LeaderLag
 
-QUEUE_JOBS = 100
-"""While no more jobs wait, nothing is refused, so that the queue never runs dry."""
+QUEUE_JOBS = 50
+"""While no more jobs wait, ever more is let in."""
 RETRY_MAX_S = 15
 _LOOK_EVERY_S = 0.5
 _LAG_MS = 150
@@ -44,7 +44,7 @@ class IntakeControl:
             return
         lag, runnable = view.leader_lag, view.runnable()
         if runnable <= QUEUE_JOBS or not is_late(lag):
-            self.fraction = min(self.fraction * _GROWTH_PER_S ** min(elapsed_s, 60), 1.0)
+            self.fraction = min(self.fraction * _GROWTH_PER_S ** min(elapsed_s, 60) + _LEAST * elapsed_s, 1.0)
         elif runnable > self._queue:
             self.fraction = max(self.fraction * _CUT_PER_S ** min(elapsed_s, 1), _LEAST)
         self._looked_at_ms, self._queue, self._passed = now_ms, runnable, 0
@@ -64,7 +64,7 @@ class IntakeControl:
         self._let_in[tenant] += jobs
 
     def _judge(self, tenant: str | None) -> int | None:
-        if self.fraction == 1 or self._queue + self._let_in.total() <= QUEUE_JOBS or self._is_within_its_part(tenant):
+        if self.fraction == 1 or self._is_within_its_part(tenant):
             return None
         self._owed += self.fraction
         if self._owed >= 1:

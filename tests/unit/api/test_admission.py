@@ -304,12 +304,12 @@ async def test_if_the_leader_falls_behind_submits_are_refused(
     assert refusals
     assert all(1 <= refusal.retry_after_s <= 15 for refusal in refusals)
     # Jobs that nobody can run are no queue, and those that can make it a short one.
-    clock.mono += 500
     world.view.later = world.view.pending() - 10
-    assert admission.turned_away("other") is None
-    assert await admitted(admission, 20, tenant="other") == 20
-    clock.mono += 60_000
+    for _ in range(30):
+        clock.mono += 500
+        admission.turned_away("other")
     assert not admission.is_holding_back()
+    assert await admitted(admission, 20, tenant="other") == 20
 
 
 async def test_a_replica_that_is_not_ready_does_not_judge_the_leader(
