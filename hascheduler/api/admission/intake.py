@@ -11,7 +11,7 @@ from collections import Counter
 
 from hascheduler.ports import ClusterView, LeaderLag
 
-QUEUE_JOBS = 50
+QUEUE_JOBS = 150
 """While no more jobs wait, ever more is let in."""
 RETRY_MAX_S = 15
 _LOOK_EVERY_S = 0.5
