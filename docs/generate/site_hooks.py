@@ -1,6 +1,6 @@
 """What the site has beyond `docs/`: the pages of the repository's root, and links to them. MkDocs calls it.
 
-``CONTRIBUTING.md``, ``CHANGELOG.md`` and ``SECURITY.md`` stand where people and forges look for them. The site shows
+``ARCHITECTURE.md``, ``CONTRIBUTING.md``, ``CHANGELOG.md`` and ``SECURITY.md`` stand where people and forges look for them. The site shows
 them below ``project/``; a link to one of them, or from one of them into ``docs/``, is the same link in both places.
 """
 
@@ -14,6 +14,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[2]
 SHOWN_AS = {
     "CONTRIBUTING.md": "project/contributing.md",
+    "ARCHITECTURE.md": "project/architecture.md",
     "CHANGELOG.md": "project/changelog.md",
     "SECURITY.md": "project/security.md",
     "README.md": "index.md",
