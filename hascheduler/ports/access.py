@@ -15,11 +15,9 @@ from hascheduler.ports.resources import StoredDocument
 class TokenStore(Protocol):
     async def create(self, token: Token) -> None:
         """Insert; a repeat after an unknown answer is harmless."""
-        ...
 
     async def list(self, tenant: str | None, after: str | None, limit: int) -> Sequence[StoredDocument]:
         """By id, those after ``after``, of that tenant or of all."""
-        ...
 
     async def begin_session(self, session: Token, living_max: int, now: WallMs) -> None:
         """Insert; then of the sessions with ids like it delete those that have expired by ``now``, and of its parent's
@@ -27,14 +25,12 @@ class TokenStore(Protocol):
 
         Where several begin at once, there may be more for a moment; after the last of them there are not.
         """
-        ...
 
     async def revoke(self, id: str, tenant: str | None) -> bool:
         """Delete, with all its sessions; False when there is none by that id (and of that tenant, where one is given).
 
         The sessions go first: after a failure in between another call finds the token, and finishes.
         """
-        ...
 
 
 def ended_sessions(stored: Iterable[StoredDocument], parent: str | None, living_max: int, now: WallMs) -> Sequence[str]:
@@ -97,16 +93,13 @@ class AuditFilter:
 class AuditStore(Protocol):
     async def append(self, records: Sequence[AuditRecord]) -> None:
         """Insert those that are not there yet, so that a repeat after an unknown answer is harmless."""
-        ...
 
     async def list(self, which: AuditFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
         """The newest first, those before the id ``after``."""
-        ...
 
     async def trim(self, records_max: int) -> int:
         """Delete the oldest beyond ``records_max``, some thousands at most; how many. Where several do it at once, a
         few more may go."""
-        ...
 
 
 def encode_audit_record(record: AuditRecord) -> dict[str, Any]:

@@ -47,7 +47,6 @@ class ShardDemand(Protocol):
         """The demand in each of ``shards`` (None: in all) that answers in time, for a processor with those definitions;
         ``own`` are the ids under which it is registered itself. Bounded work a shard; one that does not answer is not
         there, and holds up none. It raises nothing but a cancellation."""
-        ...
 
 
 def demand_of(

@@ -66,14 +66,12 @@ class Follower(Protocol):
 
         Before this replica knows its position it waits for that, and answers with a `NewEvents` at the position "".
         """
-        ...
 
 
 class EventFeed(Protocol):
     @property
     def position(self) -> str:
         """Every event up to here is known; "" before this replica knows its place."""
-        ...
 
     def follow(self, after: str | None, which: EventFilter) -> AbstractContextManager[Follower]:
         """Follow the wanted events after that position, or, with None, from now on.
@@ -81,7 +79,6 @@ class EventFeed(Protocol):
         `Overloaded` where too many follow already, or this replica ends. Where this replica can't go on from the
         position, the first answer is `Missed`.
         """
-        ...
 
 
 class EventExchange(Protocol):
@@ -89,8 +86,6 @@ class EventExchange(Protocol):
 
     async def run(self) -> None:
         """Keep the connection, until cancelled; never raises because of the broker."""
-        ...
 
     async def publish(self, events: Sequence[Event]) -> bool:
         """Whether the broker has all of them; if not, or not for certain, they are to be published again."""
-        ...

@@ -65,4 +65,3 @@ class InvariantScan(Protocol):
     async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
         """What is broken. It only reads, and whatever is stored, it comes to its end; `StoreUnavailable` where there
         was no answer."""
-        ...

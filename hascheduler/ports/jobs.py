@@ -259,12 +259,10 @@ class JobStore(Protocol):
         unique key, `model.documents.unique_job.fate_of` says. One that it replaces gives its key away before it is
         inserted, and is cancelled after that: what breaks off in between leaves both to run, never neither.
         """
-        ...
 
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
         """As `submit`, one answer each; they appear in the stream in this order, but those that may replace others, in
         their order, at any place."""
-        ...
 
     async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
         """All of them, each NEW, or none: in one write, whatever breaks off. They appear in the stream in this order.
@@ -272,7 +270,6 @@ class JobStore(Protocol):
         Where idempotency keys are held already nothing is written: each KNOWN, if all of them are held by the same
         jobs, else None. `InvalidInput` where one of them can't be stored. None of them has a ``unique`` key.
         """
-        ...
 
     async def get(self, job_id: str) -> StoredDocument | None: ...
 
@@ -282,20 +279,16 @@ class JobStore(Protocol):
 
         Jobs that are submitted meanwhile shift no page: they come before the first.
         """
-        ...
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
         """The jobs of ``ids`` that are there, in no order. The id of a batch gives one row for each tenant and state of
         its jobs, with that id."""
-        ...
 
     async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
         """At most ``limit`` jobs of that batch."""
-        ...
 
     async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int:
         """How many match and are in one of ``states``, but no more than ``limit``."""
-        ...
 
     async def counts(self, which: JobSelection, limit: int) -> JobCounts:
         """How many match in each of the states that ``which`` names (all, if none), each no more than ``limit``.
@@ -303,59 +296,47 @@ class JobStore(Protocol):
         The work is bounded: where it ends before all that may match was looked at, the newest by submission are
         counted, and the states are in ``at_least``.
         """
-        ...
 
     async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
         """At most ``limit`` failed jobs that match, the newest by submission first; the states of ``which`` mean
         nothing. The work is bounded: where few match, it ends before there are so many."""
-        ...
 
     async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
         """Pending or dispatched → cancelled; running → asked to stop; None when there is no such job."""
-        ...
 
     async def reprioritize(self, job_id: str, priority: int) -> ReprioritizeAnswer | None:
         """Change the priority of a pending job; None when there is no such job."""
-        ...
 
     async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
         """Failed or cancelled → pending, with all its tries before it and a new attempt number; None when there is no
         such job."""
-        ...
 
     async def retry_once(self, job_id: str, at_ms: WallMs, key: RetryKey) -> KeyedRetry | None:
         """As `retry`, in the same write remembering ``key``: under it the job is revived no second time."""
-        ...
 
     async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
         """The job that holds that idempotency key at that time; it will not be lost."""
-        ...
 
     async def dependents(
         self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
     ) -> Sequence[Dependent]:
         """At most ``limit`` jobs (of ``tenant``, if one is given) that were said to depend on some of ``ids``, of jobs
         or batches, but for those that are ``known``; by id."""
-        ...
 
     async def retry_dependent(
         self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
     ) -> bool:
         """As `retry`, but it waits for these jobs. False, and nothing written: ``job`` has another ``rev`` by now."""
-        ...
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
         """A slice of those that have not ended, and were not asked to stop."""
-        ...
 
     async def reprioritize_some(self, which: JobSelection, priority: int, limit: int) -> int:
         """A slice of the pending ones that have another priority; how many were changed."""
-        ...
 
     async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
         """A slice of the failed ones, or of the cancelled ones if ``which`` says so, that ended at ``at_ms`` or before;
         how many were changed."""
-        ...
 
 
 Path = tuple[str | int, ...]
@@ -371,21 +352,18 @@ class Admission(Protocol):
         dependencies, where so many at once will never be let in; `StoreUnavailable` as everywhere. What is let in
         counts as waiting until the stream has shown it, or `not_new` takes it back.
         """
-        ...
 
     def turned_away(self, tenant: str | None) -> Overloaded | None:
         """Why a submit is to be refused before it is read; None: it is not, and `admit` decides. ``tenant`` None: its
         caller may submit for all tenants."""
-        ...
+
 
     def is_holding_back(self) -> bool:
         """Whether this replica refuses submits for the leader's sake, or did a moment ago: background work waits."""
-        ...
 
     def not_new(self, tenant: str, jobs: int, dependencies: int = 0) -> None:
         """Of the jobs that were let in, ``jobs`` turned out to be there already, or were not written; and so many of
         the dependencies are none."""
-        ...
 
 
 class BucketStore(Protocol):
@@ -397,4 +375,3 @@ class BucketStore(Protocol):
         A bucket begins full, and full again when its limit changes. ``tokens`` are at most ``limit.count``. After an
         unknown answer they may be gone.
         """
-        ...

@@ -16,11 +16,9 @@ from hascheduler.model.values.instants import MonoMs, WallMs
 class Clock(Protocol):
     def wall_ms(self) -> WallMs:
         """Milliseconds since the Unix epoch; may jump."""
-        ...
 
     def mono_ms(self) -> MonoMs:
         """Milliseconds that only grow."""
-        ...
 
 
 class LeaseStore(Protocol):
@@ -28,15 +26,12 @@ class LeaseStore(Protocol):
 
     async def get(self, shard: str) -> LeaseRecord | None:
         """The newest majority-committed record."""
-        ...
 
     async def create(self, record: LeaseRecord) -> bool:
         """Insert the first record of its shard; False when there is one."""
-        ...
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
         """Replace ``expected`` (same holder, term and renewals) by ``proposed``; False when it is no longer that."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +48,17 @@ class Journal(Protocol):
 
     async def tail(self, shard: str) -> JournalHead | None:
         """The head of the newest entry, read so that no earlier acknowledged insert can be missing."""
-        ...
 
     async def insert(self, entry: JournalEntry) -> bool:
         """Insert, acknowledged by a majority; False when that seq is already written (by whomever)."""
-        ...
 
     async def get(self, shard: str, seq: int) -> JournalEntry | None: ...
 
     async def read(self, shard: str, after_seq: int, before_seq: int) -> list[JournalEntry]:
         """The entries strictly between, in order."""
-        ...
 
     async def trim(self, shard: str, through_seq: int, before_ms: WallMs) -> int:
         """Delete entries up to ``through_seq`` that are older than ``before_ms``; how many."""
-        ...
 
 
 class ClaimStore(Protocol):
@@ -80,17 +71,14 @@ class ClaimStore(Protocol):
         it; a requeue or fail demands its attempt. A fire whose job no database can hold is REFUSED: its time is
         recorded as unstorable, and the cursor passes it. No exception for the database's absence: that is UNKNOWN.
         """
-        ...
 
 
 class AccountStore(Protocol):
     async def save(self, shard: str, term: int, accounts: AccountsSnapshot) -> bool:
         """Replace what is stored; False when a later term has stored something. Need not survive a fail-over."""
-        ...
 
     async def load(self, shard: str) -> AccountsSnapshot:
         """What was saved last, or empty accounts; `InvalidInput` when that can't be read."""
-        ...
 
 
 class ReplicaBoard(Protocol):
@@ -98,7 +86,6 @@ class ReplicaBoard(Protocol):
 
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
         """What the database's clock said at that write, where it tells."""
-        ...
 
     async def remove(self, replica_id: str) -> None: ...
 
@@ -112,8 +99,6 @@ class FailoverStore(Protocol):
 
     async def save(self, failover: Failover) -> None:
         """Keep it, in the place of one of the same term, and forget those that are too old. May be repeated."""
-        ...
 
     async def newest(self, shard: str, limit: int) -> Sequence[Failover]:
         """The newest ``limit``, the latest term first; those that can't be read are left out."""
-        ...

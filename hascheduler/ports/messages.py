@@ -20,16 +20,13 @@ class Transport(Protocol):
 
     async def run(self, turned: Callable[[], None] = ...) -> None:
         """Keep it connected until cancelled. ``turned`` is called whenever `accepting` may have become otherwise."""
-        ...
 
     @property
     def accepting(self) -> bool:
         """Whether messages go out now: connected, and the broker does not block us."""
-        ...
 
     async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
         """Send each message to its processor (by id), pipelined; one outcome each, in order. Never raises."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +52,9 @@ class Deliveries(Protocol):
     @property
     def consuming(self) -> bool:
         """Whether what is sent arrives now."""
-        ...
 
     async def delete(self) -> None:
         """Remove the queue: this processor will not come back."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +75,3 @@ class JobTraces(Protocol):
 
     async def of(self, job_ids: Sequence[str]) -> Mapping[str, TracedJob]:
         """The jobs of ``job_ids`` that are there, as this process wrote them; answers soon or not at all."""
-        ...

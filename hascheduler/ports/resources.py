@@ -30,14 +30,12 @@ Resource_contra = TypeVar("Resource_contra", contravariant=True)
 class ScheduleStore(Protocol):
     async def create(self, document: StoredDocument) -> StoredDocument | None:
         """Insert; None when the name is taken."""
-        ...
 
     async def edit(self, name: str, rev: int, fields: Mapping[str, Any]) -> StoredDocument | None:
         """Set ``fields`` and raise ``rev`` by one; None when there is none by that name at that revision.
 
         What the leader writes meanwhile (the cursor, the tally) is no edit and stays.
         """
-        ...
 
     async def get(self, name: str) -> StoredDocument | None: ...
 
@@ -45,28 +43,23 @@ class ScheduleStore(Protocol):
         self, after: str | None, limit: int, labels: Mapping[str, str] | None = None, *, tenant: str | None = None
     ) -> Sequence[StoredDocument]:
         """By name, those after ``after``, that have all ``labels`` and make jobs of that tenant, or of any."""
-        ...
 
     async def among(
         self, names: Sequence[str], labels: Mapping[str, str], limit: int, *, tenant: str | None = None
     ) -> Sequence[StoredDocument]:
         """At most ``limit`` of those with these names, by name, that have all ``labels`` and make jobs of that tenant,
         or of any."""
-        ...
 
     async def names_among(
         self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None
     ) -> Sequence[str]:
         """The names of all that `among` gives without a limit, in no order."""
-        ...
 
     async def count(self, tenant: str, limit: int) -> int:
         """How many make jobs of that tenant; of more than ``limit`` it says ``limit``."""
-        ...
 
     async def delete(self, name: str, rev: int | None = None) -> bool:
         """False when there is none (at that revision)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +124,12 @@ class VerdictStore(Protocol):
         Fired ones are known by their jobs, the others by their own records; both are kept for the retention time. An
         unstorable one that has a job after all has fired.
         """
-        ...
 
     async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
         """At most ``limit`` of all schedules, the newest decision first, then by descending id; none has fired.
 
         The work for a page is bounded: where few match, it ends before it is full.
         """
-        ...
 
 
 class ResourceStore(Protocol[Resource_contra]):
@@ -146,15 +137,12 @@ class ResourceStore(Protocol[Resource_contra]):
 
     async def create(self, noun: Resource_contra) -> StoredDocument | None:
         """Insert with rev 1; None when the name is taken."""
-        ...
 
     async def put(self, noun: Resource_contra) -> tuple[StoredDocument, bool]:
         """Create or replace (the stored rev grows, ``noun.rev`` is ignored); the document, and if it is new."""
-        ...
 
     async def replace(self, noun: Resource_contra, rev: int) -> StoredDocument | None:
         """Replace the one at that revision; None when there is none."""
-        ...
 
     async def get(self, name: str) -> StoredDocument | None: ...
 
@@ -162,4 +150,3 @@ class ResourceStore(Protocol[Resource_contra]):
 
     async def delete(self, name: str, rev: int | None = None) -> bool:
         """False when there is none (at that revision)."""
-        ...

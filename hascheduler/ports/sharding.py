@@ -35,24 +35,19 @@ UNUSED_FOR_MS = 60_000
 class RoutingStore(Protocol):
     async def get(self) -> Routing | None:
         """The newest majority-committed one; `InvalidInput` where it can't be read."""
-        ...
 
     async def is_unused(self) -> bool:
         """Whether there are neither jobs nor schedules in the home."""
-        ...
 
     async def reserve_names(self, at_ms: WallMs) -> None:
         """Reserve the name of each schedule of the home for its tenant, where it is not reserved: before the first
         routing of a deployment that had one shard."""
-        ...
 
     async def create(self, routing: Routing) -> bool:
         """Insert the first one; False when there is one."""
-        ...
 
     async def replace(self, epoch: int, routing: Routing) -> bool:
         """Put ``routing``, of a later epoch, in the place of that of ``epoch``; False when it is no longer that."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +88,9 @@ class NameStore(Protocol):
     async def reserve(self, name: str, tenant: str, before: ReservedName | None, at_ms: WallMs) -> ReservedName | None:
         """Reserve it for that tenant in the place of ``before``; None: there is another reservation than that.
         `InvalidInput` where the one that is there can't be read."""
-        ...
 
     async def release(self, reserved: ReservedName) -> bool:
         """Delete it, unless it was reserved again since."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +126,12 @@ class CapStore(Protocol):
 
     async def all(self) -> StoredCaps:
         """The newest majority-committed ones, in no order; those of caps of which nothing was moved are not there."""
-        ...
 
     async def create(self, cap: SharedCap) -> bool:
         """Insert the first one of its key; False when there is one."""
-        ...
 
     async def replace(self, rev: int, cap: SharedCap) -> bool:
         """Put ``cap``, of a later revision, in the place of that of ``rev``; False when it is no longer that."""
-        ...
 
 
 class ShareStore(Protocol):
@@ -150,12 +140,10 @@ class ShareStore(Protocol):
     async def all(self) -> Mapping[str, Share]:
         """The newest majority-committed ones by their keys, without those that can't be read: for a shard that this
         replica does not follow."""
-        ...
 
     async def put(self, share: Share) -> bool:
         """Insert it, or put it in the place of one of an earlier revision, or of one without any; acknowledged by a
         majority. False when there is one of this revision, or a later one."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +183,6 @@ class SlotStore(Protocol):
 
         ``left`` 0: neither those are there, nor what a processor has.
         """
-        ...
 
     async def move_rest(self, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
         """Move up to about ``limit`` documents of all that is left, to a target that decides: waiting jobs, the most
@@ -203,15 +190,12 @@ class SlotStore(Protocol):
 
         ``left`` 0: nothing is there any more.
         """
-        ...
 
     async def underway(self, index: int) -> frozenset[int]:
         """The slots of which something is on its way out of that shard, as a mover broke off."""
-        ...
 
     async def deliver(self, passage: Passage, at_ms: WallMs) -> int:
         """Bring to the target what is on its way out of the source, which may be the same shard; how many documents."""
-        ...
 
 
 def looks_at_live_jobs(schedule: Mapping[str, Any]) -> bool:
@@ -242,12 +226,9 @@ class CopyStore(Protocol):
 
     async def insert(self, collection: Collection, document: StoredDocument) -> bool:
         """False where there is one by that name."""
-        ...
 
     async def replace(self, collection: Collection, before: StoredDocument, document: StoredDocument) -> bool:
         """Put ``document`` in the place of ``before``, of the same name; False when it is no longer that."""
-        ...
 
     async def delete(self, collection: Collection, before: StoredDocument) -> bool:
         """False when it is no longer that."""
-        ...

@@ -31,7 +31,6 @@ class ChangeStream(Protocol):
         Raises `HistoryLost` when it can't go on (history gone, invalidated, a collection dropped or renamed), and
         `StoreUnavailable` when it may be resumed after the last batch's token.
         """
-        ...
 
     def snapshot(self) -> AsyncIterator[Sequence[Change]]:
         """All live documents, as PUTs in slices, read at or after the moment the stream starts from.
@@ -39,7 +38,6 @@ class ChangeStream(Protocol):
         Only for a stream that was opened without a token. Live: every document but finished jobs and all but the
         newest journal entry.
         """
-        ...
 
     async def close(self) -> None: ...
 
@@ -47,8 +45,6 @@ class ChangeStream(Protocol):
 class ChangeSource(Protocol):
     async def open(self, resume: Any | None) -> ChangeStream:
         """The stream after that token, or, with None, from now on: follow it with `ChangeStream.snapshot`."""
-        ...
 
     async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
         """The present state of those documents: a PUT for each that is there, a DELETE for each that is not."""
-        ...

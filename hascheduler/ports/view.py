@@ -162,7 +162,6 @@ class Waiter(Protocol):
     async def wait(self) -> bool:
         """Returns once there was news since the last call; False: this replica ends, and there is no more. The caller
         sets the time limit."""
-        ...
 
 
 class ClusterView(Protocol):
@@ -170,78 +169,60 @@ class ClusterView(Protocol):
 
     def job_end_waiter(self, job_id: str) -> AbstractContextManager[Waiter]:
         """A waiter for the end of that job, as the stream shows it; `Overloaded` where too many wait already."""
-        ...
 
     def dispatched_attempts(self, processor_id: str) -> Sequence[tuple[str, int]]:
         """The attempts that are dispatched to that processor and that it has not started, as the stream shows them."""
-        ...
 
     def dispatch_waiter(self, processor_id: str) -> AbstractContextManager[Waiter]:
         """A waiter for attempts dispatched to that processor; `Overloaded` where too many wait already."""
-        ...
 
     def pending(self, tenant: str | None = None) -> int:
         """How many jobs wait, of that tenant or in all."""
-        ...
 
     def dependencies(self) -> int:
         """How many jobs and batches all jobs together have yet to wait for."""
-        ...
 
     def runnable(self) -> int:
         """How many of them could run by now, were there slots and nothing else in their way: they begin no later, wait
         for no other job, and some processor takes them."""
-        ...
 
     def tenant(self, name: str) -> Tenant | None:
         """The tenant of that name, as far as the stream has delivered; None where it has no limits."""
-        ...
 
     def lanes(self) -> Mapping[str, Lane]:
         """The defined lanes by their names, as far as the stream has delivered."""
-        ...
 
     def definitions(self) -> Mapping[str, Definition]:
         """The definitions by their names, as far as the stream has delivered."""
-        ...
 
     def calendars(self) -> Mapping[str, Calendar]:
         """The calendars by their names, as far as the stream has delivered."""
-        ...
 
     def schedules(self) -> Mapping[str, ScheduleRef]:
         """The schedules by their names, as far as the stream has delivered; to be read before the next await."""
-        ...
 
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
         """How many live jobs there are by state: of that definition, or of that tenant, or in all. Not of both."""
-        ...
 
     def unseen_shards(self, tenant: str | None = None) -> Collection[str]:
         """The shards of which this replica hears from others alone, as it does not follow them: of those in which
         something of that tenant may be, or of all. What it says of them is second-hand, and their schedules, processors
         and waiting jobs are not among those above and below."""
-        ...
 
     def schedules_on(self, calendar: str) -> list[str]:
         """The schedules that use the calendar of that name, as far as the stream has delivered."""
-        ...
 
     def processor(self, id: str) -> ProcessorRef | None:
         """The registration by that id, as far as the stream has delivered."""
-        ...
 
     def occupied(self, processor_id: str) -> int:
         """How many slots of the processor jobs hold, dispatched or running, as far as the stream has delivered."""
-        ...
 
     def processors(self) -> Iterable[ProcessorRef]:
         """All registrations that the stream has delivered; a dead one is among them until it is deleted."""
-        ...
 
     def token(self, digest: str) -> Token | None:
         """The token whose secret hashes to that, as far as the stream has delivered; it may have expired."""
-        ...
 
     def cluster(self) -> Cluster: ...
 
@@ -252,25 +233,20 @@ class ClusterView(Protocol):
 
         With ``only``, jobs of other tenants are not named.
         """
-        ...
 
     def unschedulable(self) -> Collection[str]:
         """The ids of the pending jobs that no processor which lives could ever run: as of a second ago, and not all
         where there are thousands."""
-        ...
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:
         """What a job of that definition took on that target lately; None where none has ended yet."""
-        ...
 
     def record(self, for_ms: int) -> Recording | None:
         """None when this replica does not lead, or is being recorded by too many already."""
-        ...
 
     @property
     def ready(self) -> bool:
         """The mirror is complete and fresh."""
-        ...
 
     @property
     def unready_reason(self) -> str: ...
@@ -281,14 +257,11 @@ class ClusterView(Protocol):
     @property
     def leading(self) -> bool:
         """This replica decides now."""
-        ...
 
     @property
     def stopping(self) -> bool:
         """It is about to end: it goes on answering, and others should be asked from now on."""
-        ...
 
     @property
     def alive(self) -> bool:
         """The loops still turn; False only for a wedged process."""
-        ...

@@ -94,22 +94,18 @@ class WorkStore(Protocol):
 
     async def register(self, processor: ProcessorRef) -> None:
         """Insert or replace the registration."""
-        ...
 
     async def beat(self, processor_id: str, beat: int, *, draining: bool, consuming: bool = True, parked: int) -> bool:
         """Write one heartbeat for all its jobs; False when the registration is gone (register again)."""
-        ...
 
     async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
         """One heartbeat more than there were, for a processor whose beats come in by several replicas: the store counts
         them, so that each is later than all before it. ``draining`` None: as it was; one that moves drains whatever is
         told. False as for `beat`."""
-        ...
 
     async def set_moving(self, processor_id: str, *, moving: bool) -> bool:
         """It gets no new jobs, as it is to go to another shard; or it stays after all, and gets some again. One beat
         more, so that mirrors take it up. False where the registration is gone."""
-        ...
 
     async def deregister(self, processor_id: str) -> None: ...
 
@@ -119,7 +115,6 @@ class WorkStore(Protocol):
         A repeat after an unknown answer returns the job again: only one start per attempt may come from a processor,
         and the caller sees to that.
         """
-        ...
 
     async def finish(
         self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
@@ -128,7 +123,6 @@ class WorkStore(Protocol):
 
         A failed attempt that is to be tried again is cancelled instead where its cancellation was requested.
         """
-        ...
 
     async def give_back(
         self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs, *, lost: bool = False
@@ -137,18 +131,14 @@ class WorkStore(Protocol):
 
         ``lost``: it counts as a loss if it ran.
         """
-        ...
 
     async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:
         """Show how far attempts have come; attempts that it does not hold any more are passed over. No mirror
         has it."""
-        ...
 
     async def report_overdue(self, processor_id: str, since: Mapping[tuple[str, int], WallMs]) -> None:
         """Show that running attempts timed out at those instants and that their threads go on: their processor ends
         them, the leader does not. Attempts that it does not hold any more are passed over; a repeat changes nothing."""
-        ...
 
     async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
         """Which of the attempts that it runs must stop, and why."""
-        ...

@@ -35,7 +35,6 @@ class ProcessorState(Protocol):
     @property
     def heartbeat_age_ms(self) -> int | None:
         """Since the beginning of the last heartbeat that was written; None before the first."""
-        ...
 
 
 class ProcessorMetrics:

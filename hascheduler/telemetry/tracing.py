@@ -47,17 +47,14 @@ class Span(Protocol):
     @property
     def context(self) -> TraceContext | None:
         """What belongs to it names this as its parent. Without tracing that is its own parent, if it has one."""
-        ...
 
     def set(self, name: str, value: Attribute) -> None: ...
 
     def fail(self, error_type: str, description: str = "") -> None:
         """It went wrong. Secrets are taken out of ``description``."""
-        ...
 
     def current(self) -> AbstractContextManager[None]:
         """Within the block, in this task and in all that it starts, spans of others nest in this one."""
-        ...
 
     def end(self) -> None: ...
 
@@ -68,17 +65,14 @@ class Tracer(Protocol):
     @property
     def enabled(self) -> bool:
         """Whether it records: what is asked for the sake of its spans alone is not worth asking otherwise."""
-        ...
 
     def start(
         self, kind: SpanKind, subject: str, parent: TraceContext | None, attributes: Mapping[str, Attribute]
     ) -> Span:
         """A span of now on; without ``parent`` it begins a trace."""
-        ...
 
     def close(self) -> None:
         """Hand over what is recorded, as far as that is done in two seconds, which the caller waits for."""
-        ...
 
 
 @contextmanager
