@@ -22,8 +22,7 @@ from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.assembly_databases import ShardDatabases
 from hascheduler.assembly_processor import ProcessorParts
 from hascheduler.assembly_shards import followed, start_keepers
-from hascheduler.check.config import CheckConfig
-from hascheduler.check.finding import CheckReport, merged_report
+from hascheduler.check.finding import CheckConfig, CheckReport, merged_report
 from hascheduler.clock import SystemClock
 from hascheduler.compiled import compiled_rooms, is_stale
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts

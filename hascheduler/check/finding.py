@@ -1,16 +1,34 @@
-"""A finding: which promise is broken, by which document, since when, and what to do about it; and the report of all."""
+"""What rules depend on and report: the settings and graces of a check, findings, their collector and their report."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from hascheduler.model.values.instants import LATEST_MS, format_instant
 
+MINUTE_MS = 60_000
 FINDINGS_KEPT_MAX = 100
 """How many findings of each kind are kept with their texts; the others are only counted."""
 SUSPECTS_MAX = 1_000
 """How many suspects of each kind get the second look."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckConfig:
+    """The settings must be those of the replicas. Graces come on top of them.
+
+    ``motion_ms`` covers what a leader does at once and the difference of clocks; ``patience_ms`` what may take a
+    failover, a restart or an outage of the broker; ``expiry_ms`` how late the database may delete what has expired.
+    """
+
+    job_retention_ms: int
+    journal_retention_ms: int
+    heartbeat_timeout_ms: int
+    start_timeout_ms: int
+    motion_ms: int = MINUTE_MS
+    patience_ms: int = 10 * MINUTE_MS
+    expiry_ms: int = 60 * MINUTE_MS
 
 
 class FindingKind(StrEnum):
@@ -96,6 +114,10 @@ def merged_report(reports: Mapping[str, CheckReport]) -> CheckReport:
     )
 
 
+Report = Callable[[Iterable[Finding | None]], None]
+"""Takes what a rule has found; None: nothing."""
+
+
 class FindingCollector:
     """Owner of the findings so far, certain ones and suspects; bounded, however much is broken."""
 
@@ -119,8 +141,10 @@ class FindingCollector:
         """The findings by kind, in the order of `FindingKind`."""
         return tuple(finding for kind in FindingKind for finding in self._kept.get(kind, {}).values())
 
-    def add(self, found: Iterable[Finding]) -> None:
+    def add(self, found: Iterable[Finding | None]) -> None:
         for finding in found:
+            if finding is None:
+                continue
             if finding.witness is None:
                 self._keep(finding)
                 continue

@@ -4,16 +4,20 @@ The leader, the processor and the API each have a time within which they must ac
 time and a grace are over, by every clock involved.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hascheduler.check.config import CheckConfig
-from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
+from hascheduler.check.finding import CheckConfig, Finding, FindingKind, instant_or_ms
 from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
-from hascheduler.model.pause import StandingPause
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.resources import NO_RESOURCES
 
 _TIMEOUT_GRACE_MS = DispatchConfig().timeout_grace_ms
 
@@ -37,13 +41,21 @@ class EndedJob:
 
 @dataclass
 class CheckContext:
-    """The state that jobs are checked against. ``processors``: all that have a record."""
+    """The state of the deployment that documents are checked against; the scan fills it anew in each pass."""
 
     now: int
     config: CheckConfig
-    processors: Mapping[str, RegisteredProcessor] = field(default_factory=dict)
-    definitions: Mapping[str, Definition] = field(default_factory=dict)
-    pauses: Mapping[str, StandingPause] = field(default_factory=dict)
+    max_concurrency: int | None = None
+    processors: dict[str, RegisteredProcessor] = field(default_factory=dict)
+    """All that have a record."""
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    calendars: dict[str, Calendar] = field(default_factory=dict)
+    leases: dict[str, LeaseRecord] = field(default_factory=dict)
+    pauses: dict[str, StandingPause] = field(default_factory=dict)
+    max_running: dict[str, int] = field(default_factory=dict)
+    """By tenant, of those that have such a cap."""
+    replicas: dict[str, ReplicaStatus] = field(default_factory=dict)
+    """By id: those with a recent heartbeat, by the database's clock."""
 
     def definition(self, name: str) -> Definition:
         return self.definitions.get(name) or Definition(name)
@@ -54,11 +66,12 @@ class CheckContext:
         return None if registered is None or registered.heard_at_ms is None else self.now - registered.heard_at_ms
 
 
-def check_job(job: JobRef, context: CheckContext) -> Iterator[Finding]:
+def check_job(job: JobRef, context: CheckContext) -> Finding | None:
     """At most one finding: the first rule that applies explains the later ones."""
-    rules = (_orphaned, _not_started, _cancel_ignored, _overtime, _expired)
-    found = (finding for rule in rules for finding in [rule(job, context)] if finding is not None)
-    yield from (finding for finding in [next(found, None)] if finding is not None)
+    for rule in (_orphaned, _not_started, _cancel_ignored, _overtime, _expired):
+        if (found := rule(job, context)) is not None:
+            return found
+    return None
 
 
 def check_dependent(job: JobRef, ended: Mapping[str, EndedJob], context: CheckContext) -> Finding | None:
@@ -176,3 +189,66 @@ def _finding(kind: FindingKind, job: JobRef, what: str, hint: str, since_ms: int
 
 def _ago(context: CheckContext, since_ms: int) -> str:
     return f"{(context.now - since_ms) // 1_000} s ago"
+
+
+@dataclass
+class OccupiedSlots:
+    """How many jobs hold a slot, in all and by what caps them."""
+
+    in_all: int = 0
+    of_processor: Counter[str] = field(default_factory=Counter)
+    of_definition: Counter[str] = field(default_factory=Counter)
+    of_tenant: Counter[str] = field(default_factory=Counter)
+
+    def add(self, job: JobRef) -> None:
+        self.in_all += 1
+        self.of_processor[job.processor or ""] += 1
+        self.of_definition[job.definition] += 1
+        self.of_tenant[job.tenant] += 1
+
+
+def check_wait(job: JobRef, context: CheckContext, occupied: OccupiedSlots) -> Finding | None:
+    """A job that has been due for long, that nothing holds back, and for which a live processor has a free slot.
+
+    Only the core knows in full what may hold a job back (lanes, tiers, learned costs, rates). So this rule covers only
+    jobs without such limits, and only a wait that no order of the queue explains: there is room for all.
+    """
+    if job.state is not JobState.PENDING or job.serial or job.waits_for or job.cancel_requested_at_ms is not None:
+        return None
+    everything = context.pauses.get(EVERYTHING)
+    if everything is not None and not everything.schedules_only:
+        return None
+    since_ms = max(job.submitted_at_ms, job.not_before_ms or 0, job.retry_at_ms or 0)
+    waited_ms = context.now - since_ms
+    if waited_ms <= context.config.patience_ms or _is_capped(job, context, occupied):
+        return None
+    for id, registered in context.processors.items():
+        processor, silent_ms = registered.processor, context.silent_for_ms(id)
+        is_live = silent_ms is not None and silent_ms <= context.config.heartbeat_timeout_ms
+        free = processor.slots - occupied.of_processor[id]
+        is_draining = processor.draining or drain_id(processor.name) in context.pauses
+        if is_live and not is_draining and free > 0 and processor.supports(job.definition):
+            retry = f" (its retry was to be at {instant_or_ms(job.retry_at_ms)})" if job.retry_at_ms else ""
+            return _finding(
+                FindingKind.WAITING_IN_VAIN,
+                job,
+                f"it has been due for {waited_ms // 1_000} s, and {id} has {free} of {processor.slots} slots"
+                f" free{retry}",
+                f"hascheduler why {job.id}; if nothing holds it back, restart the leader",
+                since_ms,
+            )
+    return None
+
+
+def _is_capped(job: JobRef, context: CheckContext, occupied: OccupiedSlots) -> bool:
+    definition = context.definition(job.definition)
+    if definition.tier is not None or definition.rate_limit is not None or definition.may_exclude:
+        return True
+    if definition.needs(job.resources) != NO_RESOURCES:
+        return True
+    capped = (
+        (context.max_concurrency, occupied.in_all),
+        (definition.max_concurrency, occupied.of_definition[job.definition]),
+        (context.max_running.get(job.tenant), occupied.of_tenant[job.tenant]),
+    )
+    return any(cap is not None and running >= cap for cap, running in capped)

@@ -1,20 +1,30 @@
-"""A schedule's cursor follows the time: nothing is due for long and undecided, nothing is decided before its time.
+"""A schedule's cursor follows the time, each time that it has passed has one verdict, and its jobs can be stored.
 
-And its jobs can be stored: releases before 0.2.0 accepted payloads that are too large once their placeholders are
-filled.
+Nothing is due for long and undecided, and nothing is decided before its time. A verdict is a fired job, or a place in
+one recorded run. (Releases before 0.2.0 accepted payloads that are too large once their placeholders are filled.)
+
+The times come from the triggers that were in force, as far as the schedule still knows them: the present one since the
+last edit, and the times that earlier ones had left undecided then. The three lists (times, fires, runs) are in order of
+time and are read once, side by side, so memory does not grow with them.
+
+In a zone, a leader with other time-zone data may have decided a local time at another instant. So there a verdict of no
+nominal time stands for one without a verdict within a day of it, and one for several times, or a run of another number
+of times than there are, for all of those.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from hascheduler.check.config import CheckConfig
-from hascheduler.check.finding import Finding, FindingKind, instant_or_ms, short_id
+from hascheduler.check.finding import CheckConfig, Finding, FindingKind, instant_or_ms, short_id
 from hascheduler.dispatch.schedules.resets import reset_command
-from hascheduler.dispatch.schedules.trigger_periods import undecided
+from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
 from hascheduler.model.documents.fired_job import rendered_payload_bytes_max
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.triggers import due_ms
+from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.triggers import count_nominal, due_ms, next_nominal, without_calendars
+from hascheduler.triggers.local_order import offset_zones, over_through_ms
 
 PAYLOAD_FIELDS = ("job", "payload", "payloads", "render", "labels")
 
@@ -72,3 +82,210 @@ def _first_due(schedule: ScheduleRef, now: int) -> int | None:
         at_ms = due_ms(schedule.name, times.trigger, first_ms)
         return at_ms if at_ms <= now else None
     return None
+
+
+Pause = Callable[[], Awaitable[None]]
+
+_PAUSE_EVERY = 2_000
+_MOVED_MS_MAX = 86_400_000
+
+
+def decided_times(schedule: ScheduleRef, kept_since_ms: int, through_ms: int, times_max: int) -> list[UndecidedTimes]:
+    """The times through the cursor (and ``through_ms``) that must still have a verdict: the newest ``times_max`` or so.
+
+    Verdicts that were decided by ``kept_since_ms`` may have expired. `InvalidInput` if the times can't be computed.
+    """
+    # A time that a calendar left out has a verdict as well, whatever the calendar says today.
+    every_time = without_calendars(schedule)
+    through_ms = min(over_through_ms(schedule), through_ms)
+    after_ms = max(kept_since_ms, schedule.created_at_ms)
+    while True:
+        found = list(undecided(every_time, after_ms, through_ms))
+        if sum(times.count() for times in found) <= times_max:
+            return found
+        after_ms = (after_ms + through_ms + 1) // 2
+
+
+@dataclass
+class TimeSpanCount:
+    """How many nominal times have one defect, and the first and the last of them."""
+
+    count: int = 0
+    first_ms: int = 0
+    last_ms: int = 0
+
+    def add(self, nominal_ms: int, count: int = 1) -> None:
+        self.first_ms = self.first_ms or nominal_ms
+        self.last_ms = nominal_ms
+        self.count += count
+
+    def move_to(self, other: "TimeSpanCount") -> None:
+        if self.count:
+            other.add(self.first_ms, 0)
+            other.add(self.last_ms, self.count)
+            self.count = self.first_ms = self.last_ms = 0
+
+    def __str__(self) -> str:
+        if self.count == 1:
+            return f"1 nominal time ({self.first_ms}, {instant_or_ms(self.first_ms)})"
+        return f"{self.count} nominal times from {instant_or_ms(self.first_ms)} through {instant_or_ms(self.last_ms)}"
+
+
+class VerdictCursor:
+    """Owner of the positions in the two lists of verdicts. ``fires`` ascend; ``runs`` ascend by their first time."""
+
+    def __init__(self, fires: AsyncIterator[int], runs: AsyncIterator[VerdictRun]) -> None:
+        self._fires = fires
+        self._runs = runs
+        self._fire: int | None = None
+        self._next_run: VerdictRun | None = None
+        self._active: list[VerdictRun] = []
+        self._begun = False
+        self._asked_ms = -1
+        self.passed: list[int] = []
+        """Instants of verdicts that lie before the time that was asked for last, and were not asked for themselves."""
+        self.odd: list[int] = []
+        """The ends of runs passed of which `is_odd` is true."""
+        self.is_odd: Callable[[VerdictRun], bool] | None = None
+
+    async def at(self, nominal_ms: int) -> int:
+        """How many verdicts that time has; callers ask in the order of time."""
+        await self._begin()
+        while self._fire is not None and self._fire < nominal_ms:
+            if self._fire != self._asked_ms:
+                self.passed.append(self._fire)
+            self._fire = await anext(self._fires, None)
+        while self._next_run is not None and self._next_run.first_ms <= nominal_ms:
+            if self._next_run.first_ms < nominal_ms:
+                self.passed.append(self._next_run.first_ms)
+            self._active.append(self._next_run)
+            self._next_run = await anext(self._runs, None)
+        for run in self._active:
+            if run.last_ms < nominal_ms:
+                self.passed += [run.last_ms] if run.last_ms > self._asked_ms else []
+                self.odd += [] if self.is_odd is None or not self.is_odd(run) else [run.first_ms, run.last_ms]
+        self._asked_ms = nominal_ms
+        # A time with a job has fired, even if it was recorded as unstorable before.
+        self._active = [
+            run
+            for run in self._active
+            if run.last_ms >= nominal_ms and not (run.verdict is Verdict.UNSTORABLE and self._fire == run.first_ms)
+        ]
+        return (self._fire == nominal_ms) + len(self._active)
+
+    def alone_through(self, nominal_ms: int) -> int:
+        """The last time through which the run that covers ``nominal_ms`` is the only verdict; else ``nominal_ms``."""
+        if len(self._active) != 1 or self._fire == nominal_ms:
+            return nominal_ms
+        end_ms: int = self._active[0].last_ms
+        if self._fire is not None:
+            end_ms = min(end_ms, self._fire - 1)
+        if self._next_run is not None:
+            end_ms = min(end_ms, self._next_run.first_ms - 1)
+        return max(end_ms, nominal_ms)
+
+    async def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._fire = await anext(self._fires, None)
+            self._next_run = await anext(self._runs, None)
+
+
+async def check_times(
+    schedule: ScheduleRef, decided: Sequence[UndecidedTimes], verdicts: VerdictCursor, pause: Pause
+) -> list[Finding]:
+    """Findings about the ``decided`` times, in order; at most one of each kind.
+
+    ``pause`` is awaited every `_PAUSE_EVERY` times. `InvalidInput` if the times can't be computed.
+    """
+    missing, doubled = TimeSpanCount(), TimeSpanCount()
+    moves = bool(offset_zones(schedule))
+    if moves:
+        verdicts.is_odd = lambda run: run.first_ms > decided[0].after_ms and run.count != _count(decided, run)
+    without: list[int] = []
+    turns = 0
+    for times in decided:
+        unseen = TimeSpanCount()
+        nominal_ms: int | None = times.first()
+        while nominal_ms is not None and nominal_ms <= times.through_ms:
+            turns += 1
+            if turns % _PAUSE_EVERY == 0:
+                await pause()
+            found = await verdicts.at(nominal_ms)
+            if found == 0:
+                unseen.add(nominal_ms)
+                if moves:
+                    without.append(nominal_ms)
+            else:
+                unseen.move_to(missing)
+            if found > 1:
+                doubled.add(nominal_ms)
+            nominal_ms = next_nominal(times.trigger, verdicts.alone_through(nominal_ms))
+        if times.trigger.max_fires is None:
+            # Else times after the last fire are no longer in force, and have no verdict.
+            unseen.move_to(missing)
+    if moves and missing.count:
+        await verdicts.at(schedule.cursor_ms + 1)
+        moved = sorted(at_ms for at_ms in {*verdicts.passed} if not _is_nominal(schedule, decided, at_ms))
+        missing = _without_moved([at_ms for at_ms in without if at_ms <= missing.last_ms], moved, verdicts.odd)
+    return list(_findings(schedule, missing, doubled))
+
+
+def _is_nominal(schedule: ScheduleRef, decided: Sequence[UndecidedTimes], at_ms: int) -> bool:
+    """Return true for a nominal time of a trigger that was in force, or may have been before ``decided`` begins."""
+    if at_ms <= decided[0].after_ms:
+        return at_ms <= schedule.since_ms or next_nominal(decided[0].trigger, at_ms - 1) == at_ms
+    return any(
+        times.after_ms < at_ms <= times.through_ms and next_nominal(times.trigger, at_ms - 1) == at_ms
+        for times in decided
+    )
+
+
+def _count(decided: Sequence[UndecidedTimes], run: VerdictRun) -> int:
+    return sum(
+        count_nominal(times.trigger, max(times.after_ms, run.first_ms - 1), min(times.through_ms, run.last_ms))
+        for times in decided
+        if times.after_ms < run.last_ms and run.first_ms <= times.through_ms
+    )
+
+
+def _without_moved(missing: Sequence[int], moved: Sequence[int], odd: Sequence[int]) -> TimeSpanCount:
+    """Return ``missing`` but for those for which one of the ``moved`` verdicts stands, or one of the ``odd``.
+
+    Each stands for one; an odd one, and one right after a cursor, and so not at a whole second, for all within a day.
+    """
+    jumps = [*odd, *(at_ms for at_ms in moved if at_ms % 1_000)]
+    whole = [at_ms for at_ms in moved if at_ms % 1_000 == 0]
+    left, place = TimeSpanCount(), 0
+    for nominal_ms in missing:
+        if any(abs(at_ms - nominal_ms) <= _MOVED_MS_MAX for at_ms in jumps):
+            continue
+        while place < len(whole) and whole[place] < nominal_ms - _MOVED_MS_MAX:
+            place += 1
+        if place < len(whole) and whole[place] <= nominal_ms + _MOVED_MS_MAX:
+            place += 1
+        else:
+            left.add(nominal_ms)
+    return left
+
+
+def _findings(schedule: ScheduleRef, missing: TimeSpanCount, doubled: TimeSpanCount) -> Iterator[Finding]:
+    name = schedule.name
+    if missing.count:
+        yield Finding(
+            FindingKind.VERDICT_MISSING,
+            f"schedules/{name}",
+            f"{missing} without a verdict, and its cursor has passed ({instant_or_ms(schedule.cursor_ms)})",
+            f"make up for the jobs: hascheduler schedule backfill {name} --from … --to … --dry-run",
+            since_ms=missing.first_ms,
+            witness=f"{missing.first_ms}",
+        )
+    if doubled.count:
+        yield Finding(
+            FindingKind.VERDICT_DOUBLED,
+            f"schedules/{name}",
+            f"{doubled} with two verdicts",
+            f"look whether a job ran that should not have: hascheduler schedule verdicts {name}",
+            since_ms=doubled.first_ms,
+            witness=f"{doubled.first_ms}",
+        )

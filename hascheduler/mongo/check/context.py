@@ -1,25 +1,17 @@
 """Reads the small collections (processors, definitions, tenants, leases, replicas) that jobs are checked against."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from pymongo import ASCENDING
 
-from hascheduler.check.config import CheckConfig
 from hascheduler.check.documents import decode_or_finding, read_schema
-from hascheduler.check.finding import Finding, FindingKind, short_id
+from hascheduler.check.finding import Finding, FindingKind, Report, short_id
 from hascheduler.check.jobs import CheckContext, RegisteredProcessor
-from hascheduler.check.waiting import ConcurrencyCaps
-from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
-from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.pause import StandingPause
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.mongo.check.indexes import PresentIndexes
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
@@ -56,40 +48,17 @@ def expiry_ms(value: object) -> int | None:
         return None
 
 
-@dataclass
-class ScanContext:
-    """The state of the deployment that jobs are checked against; filled by `read_small_collections` in each pass."""
-
-    now: int
-    config: CheckConfig
-    caps: ConcurrencyCaps
-    processors: dict[str, RegisteredProcessor] = field(default_factory=dict)
-    definitions: dict[str, Definition] = field(default_factory=dict)
-    calendars: dict[str, Calendar] = field(default_factory=dict)
-    leases: dict[str, LeaseRecord] = field(default_factory=dict)
-    pauses: dict[str, StandingPause] = field(default_factory=dict)
-    replicas: dict[str, ReplicaStatus] = field(default_factory=dict)
-    """By id: those with a recent heartbeat, by the database's clock."""
-
-    @property
-    def for_jobs(self) -> CheckContext:
-        return CheckContext(self.now, self.config, self.processors, self.definitions, self.pauses)
-
-
-async def read_small_collections(database: Database, pace: ScanPace, into: ScanContext) -> AsyncIterator[Finding]:
-    """Findings about unreadable and overdue documents of the small collections; all others go ``into`` the context."""
+async def read_small_collections(database: Database, pace: ScanPace, into: CheckContext, report: Report) -> None:
+    """Report unreadable and overdue documents of the small collections; all others go ``into`` the context."""
     for collection in _SMALL:
         fields = [*LEAN_FIELDS[collection], "expire_at"]
         cursor = database[collection.value].find({}, fields).sort("_id", ASCENDING)
         async with aclosing(pace.batches(str(collection), cursor)) as batches:
             async for documents in batches:
-                for document in documents:
-                    finding = _take(collection, document, into)
-                    if finding is not None:
-                        yield finding
+                report(_take(collection, document, into) for document in documents)
 
 
-def _take(collection: Collection, document: Mapping[str, Any], into: ScanContext) -> Finding | None:
+def _take(collection: Collection, document: Mapping[str, Any], into: CheckContext) -> Finding | None:
     if collection is Collection.META:
         return read_schema(document)
     resource = decode_or_finding(collection, document)
@@ -112,7 +81,7 @@ def _take(collection: Collection, document: Mapping[str, Any], into: ScanContext
         case Collection.LEASES:
             into.leases[resource.shard] = resource
         case Collection.TENANTS if resource.max_running is not None:
-            into.caps.tenants[resource.name] = resource.max_running
+            into.max_running[resource.name] = resource.max_running
         case _:
             pass
     if collection in (Collection.PROCESSORS, Collection.REPLICAS) and expire_at_ms is None:
@@ -125,10 +94,9 @@ def _take(collection: Collection, document: Mapping[str, Any], into: ScanContext
     return None
 
 
-async def long_expired(
-    database: Database, indexes: PresentIndexes, now: int, expiry_max_ms: int
-) -> AsyncIterator[Finding]:
+async def long_expired(database: Database, indexes: PresentIndexes, now: int, expiry_max_ms: int) -> Sequence[Finding]:
     """The oldest document of each collection that expired longer than ``expiry_max_ms`` ago and still exists."""
+    found = []
     before = datetime.fromtimestamp((now - expiry_max_ms) / 1_000, UTC)
     for collection in Collection:
         if not indexes.has(collection, "expire_at"):
@@ -141,12 +109,11 @@ async def long_expired(
             continue
         since_ms = expiry_ms(document["expire_at"])
         late = f"{(now - since_ms) // 1_000} s ago" if since_ms is not None else "long ago"
-        yield Finding(
-            FindingKind.NOT_EXPIRED,
-            f"{collection}/{short_id(document['_id'])}",
-            f"it should have been deleted {late}, and is the oldest of those that should",
+        id = short_id(document["_id"])
+        what = f"it should have been deleted {late}, and is the oldest of those that should"
+        hint = (
             "the database deletes what has expired by itself, once a minute: see whether ttlMonitorEnabled is off, or"
-            " its primary is overloaded",
-            since_ms=since_ms,
-            witness=short_id(document["_id"]),
+            " its primary is overloaded"
         )
+        found.append(Finding(FindingKind.NOT_EXPIRED, f"{collection}/{id}", what, hint, since_ms, witness=id))
+    return found

@@ -1,6 +1,6 @@
 """Checks that the collections and their indexes exist, in the shape that `hascheduler.mongo.schema` defines."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hascheduler.check.finding import Finding, FindingKind
@@ -62,7 +62,7 @@ class PresentIndexes:
         return bool((self._found[Collection.JOBS] or {}).get("idempotency_key", {}).get("unique"))
 
 
-async def duplicate_idempotency_keys(database: Database) -> AsyncIterator[Finding]:
+async def duplicate_idempotency_keys(database: Database) -> Sequence[Finding]:
     """Idempotency keys of several jobs. Worth asking only without the unique index: it groups all jobs with keys."""
     pipeline: list[dict[str, Any]] = [
         {"$match": {"idempotency_key": {"$gt": ""}}},
@@ -80,13 +80,15 @@ async def duplicate_idempotency_keys(database: Database) -> AsyncIterator[Findin
     with faults("look for doubled idempotency keys", _DOUBLED_LIMIT_S):
         cursor = await database[Collection.JOBS.value].aggregate(pipeline, allowDiskUse=True)
         rows = await cursor.to_list(None)
-    for row in rows:
-        tenant, key = row["_id"].get("tenant"), row["_id"].get("key")
-        since_ms = row["since_ms"]
-        yield Finding(
-            FindingKind.IDEMPOTENCY_DOUBLED,
-            f"jobs/{row['first']}",
-            f"{row['jobs']} jobs answer for the idempotency key {str(key)[:100]!r} of {str(tenant)[:100]!r}",
-            "look which of them ran; cancel what is not wanted, then hascheduler migrate creates the index",
-            since_ms=since_ms if isinstance(since_ms, int) else None,
-        )
+    return [_doubled(row) for row in rows]
+
+
+def _doubled(row: Mapping[str, Any]) -> Finding:
+    tenant, key, since_ms = row["_id"].get("tenant"), row["_id"].get("key"), row["since_ms"]
+    return Finding(
+        FindingKind.IDEMPOTENCY_DOUBLED,
+        f"jobs/{row['first']}",
+        f"{row['jobs']} jobs answer for the idempotency key {str(key)[:100]!r} of {str(tenant)[:100]!r}",
+        "look which of them ran; cancel what is not wanted, then hascheduler migrate creates the index",
+        since_ms=since_ms if isinstance(since_ms, int) else None,
+    )

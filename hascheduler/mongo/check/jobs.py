@@ -8,14 +8,12 @@ from typing import Any
 from pymongo import ASCENDING
 
 from hascheduler.check.documents import decode_or_finding
-from hascheduler.check.finding import Finding, FindingKind, short_id
-from hascheduler.check.jobs import CheckContext, EndedJob, check_dependent, check_job
-from hascheduler.check.waiting import OccupiedSlots, check_wait
+from hascheduler.check.finding import Finding, FindingKind, Report, short_id
+from hascheduler.check.jobs import CheckContext, EndedJob, OccupiedSlots, check_dependent, check_job, check_wait
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobRef, JobState, is_batch
 from hascheduler.model.values.fields import is_integer
-from hascheduler.mongo.check.context import ScanContext
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
@@ -31,38 +29,36 @@ _ENDED_BADLY = [JobState.FAILED.value, JobState.CANCELLED.value]
 class JobScan:
     """Owner of the counts of occupied slots, complete once `occupying` has ended."""
 
-    def __init__(self, database: Database, pace: ScanPace, context: ScanContext) -> None:
+    def __init__(self, database: Database, pace: ScanPace, context: CheckContext, report: Report) -> None:
         self._jobs = database[Collection.JOBS.value]
         self._pace = pace
-        self._context: CheckContext = context.for_jobs
-        self._caps = context.caps
+        self._context = context
+        self._report = report
         self._occupied = OccupiedSlots()
 
-    async def of_unknown_state(self) -> AsyncIterator[Finding]:
+    async def of_unknown_state(self) -> None:
         found = self._jobs.find({"state": {"$nin": _STATES}}, {"state": True}).limit(_UNKNOWN_MAX)
         async with aclosing(self._pace.batches("jobs of no state", found)) as batches:
             async for documents in batches:
-                for document in documents:
-                    yield Finding(
+                self._report(
+                    Finding(
                         FindingKind.UNKNOWN_STATE,
                         f"jobs/{short_id(document['_id'])}",
                         f"its state is {short_id(document.get('state'))!r}, and there are {', '.join(_STATES)}",
                         "it neither runs nor ends: look at it in MongoDB, and submit it again",
                     )
+                    for document in documents
+                )
 
-    async def occupying(self) -> AsyncIterator[Finding]:
+    async def occupying(self) -> None:
         """Jobs that hold a slot. Always reads all of them, as it counts the slots."""
         states = sorted(state.value for state in OCCUPYING)
         async for jobs in self._read(self._in_order({"$in": states})):
             for job in jobs:
-                if isinstance(job, Finding):
-                    yield job
-                    continue
                 self._occupied.add(job)
-                for finding in check_job(job, self._context):
-                    yield finding
+                self._report([check_job(job, self._context)])
 
-    async def pending(self, only: SomeOf[str] | None, limit: int | None) -> AsyncIterator[Finding]:
+    async def pending(self, only: SomeOf[str] | None, limit: int | None) -> None:
         """Pending jobs: all of them, those with the ids in ``only``, or the first ``limit``."""
         state = JobState.PENDING.value
         if only is None:
@@ -73,28 +69,23 @@ class JobScan:
         if limit is not None:
             found = found.limit(limit)
         async for jobs in self._read(found):
-            ended = await self._ended({id for job in jobs if isinstance(job, JobRef) for id in job.waits_for})
+            ended = await self._ended({id for job in jobs for id in job.waits_for})
             for job in jobs:
-                if isinstance(job, Finding):
-                    yield job
-                    continue
-                stranded = check_dependent(job, ended, self._context)
-                if stranded is not None:
-                    yield stranded
-                for finding in check_job(job, self._context):
-                    yield finding
-                for finding in check_wait(job, self._context, self._occupied, self._caps):
-                    yield finding
+                self._report([check_dependent(job, ended, self._context), check_job(job, self._context)])
+                self._report([check_wait(job, self._context, self._occupied)])
 
     def _in_order(self, state: Any) -> Any:
         """A cursor in the order of the index, which is the oldest first of each state."""
         order = [("state", ASCENDING), ("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
         return self._jobs.find({"state": state}, _FIELDS).sort(order)
 
-    async def _read(self, found: Any) -> AsyncIterator[list[JobRef | Finding]]:
+    async def _read(self, found: Any) -> AsyncIterator[list[JobRef]]:
+        """Those that can be read; all others are reported."""
         async with aclosing(self._pace.batches("live jobs", found)) as batches:
             async for documents in batches:
-                yield [decode_or_finding(Collection.JOBS, document) for document in documents]
+                decoded = [decode_or_finding(Collection.JOBS, document) for document in documents]
+                self._report(job for job in decoded if isinstance(job, Finding))
+                yield [job for job in decoded if not isinstance(job, Finding)]
 
     async def _ended(self, ids: SomeOf[str]) -> dict[str, EndedJob]:
         """The jobs of ``ids`` that have ended, and of each batch the first to fail or be cancelled."""

@@ -1,15 +1,14 @@
 """Reads the journal for the check: heads in their order, and decisions that are not known to be applied."""
 
-from collections.abc import AsyncIterator, Mapping
 from collections.abc import Collection as SomeOf
+from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
 
 from pymongo import ASCENDING, DESCENDING
 
-from hascheduler.check.config import CheckConfig
 from hascheduler.check.documents import unreadable
-from hascheduler.check.finding import Finding
+from hascheduler.check.finding import CheckConfig, Report
 from hascheduler.check.journal import DatedHead, ShardJournal, check_decisions
 from hascheduler.dispatch.decisions import (
     BESIDE,
@@ -42,32 +41,27 @@ _BASIS = ["job", "created_at_ms", "since_ms", "paused_at_ms", "cursor_ms"]
 class JournalScan:
     """Owner of the newest entry and term of each shard, complete once `follow` has ended."""
 
-    def __init__(self, database: Database, pace: ScanPace, now: int, config: CheckConfig) -> None:
+    def __init__(self, database: Database, pace: ScanPace, now: int, config: CheckConfig, report: Report) -> None:
         self._database = database
         self._journal = database[Collection.JOURNAL.value]
         self._pace = pace
         self._now = now
         self._config = config
+        self._report = report
         self._shards: dict[str, ShardJournal] = {}
 
     @property
     def tails(self) -> Mapping[str, DatedHead]:
         """The newest entry of each shard."""
-        return {
-            shard: shard_journal.last for shard, shard_journal in self._shards.items() if shard_journal.last is not None
-        }
+        return {shard: journal.last for shard, journal in self._shards.items() if journal.last is not None}
 
     @property
     def beginnings(self) -> Mapping[str, DatedHead]:
         """For each shard an entry of its highest term."""
-        return {
-            shard: shard_journal.began
-            for shard, shard_journal in self._shards.items()
-            if shard_journal.began is not None
-        }
+        return {shard: journal.began for shard, journal in self._shards.items() if journal.began is not None}
 
-    async def follow(self, shards: SomeOf[str], entries_max: int | None) -> AsyncIterator[Finding]:
-        """Findings about the order of the entries: of all, or of the newest ``entries_max`` of each of ``shards``."""
+    async def follow(self, shards: SomeOf[str], entries_max: int | None) -> None:
+        """Report on the order of the entries: of all, or of the newest ``entries_max`` of each of ``shards``."""
         if entries_max is None:
             cursors = [self._journal.find({}, _HEAD).sort("_id", ASCENDING)]
         else:
@@ -82,29 +76,26 @@ class JournalScan:
             async with aclosing(self._pace.batches("journal", cursor)) as batches:
                 async for documents in batches:
                     for document in documents:
-                        for finding in self._follow_one(document):
-                            yield finding
+                        self._follow_one(document)
 
-    async def unapplied(self, only: SomeOf[str] | None = None) -> AsyncIterator[Finding]:
-        """Decisions that were never applied within the grace; ``only`` in the entries that these findings are about."""
+    async def unapplied(self, only: SomeOf[str] | None = None) -> None:
+        """Report decisions that were never applied within the grace: of all entries, or of those named in ``only``."""
         for shard, tail in self.tails.items():
             span = {"$gt": journal_id(shard, tail.head.applied_through), "$lte": journal_id(shard, tail.head.seq)}
             cursor = self._journal.find({"_id": span}).sort("_id", ASCENDING).limit(_UNSETTLED_MAX)
             async with aclosing(self._pace.batches("unsettled entries", cursor, _AT_ONCE)) as batches:
                 async for documents in batches:
-                    for finding in await self._unapplied(documents, only):
-                        yield finding
+                    await self._unapplied(documents, only)
 
-    def _follow_one(self, document: Mapping[str, Any]) -> list[Finding]:
+    def _follow_one(self, document: Mapping[str, Any]) -> None:
         try:
-            head = _dated(document)
+            entry = _dated(document)
         except InvalidInput as error:
-            return [unreadable(Collection.JOURNAL, document["_id"], error)]
-        shard_journal = self._shards.setdefault(head.head.shard, ShardJournal(self._now, self._config))
-        return list(shard_journal.follow(head))
+            self._report([unreadable(Collection.JOURNAL, document["_id"], error)])
+            return
+        self._report(self._shards.setdefault(entry.head.shard, ShardJournal(self._now, self._config)).follow(entry))
 
-    async def _unapplied(self, documents: list[dict[str, Any]], only: SomeOf[str] | None) -> list[Finding]:
-        findings: list[Finding] = []
+    async def _unapplied(self, documents: list[dict[str, Any]], only: SomeOf[str] | None) -> None:
         entries: list[tuple[DatedHead, tuple[Decision, ...]]] = []
         for document in documents:
             try:
@@ -116,10 +107,9 @@ class JournalScan:
             except InvalidInput as error:
                 # `follow` has reported unreadable heads already.
                 if error.path == ("decisions",):
-                    findings.append(unreadable(Collection.JOURNAL, document["_id"], error))
+                    self._report([unreadable(Collection.JOURNAL, document["_id"], error)])
         jobs, schedules = await self._concerned([decision for _, decisions in entries for decision in decisions])
-        found = [check_decisions(entry, decisions, jobs, schedules) for entry, decisions in entries]
-        return findings + [finding for finding in found if finding is not None]
+        self._report(check_decisions(entry, decisions, jobs, schedules) for entry, decisions in entries)
 
     async def _concerned(
         self, decisions: list[Decision]
@@ -127,14 +117,10 @@ class JournalScan:
         moved = sorted({decision.job_id for decision in decisions if isinstance(decision, JobMove)})
         named = sorted({decision.schedule for decision in decisions if isinstance(decision, Fire | RecordVerdict)})
         with faults("read what was decided about"):
-            jobs = (
-                await self._database[Collection.JOBS.value]
-                .find({"_id": {"$in": moved}}, CLASSIFIED_FIELDS)
-                .to_list(None)
-            )
-            schedules = (
-                await self._database[Collection.SCHEDULES.value].find({"_id": {"$in": named}}, _BASIS).to_list(None)
-            )
+            found = self._database[Collection.JOBS.value].find({"_id": {"$in": moved}}, CLASSIFIED_FIELDS)
+            jobs = await found.to_list(None)
+            found = self._database[Collection.SCHEDULES.value].find({"_id": {"$in": named}}, _BASIS)
+            schedules = await found.to_list(None)
         return {job["_id"]: job for job in jobs}, {schedule["_id"]: schedule for schedule in schedules}
 
 

@@ -12,16 +12,15 @@ processors, the definitions, the leases and a bounded number of findings stay in
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hascheduler.check.config import CheckConfig
-from hascheduler.check.finding import CheckReport, Finding, FindingCollector, FindingKind
-from hascheduler.check.leadership import check_lease, check_shard, check_zone_data
-from hascheduler.check.waiting import ConcurrencyCaps
+from hascheduler.check.finding import CheckConfig, CheckReport, Finding, FindingCollector, FindingKind, Report
+from hascheduler.check.jobs import CheckContext
+from hascheduler.check.journal import check_lease, check_shard, check_zone_data
 from hascheduler.model.pause import EVERYTHING
-from hascheduler.mongo.check.context import ScanContext, long_expired, read_small_collections, server_now_ms
+from hascheduler.mongo.check.context import long_expired, read_small_collections, server_now_ms
 from hascheduler.mongo.check.indexes import PresentIndexes, duplicate_idempotency_keys
 from hascheduler.mongo.check.jobs import JobScan
 from hascheduler.mongo.check.journal import JournalScan
@@ -61,14 +60,14 @@ class MongoInvariantScan:
 
     async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
         findings = FindingCollector()
-        first = await self._new_pass(bounds, progress)
-        complete = await first.gather(first.all(self._after_schedule, self._shard_turns), findings)
+        first = await self._new_pass(bounds, progress, findings)
+        complete = await first.look_at_all(self._after_schedule, self._shard_turns)
         self._after_schedule = first.after_schedule
         if any(findings.suspects.values()):
             await asyncio.sleep(bounds.look_again_s)
-            second = await self._new_pass(replace(bounds, limit_s=_AGAIN_LIMIT_S), lambda _section, _done: None)
             again = FindingCollector()
-            complete &= await second.gather(second.again(findings.suspects), again)
+            second = await self._new_pass(replace(bounds, limit_s=_AGAIN_LIMIT_S), lambda _section, _done: None, again)
+            complete &= await second.look_again(findings.suspects)
             findings.second_look(finding for of_kind in again.suspects.values() for finding in of_kind.values())
         return CheckReport(
             at_ms=first.now,
@@ -78,27 +77,36 @@ class MongoInvariantScan:
             complete=complete and not findings.overflowed,
         )
 
-    async def _new_pass(self, bounds: ScanBounds, progress: ScanProgress) -> "_Pass":
+    async def _new_pass(self, bounds: ScanBounds, progress: ScanProgress, into: FindingCollector) -> "_Pass":
         now = await server_now_ms(self._database)
-        return _Pass(self._database, self._deployment, now, bounds, ScanPace(bounds, progress))
+        return _Pass(self._database, self._deployment, now, bounds, ScanPace(bounds, progress), report=into.add)
 
 
 class _Pass:
     """One pass of reads in their order, each after the reads that its rules depend on."""
 
     def __init__(
-        self, database: Database, deployment: Deployment, now: int, bounds: ScanBounds, pace: ScanPace
+        self,
+        database: Database,
+        deployment: Deployment,
+        now: int,
+        bounds: ScanBounds,
+        pace: ScanPace,
+        *,
+        report: Report,
     ) -> None:
         self._database = database
         self._deployment = deployment
+        self._config = deployment.config
         self._bounds = bounds
         self._pace = pace
+        self._report = report
         self.now = now
         self.looked_at = pace.looked_at
         self._schedules: ScheduleScan | None = None
-        self._context = ScanContext(now, deployment.config, ConcurrencyCaps(deployment.max_concurrency))
-        self._journal = JournalScan(database, pace, now, deployment.config)
-        self._jobs = JobScan(database, pace, self._context)
+        self._context = CheckContext(now, self._config, deployment.max_concurrency)
+        self._journal = JournalScan(database, pace, now, self._config, report)
+        self._jobs = JobScan(database, pace, self._context, report)
         self._shards = (
             ShardScan(deployment.databases, deployment.shard, self._context, bounds, pace)
             if deployment.databases
@@ -110,93 +118,68 @@ class _Pass:
         """The schedule after which the next scan begins; "" if this pass reached the end."""
         return "" if self._schedules is None else self._schedules.compared_through
 
-    async def gather(self, found: AsyncIterator[Finding], into: FindingCollector) -> bool:
-        """Whether the pass was completed within its time limit."""
-        try:
-            async with aclosing(found) as findings:  # type: ignore[type-var]  # they are generators
-                async for finding in findings:
-                    into.add([finding])
-        except ScanTimeOver:
-            return False
-        return True
+    async def look_at_all(self, after_schedule: str, shard_turns: ShardTurns) -> bool:
+        """Return whether all was looked at within the time limit."""
+        with suppress(ScanTimeOver):
+            indexes = await PresentIndexes.of(self._database)
+            self._report(indexes.check())
+            self._report(await long_expired(self._database, indexes, self.now, self._config.expiry_ms))
+            if not indexes.keys_are_unique and self._bounds.limit_s is None:
+                self._report(await duplicate_idempotency_keys(self._database))
+            await self._leadership(self._bounds.entries_max)
+            await self._journal.unapplied()
+            await self._jobs.of_unknown_state()
+            await self._jobs.occupying()
+            await self._jobs.pending(None, self._bounds.pending_max)
+            if self._shards is not None:
+                await self._take(self._shards.all(shard_turns))
+            await self._all_schedules(indexes, after_schedule)
+            return True
+        return False
 
-    async def all(self, after_schedule: str, shard_turns: ShardTurns) -> AsyncIterator[Finding]:
-        indexes = await PresentIndexes.of(self._database)
-        for finding in indexes.check():
-            yield finding
-        async for finding in long_expired(self._database, indexes, self.now, self._deployment.config.expiry_ms):
-            yield finding
-        if not indexes.keys_are_unique and self._bounds.limit_s is None:
-            async for finding in duplicate_idempotency_keys(self._database):
-                yield finding
-        async for finding in self._leadership(self._bounds.entries_max):
-            yield finding
-        async for finding in self._journal.unapplied():
-            yield finding
-        async for finding in self._jobs.of_unknown_state():
-            yield finding
-        async for finding in self._jobs.occupying():
-            yield finding
-        async for finding in self._jobs.pending(None, self._bounds.pending_max):
-            yield finding
-        if self._shards is not None:
-            async for finding in self._shards.all(shard_turns):
-                yield finding
-        async for finding in self._all_schedules(indexes, after_schedule):
-            yield finding
-
-    async def again(self, suspects: Suspects) -> AsyncIterator[Finding]:
+    async def look_again(self, suspects: Suspects) -> bool:
         """The same reads for the suspects alone."""
-        indexes = await PresentIndexes.of(self._database)
-        async for finding in self._leadership(1):
-            yield finding
-        if suspects.get(FindingKind.NOT_EXPIRED):
-            async for finding in long_expired(self._database, indexes, self.now, self._deployment.config.expiry_ms):
-                yield finding
-        entries = suspects.get(FindingKind.JOURNAL_UNAPPLIED)
-        if entries:
-            async for finding in self._journal.unapplied(entries):
-                yield finding
-        jobs = _ids([of_kind for kind, of_kind in suspects.items() if kind not in _OF_SHARDS], "jobs/")
-        if jobs:
-            async for finding in self._jobs.occupying():
-                yield finding
-            async for finding in self._jobs.pending(jobs, None):
-                yield finding
-        unreserved = suspects.get(FindingKind.NAME_UNRESERVED, {})
-        unused = suspects.get(FindingKind.NAME_UNUSED, {})
-        misplaced = suspects.get(FindingKind.MISPLACED, {})
-        if self._shards is not None and (unreserved or unused or misplaced):
-            async for finding in self._shards.again(
-                _ids([misplaced], "jobs/"), _ids([unreserved, misplaced], "schedules/"), _ids([unused], "names/")
-            ):
-                yield finding
-        others = [of_kind for kind, of_kind in suspects.items() if kind not in _OF_SHARDS]
-        schedules = _ids(others, "schedules/")
-        if schedules:
-            schedule_scan = await self._schedule_scan(indexes)
-            async for finding in schedule_scan.check({"_id": {"$in": sorted(schedules)}}, led=self._decides):
-                yield finding
+        with suppress(ScanTimeOver):
+            indexes = await PresentIndexes.of(self._database)
+            await self._leadership(1)
+            if suspects.get(FindingKind.NOT_EXPIRED):
+                self._report(await long_expired(self._database, indexes, self.now, self._config.expiry_ms))
+            if entries := suspects.get(FindingKind.JOURNAL_UNAPPLIED):
+                await self._journal.unapplied(entries)
+            others = [of_kind for kind, of_kind in suspects.items() if kind not in _OF_SHARDS]
+            if jobs := _ids(others, "jobs/"):
+                await self._jobs.occupying()
+                await self._jobs.pending(jobs, None)
+            unreserved = suspects.get(FindingKind.NAME_UNRESERVED, {})
+            unused = suspects.get(FindingKind.NAME_UNUSED, {})
+            misplaced = suspects.get(FindingKind.MISPLACED, {})
+            if self._shards is not None and (unreserved or unused or misplaced):
+                schedules = _ids([unreserved, misplaced], "schedules/")
+                await self._take(self._shards.again(_ids([misplaced], "jobs/"), schedules, _ids([unused], "names/")))
+            if schedules := _ids(others, "schedules/"):
+                schedule_scan = await self._schedule_scan(indexes)
+                await schedule_scan.check({"_id": {"$in": sorted(schedules)}}, led=self._decides)
+            return True
+        return False
 
-    async def _leadership(self, entries_max: int | None) -> AsyncIterator[Finding]:
+    async def _take(self, found: AsyncIterator[Finding]) -> None:
+        async with aclosing(found) as findings:  # type: ignore[type-var]  # they are generators
+            async for finding in findings:
+                self._report([finding])
+
+    async def _leadership(self, entries_max: int | None) -> None:
         """The small collections, then the journal and the leases, which are one of them."""
-        async for finding in read_small_collections(self._database, self._pace, self._context):
-            yield finding
+        await read_small_collections(self._database, self._pace, self._context, self._report)
         leases = self._context.leases
-        shards = {self._deployment.shard, *leases}
-        async for finding in self._journal.follow(shards, entries_max):
-            yield finding
+        await self._journal.follow({self._deployment.shard, *leases}, entries_max)
         if self._deployment.leases_here:
             for lease in leases.values():
                 began = self._journal.beginnings.get(lease.shard)
-                for finding in check_lease(lease, began, self.now, self._deployment.config):
-                    yield finding
+                self._report(check_lease(lease, began, self.now, self._config))
         led = {*leases, *self._journal.tails}
         for registered in self._context.processors.values():
-            for finding in check_shard(registered, led):
-                yield finding
-        for finding in check_zone_data(self._context.replicas.values(), self.now, self._deployment.config):
-            yield finding
+            self._report(check_shard(registered, led))
+        self._report(check_zone_data(self._context.replicas.values(), self.now, self._config))
 
     @property
     def _decides(self) -> bool:
@@ -208,22 +191,22 @@ class _Pass:
             return bool(replicas)
         return any(lease.holder in replicas for lease in self._context.leases.values())
 
-    async def _all_schedules(self, indexes: PresentIndexes, after: str) -> AsyncIterator[Finding]:
+    async def _all_schedules(self, indexes: PresentIndexes, after: str) -> None:
         schedule_scan = self._schedules = await self._schedule_scan(indexes)
         schedule_scan.compared_through = after
         parts: list[dict[str, Any]] = [{"_id": {"$gt": after}}, {"_id": {"$lte": after}}] if after else [{}]
         for part in parts:
-            async for finding in schedule_scan.check(part, led=self._decides, compared_max=self._bounds.compared_max):
-                yield finding
+            await schedule_scan.check(part, led=self._decides, compared_max=self._bounds.compared_max)
         if not schedule_scan.left_out:
             schedule_scan.compared_through = ""
 
     async def _schedule_scan(self, indexes: PresentIndexes) -> ScheduleScan:
-        kept_ms = await kept_for_ms(self._database, indexes, self._deployment.config.job_retention_ms)
+        kept_ms = await kept_for_ms(self._database, indexes, self._config.job_retention_ms)
         return ScheduleScan(
             self._database,
             self._pace,
             self._context,
+            self._report,
             kept_since_ms=certain_since_ms(self.now, kept_ms),
             times_max=self._bounds.times_max,
             moving=frozenset() if self._shards is None else await self._shards.moving(),

@@ -6,17 +6,23 @@ are recognized by their times, as a schedule's times begin after its creation. (
 prevents a fire, which is recorded as unstorable.)
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
 from pymongo import ASCENDING, DESCENDING
 
-from hascheduler.check.config import MINUTE_MS
 from hascheduler.check.documents import decode_or_finding, unreadable
-from hascheduler.check.finding import Finding
-from hascheduler.check.nominal_times import VerdictCursor, check_times, decided_times
-from hascheduler.check.schedules import PAYLOAD_FIELDS, check_cursor, check_payload
+from hascheduler.check.finding import MINUTE_MS, Finding, Report
+from hascheduler.check.jobs import CheckContext
+from hascheduler.check.schedules import (
+    PAYLOAD_FIELDS,
+    VerdictCursor,
+    check_cursor,
+    check_payload,
+    check_times,
+    decided_times,
+)
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
@@ -27,7 +33,7 @@ from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.model.verdict import VerdictRun
-from hascheduler.mongo.check.context import ScanContext, expiry_ms
+from hascheduler.mongo.check.context import expiry_ms
 from hascheduler.mongo.check.indexes import PresentIndexes
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
@@ -49,7 +55,8 @@ class ScheduleScan:
         self,
         database: Database,
         pace: ScanPace,
-        context: ScanContext,
+        context: CheckContext,
+        report: Report,
         *,
         kept_since_ms: int,
         times_max: int,
@@ -58,6 +65,7 @@ class ScheduleScan:
         self._database = database
         self._schedules = database[Collection.SCHEDULES.value]
         self._pace = pace
+        self._report = report
         self._now = context.now
         self._config = context.config
         self._calendars = context.calendars
@@ -72,10 +80,8 @@ class ScheduleScan:
         self.left_out = False
         """Whether some schedules were not compared, as there were too many."""
 
-    async def check(
-        self, which: Mapping[str, Any], *, led: bool, compared_max: int | None = None
-    ) -> AsyncIterator[Finding]:
-        """Findings about the schedules that ``which`` selects, in the order of names; ``led``: the shard has a leader,
+    async def check(self, which: Mapping[str, Any], *, led: bool, compared_max: int | None = None) -> None:
+        """Report on the schedules that ``which`` selects, in the order of names; ``led``: the shard has a leader,
         and is not paused.
 
         The verdicts of at most ``compared_max`` schedules are compared with their times.
@@ -85,23 +91,19 @@ class ScheduleScan:
             async for documents in batches:
                 for document in documents:
                     compare = compared_max is None or self._compared < compared_max
-                    async for finding in self._check_one(document, led=led, compare=compare):
-                        yield finding
+                    await self._check_one(document, led=led, compare=compare)
                     self.left_out |= not compare
                     if compare and isinstance(document["_id"], str):
                         self.compared_through = document["_id"]
+        await self._payloads(which)
 
-        async for finding in self._payloads(which):
-            yield finding
-
-    async def _payloads(self, which: Mapping[str, Any]) -> AsyncIterator[Finding]:
+    async def _payloads(self, which: Mapping[str, Any]) -> None:
         """Only of schedules that render their payload: others were stored already as large as their jobs will be."""
         found = self._schedules.find({**which, "render": True}, list(PAYLOAD_FIELDS)).sort("_id", ASCENDING)
         async with aclosing(self._pace.batches("filled payloads", found, _PAYLOADS_AT_ONCE)) as batches:
             async for documents in batches:
                 for document in documents:
-                    for finding in check_payload(document):
-                        yield finding
+                    self._report(check_payload(document))
 
     def _on_its_days(self, schedule: ScheduleRef) -> ScheduleRef:
         try:
@@ -109,24 +111,22 @@ class ScheduleScan:
         except MissingCalendar:  # it is held: whatever is due is overdue
             return without_calendars(schedule)
 
-    async def _check_one(self, document: Mapping[str, Any], *, led: bool, compare: bool) -> AsyncIterator[Finding]:
+    async def _check_one(self, document: Mapping[str, Any], *, led: bool, compare: bool) -> None:
         schedule = decode_or_finding(Collection.SCHEDULES, document)
         if isinstance(schedule, Finding):
-            yield schedule
+            self._report([schedule])
             return
         try:
             next_nominal(schedule.trigger, 0)  # a cron expression is parsed when its times are computed
             # By other time-zone data a local time may be due later.
             led = led and (self._is_of_own_data or not offset_zones(schedule))
-            for finding in check_cursor(self._on_its_days(schedule), self._now, self._config, led=led):
-                yield finding
+            self._report(check_cursor(self._on_its_days(schedule), self._now, self._config, led=led))
             if compare and slot_of(schedule.template.tenant) not in self._moving:
-                async for finding in self._compared_with_verdicts(schedule):
-                    yield finding
+                await self._compare_with_verdicts(schedule)
         except InvalidInput as error:
-            yield unreadable(Collection.SCHEDULES, schedule.name, error)
+            self._report([unreadable(Collection.SCHEDULES, schedule.name, error)])
 
-    async def _compared_with_verdicts(self, schedule: ScheduleRef) -> AsyncIterator[Finding]:
+    async def _compare_with_verdicts(self, schedule: ScheduleRef) -> None:
         times = decided_times(schedule, self._kept_since_ms, self._now + self._config.motion_ms, self._times_max)
         firsts = [first_ms for first_ms in (some.first() for some in times) if first_ms is not None]
         if not firsts:
@@ -139,8 +139,7 @@ class ScheduleScan:
         stored = StoredVerdicts(self._database, self._pace, schedule.identity, from_ms, through_ms)
         async with aclosing(stored.fires()) as fires, aclosing(stored.runs()) as runs:
             findings = await check_times(schedule, times, VerdictCursor(fires, runs), self._pace.pause)
-        for finding in [*stored.unreadable_records, *findings]:
-            yield finding
+        self._report([*stored.unreadable_records, *findings])
 
 
 async def kept_for_ms(database: Database, indexes: PresentIndexes, set_ms: int) -> int:

@@ -15,6 +15,7 @@ from pymongo import ASCENDING
 
 from hascheduler.check.documents import unreadable
 from hascheduler.check.finding import Finding
+from hascheduler.check.jobs import CheckContext
 from hascheduler.check.shards import (
     CheckedShard,
     NamedSchedule,
@@ -30,7 +31,6 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import ROUTING_ID
 from hascheduler.model.routing import slot_of
 from hascheduler.model.values.fields import NAME_CHARACTERS_MAX
-from hascheduler.mongo.check.context import ScanContext
 from hascheduler.mongo.check.pace import BATCH_LIMIT_S, ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
@@ -61,7 +61,7 @@ class ShardScan:
     """Owner of what the routing says of ``shard``, once it was read. ``databases``: by shard, the home's first."""
 
     def __init__(
-        self, databases: Mapping[str, Database], shard: str, context: ScanContext, bounds: ScanBounds, pace: ScanPace
+        self, databases: Mapping[str, Database], shard: str, context: CheckContext, bounds: ScanBounds, pace: ScanPace
     ) -> None:
         self._shards = tuple(databases)
         self._shard = shard

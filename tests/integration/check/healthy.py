@@ -4,9 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bson import Int64
-
-from hascheduler.check.config import CheckConfig
+from hascheduler.check.finding import CheckConfig
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, encode_decisions
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
@@ -18,6 +16,7 @@ from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.documents.tenant import encode_tenant
+from hascheduler.model.documents.token import encode_token
 from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead
@@ -98,6 +97,17 @@ class Healthy:
         new = NewSchedule(name, Trigger(Interval(EVERY_MS, WallMs(0))), TEMPLATE, {"n": 1}, {}, WallMs(self.created_ms))
         return new_schedule_document(new) | {"cursor_ms": self.cursor_ms} | fields
 
+    def past(self, through_ms: int, *, paused: bool = False, **trigger: Any) -> Document:
+        """What was in force of a schedule before an edit."""
+        every_second = {"type": "interval", "every_ms": EVERY_MS, "anchor_ms": 0, **trigger}
+        return {"trigger": every_second, "since_ms": self.created_ms, "through_ms": through_ms, "paused": paused}
+
+    def stands(self, name: str = "stands", **fields: Any) -> Document:
+        """A schedule of which nothing was decided for five minutes."""
+        behind_ms = self.now - 300_000
+        times = {"created_at_ms": behind_ms, "since_ms": behind_ms, "cursor_ms": behind_ms}
+        return self.schedule(name, **times, **fields)
+
     def entry(
         self, seq: int, term: int, *decisions: Decision, ago_ms: int = 100_000, through: int | None = None
     ) -> Document:
@@ -130,7 +140,7 @@ class Healthy:
             Collection.PROCESSORS: [self.processor()],
             Collection.DEFINITIONS: [encode_definition(Definition("log", rev=1))],
             Collection.TENANTS: [encode_tenant(replace(make_tenant("acme"), rev=1))],
-            Collection.TOKENS: [_stored_token()],
+            Collection.TOKENS: [dict(encode_token(make_token()))],
             Collection.SCHEDULES: [self.schedule()],
             Collection.VERDICTS: [self.run(*SKIPPED)],
             Collection.JOBS: [
@@ -151,12 +161,3 @@ class Healthy:
                 self.entry(5, 3, Dispatch("job:runs", 1, "p1"), self.fire(TIMES), through=3),
             ],
         }
-
-
-def _stored_token() -> Document:
-    from hascheduler.model.documents.token import encode_token
-
-    return dict(encode_token(make_token()))
-
-
-LONG = Int64(2**40)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import FindingKind
 from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.pause import drain_id
@@ -22,11 +21,11 @@ class MovingScan(MongoInvariantScan):
 
     motion: Callable[[], Awaitable[Any]]
 
-    async def _new_pass(self, bounds: Any, progress: Any) -> Any:
+    async def _new_pass(self, bounds: Any, progress: Any, into: Any) -> Any:
         if self._looks:
             await self.motion()
         self._looks += 1
-        return await super()._new_pass(bounds, progress)
+        return await super()._new_pass(bounds, progress, into)
 
     _looks = 0
 
@@ -61,12 +60,11 @@ async def test_a_document_that_changes_between_two_looks_is_no_finding(healthy: 
 
 
 async def test_a_schedule_that_catches_up_is_not_overdue(healthy: Healthy) -> None:
-    behind_ms = healthy.now - 5 * MINUTE_MS
-    times = {"created_at_ms": behind_ms, "since_ms": behind_ms, "cursor_ms": behind_ms}
     trigger = {"type": "interval", "every_ms": 60_000, "anchor_ms": 0}
-    await healthy.database.schedules.insert_one(healthy.schedule("slow", trigger=trigger, **times))
+    schedule = healthy.stands("slow", trigger=trigger)
+    await healthy.database.schedules.insert_one(schedule)
     assert (await healthy.scan().look(AT_ONCE)).counts == {"overdue": 1}
-    first_ms = (behind_ms // 60_000 + 1) * 60_000
+    first_ms = (schedule["cursor_ms"] // 60_000 + 1) * 60_000
     scan = MovingScan(healthy.database, Deployment(CONFIG, "default"))
 
     async def decides() -> None:
@@ -79,20 +77,15 @@ async def test_a_schedule_that_catches_up_is_not_overdue(healthy: Healthy) -> No
 
 async def test_nothing_is_overdue_where_no_replica_could_decide(healthy: Healthy) -> None:
     """A missing leader is one finding, not one for every schedule."""
-    behind_ms = healthy.now - 5 * MINUTE_MS
-    times = {"created_at_ms": behind_ms, "since_ms": behind_ms, "cursor_ms": behind_ms}
-    await healthy.database.schedules.insert_one(healthy.schedule("stands", **times))
+    await healthy.database.schedules.insert_one(healthy.stands())
     await healthy.database.replicas.delete_many({})
-    await healthy.database.leases.update_one({"_id": "default"}, {"$set": {"renewed_at_ms": behind_ms}})
+    await healthy.database.leases.update_one({"_id": "default"}, {"$set": {"renewed_at_ms": healthy.now - 300_000}})
     assert (await healthy.scan().look(AT_ONCE)).counts == {"nobody_leads": 1}
 
 
 async def test_a_local_time_is_not_overdue_if_a_replica_has_other_zone_data(healthy: Healthy) -> None:
-    behind_ms = healthy.now - 5 * MINUTE_MS
-    times = {"created_at_ms": behind_ms, "since_ms": behind_ms, "cursor_ms": behind_ms}
     local = {"type": "cron", "expression": "* 0-23 * * *", "timezone": "Europe/Paris"}
-    await healthy.database.schedules.insert_one(healthy.schedule("instants", **times))
-    await healthy.database.schedules.insert_one(healthy.schedule("local", **times, trigger=local))
+    await healthy.database.schedules.insert_many([healthy.stands("instants"), healthy.stands("local", trigger=local)])
     assert (await healthy.scan().look(AT_ONCE)).counts == {"overdue": 2}
     await healthy.database.replicas.insert_one(healthy.replica("r4", zone_data="1999a"))
     [overdue] = (await healthy.scan().look(AT_ONCE)).findings
@@ -100,9 +93,7 @@ async def test_a_local_time_is_not_overdue_if_a_replica_has_other_zone_data(heal
 
 
 async def test_what_people_have_paused_is_neither_overdue_nor_waits_in_vain(healthy: Healthy) -> None:
-    behind_ms = healthy.now - 5 * MINUTE_MS
-    times = {"created_at_ms": behind_ms, "since_ms": behind_ms, "cursor_ms": behind_ms}
-    await healthy.database.schedules.insert_one(healthy.schedule("stands", **times))
+    await healthy.database.schedules.insert_one(healthy.stands())
     await healthy.database.jobs.insert_one(healthy.job("job:x", "pending", 60 * MINUTE_MS))
     assert (await healthy.scan().look(AT_ONCE)).counts == {"overdue": 1, "waiting_in_vain": 1}
     pauses, everything = healthy.database.pauses, encode_pause(make_pause(rev=1))
@@ -173,9 +164,8 @@ async def test_verdicts_that_have_expired_are_not_missed(healthy: Healthy) -> No
     """The oldest fires are gone, and what is still there says that it is kept for no longer."""
     await healthy.database.jobs.delete_many({"_id": {"$lte": f"fire:tick:{healthy.time(30)}"}, "schedule": "tick"})
     assert (await healthy.scan().look(AT_ONCE)).counts == {"verdict_missing": 1}
-    config: CheckConfig = replace(CONFIG, job_retention_ms=300_000)
-    assert (await healthy.scan(config=config).look(AT_ONCE)).findings == ()
     kept_ms = 300_000
+    assert (await healthy.scan(config=replace(CONFIG, job_retention_ms=kept_ms)).look(AT_ONCE)).findings == ()
     await healthy.database.jobs.update_many(
         {"schedule": "tick"},
         [{"$set": {"expire_at": {"$add": [{"$toDate": "$finished_at_ms"}, kept_ms]}}}],
@@ -186,18 +176,9 @@ async def test_verdicts_that_have_expired_are_not_missed(healthy: Healthy) -> No
 async def test_times_of_an_earlier_trigger_are_compared_with_it(healthy: Healthy) -> None:
     """An edit a while ago: what was in force before it and undecided then is past, and decided since."""
     edited_ms = healthy.time(60) + 500
-    past = [
-        {
-            "trigger": {"type": "interval", "every_ms": 1_000, "anchor_ms": 0},
-            "since_ms": healthy.created_ms,
-            "through_ms": edited_ms,
-            "paused": False,
-        }
-    ]
     trigger = {"type": "interval", "every_ms": 2_000, "anchor_ms": healthy.time(60)}
-    await healthy.database.schedules.update_one(
-        {"_id": "tick"}, {"$set": {"past": past, "since_ms": edited_ms, "trigger": trigger}}
-    )
+    edit = {"past": [healthy.past(edited_ms)], "since_ms": edited_ms, "trigger": trigger}
+    await healthy.database.schedules.update_one({"_id": "tick"}, {"$set": edit})
     assert (await healthy.scan().look(AT_ONCE)).findings == ()
     await healthy.database.jobs.delete_one({"_id": f"fire:tick:{healthy.time(61)}"})
     assert (await healthy.scan().look(AT_ONCE)).findings == ()
@@ -207,15 +188,8 @@ async def test_times_of_an_earlier_trigger_are_compared_with_it(healthy: Healthy
 
 async def test_after_max_fires_a_schedule_owes_no_verdicts(healthy: Healthy) -> None:
     """The cursor is carried on by an edit; what lies behind the last of ``max_fires`` was never in force."""
-    past = [
-        {
-            "trigger": {"type": "interval", "every_ms": 1_000, "anchor_ms": 0, "max_fires": 30},
-            "since_ms": healthy.created_ms,
-            "through_ms": healthy.time(60),
-            "paused": False,
-        }
-    ]
-    await healthy.database.schedules.update_one({"_id": "tick"}, {"$set": {"past": past, "since_ms": healthy.time(60)}})
+    edit = {"past": [healthy.past(healthy.time(60), max_fires=30)], "since_ms": healthy.time(60)}
+    await healthy.database.schedules.update_one({"_id": "tick"}, {"$set": edit})
     gone = [f"fire:tick:{healthy.time(number)}" for number in range(31, 61)]
     await healthy.database.jobs.delete_many({"_id": {"$in": gone}})
     await healthy.database.verdicts.delete_many({})

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from hascheduler.check.finding import FindingKind
-from hascheduler.check.nominal_times import VerdictCursor, check_times, decided_times
+from hascheduler.check.schedules import VerdictCursor, check_times, decided_times
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.model.schedule import CatchUp
 from hascheduler.model.trigger import Cron, Part
