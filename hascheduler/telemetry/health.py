@@ -12,7 +12,6 @@ A process that waits for the database is alive and not ready; so is one that is 
 not answer at all, which is an answer too.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from hascheduler.ports import ClusterView
@@ -49,36 +48,20 @@ class ReplicaHealth:
         return "" if self._view.leading else NOT_LEADING
 
 
-@dataclass(frozen=True, slots=True)
-class NotYet:
-    """`Health` of a process that has only just begun."""
-
-    reason: str = WAITING_FOR_DATABASE
-
-    def not_alive(self) -> str:
-        return ""
-
-    def not_ready(self) -> str:
-        return self.reason
-
-    def not_leading(self) -> str:
-        return NOT_LEADING
-
-
 class Vitals:
-    """`Health` of a whole process from its first moment: of none of its parts at first, then of what it `become`s."""
+    """`Health` of a whole process from its first moment: it waits for its database, until `become` says what it is."""
 
     def __init__(self) -> None:
-        self._of: Health = NotYet()
+        self._of: Health | None = None
 
     def become(self, of: Health) -> None:
         self._of = of
 
     def not_alive(self) -> str:
-        return self._of.not_alive()
+        return "" if self._of is None else self._of.not_alive()
 
     def not_ready(self) -> str:
-        return self._of.not_ready()
+        return WAITING_FOR_DATABASE if self._of is None else self._of.not_ready()
 
     def not_leading(self) -> str:
-        return self._of.not_leading()
+        return NOT_LEADING if self._of is None else self._of.not_leading()

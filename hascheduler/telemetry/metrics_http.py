@@ -1,30 +1,24 @@
 """What the API counts of its requests."""
 
 from enum import Enum
+from itertools import product
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry
 
-from hascheduler.telemetry.registry import NAMESPACE, new_registry
+from hascheduler.telemetry.registry import MetricsOwner
 
 REASONS = ("starting", "tenant_pending", "total_pending", "dependencies", "rate", "never", "overload")
 """Why jobs are not let in: nothing is known yet, too many wait, they come too fast, there are too many at once, the
 leader can't keep up."""
 POOLS = (
-    "connections",
-    "in_flight",
-    "waits",
-    "fetches",
-    "followers",
-    "viewers",
-    "recordings",
-    "changes",
-    "forwarded",
+    "connections", "in_flight", "waits", "fetches", "followers", "viewers", "recordings", "changes", "forwarded",
     "large_bodies",
-)
+)  # fmt: skip
 CROWDED_OUT = ("token_share", "address_share", "full")
 """Why a request or a connection was not let in: its token's or address's share of a pool is used up, or the pool."""
 LEFT_OUT = ("stranger", "refusal", "queue")
 """Why a request left no audit record: nobody was identified, its caller was refused too often, too many wait."""
+_NO_ANSWER = 499
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 NO_ROUTE = "none"
@@ -38,59 +32,42 @@ class Cut(Enum):
     SLOW_READER = "slow_reader"
 
 
-class HttpMetrics:
-    """Counters and histograms of one API, in ``registry``. Routes are patterns, so there are only so many."""
+class HttpMetrics(MetricsOwner):
+    """Counters and histograms of one API. Routes are patterns, so there are only so many."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.registry = new_registry() if registry is None else registry
-        self._requests = Counter(
+        super().__init__(registry)
+        self._requests = self._counter(
             "http_requests",
             "Requests that were answered, or left without an answer (status 499)",
-            ["method", "route", "status"],
-            NAMESPACE,
-            registry=self.registry,
+            "method",
+            "route",
+            "status",
         )
-        self._seconds = Histogram(
-            "http_request_seconds",
-            "From a request's head to the end of its answer",
-            ["method", "route"],
-            NAMESPACE,
-            registry=self.registry,
-            buckets=_BUCKETS_S,
+        self._seconds = self._histogram(
+            "http_request_seconds", "From a request's head to the end of its answer", _BUCKETS_S, "method", "route"
         )
-        self._refusals = Counter(
-            "admission_refusals", "Submits that were not let in", ["reason"], NAMESPACE, registry=self.registry
-        )
-        for reason in REASONS:
-            self._refusals.labels(reason)
-        self._crowded_out = Counter(
+        self._refusals = self._counter("admission_refusals", "Submits that were not let in", "reason", values=REASONS)
+        self._crowded_out = self._counter(
             "share_refusals",
             "Requests and connections for which a pool had no room, or their party no share left",
-            ["pool", "reason"],
-            NAMESPACE,
-            registry=self.registry,
+            "pool",
+            "reason",
         )
-        for pool in POOLS:
-            for why in CROWDED_OUT:
-                self._crowded_out.labels(pool, why)
-        self._left_out = Counter(
+        for pool, why in product(POOLS, CROWDED_OUT):
+            self._crowded_out.labels(pool, why)
+        self._left_out = self._counter(
             "audit_left_out",
             "Requests that were to change something and left no record in the audit log",
-            ["reason"],
-            NAMESPACE,
-            registry=self.registry,
+            "reason",
+            values=LEFT_OUT,
         )
-        for reason in LEFT_OUT:
-            self._left_out.labels(reason)
-        self._cuts = Counter(
+        self._cuts = self._counter(
             "connections_cut",
             "Connections that gave way to others, or whose clients read too slowly",
-            ["reason"],
-            NAMESPACE,
-            registry=self.registry,
+            "reason",
+            values=[cut.value for cut in Cut],
         )
-        for cut in Cut:
-            self._cuts.labels(cut.value)
 
     def answered(self, method: str, route: str | None, status: int | None, seconds: float) -> None:
         """One request, from its head to the end of its answer. ``route`` is a pattern; None: it came to no route.
@@ -114,6 +91,3 @@ class HttpMetrics:
 
     def cut(self, why: Cut) -> None:
         self._cuts.labels(why.value).inc()
-
-
-_NO_ANSWER = 499

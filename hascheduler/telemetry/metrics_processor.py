@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from hascheduler.telemetry.registry import NAMESPACE, BoundedLabel, GuardedCollector, new_registry
+from hascheduler.telemetry.registry import NAMESPACE, BoundedLabel, GuardedCollector, MetricsOwner
 
 OUTCOMES = ("succeeded", "failed", "cancelled", "given_back", "lost_race", "late", "revoked", "unreadable")
 """``lost_race``: not this processor's to start; ``late``: not its own any more when it ended; ``revoked``: it
@@ -37,27 +37,16 @@ class ProcessorState(Protocol):
         """Since the beginning of the last heartbeat that was written; None before the first."""
 
 
-class ProcessorMetrics:
-    """Counters and histograms of one processor, in ``registry``."""
+class ProcessorMetrics(MetricsOwner):
+    """Counters and histograms of one processor."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.registry = new_registry() if registry is None else registry
+        super().__init__(registry)
         self._definitions = BoundedLabel()
-        self._attempts = Counter(
-            "processor_attempts",
-            "Attempts that came here, by what became of each",
-            ["definition", "outcome"],
-            NAMESPACE,
-            registry=self.registry,
+        self._attempts = self._counter(
+            "processor_attempts", "Attempts that came here, by what became of each", "definition", "outcome"
         )
-        self._handler = Histogram(
-            "handler_seconds",
-            "How long handlers ran",
-            ["definition"],
-            NAMESPACE,
-            registry=self.registry,
-            buckets=_BUCKETS_S,
-        )
+        self._handler = self._histogram("handler_seconds", "How long handlers ran", _BUCKETS_S, "definition")
 
     def ended(self, definition: str, outcome: str) -> None:
         """An attempt is over, as one of `OUTCOMES`."""

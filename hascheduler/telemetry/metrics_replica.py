@@ -7,7 +7,7 @@ loop here. Gauges of shared state are the same on all replicas: a dashboard take
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from hascheduler.check.finding import FindingKind
@@ -26,6 +26,7 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.job import JobState
+from hascheduler.model.lane import DEFAULT_LANE
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import Confirm, Gauges
@@ -36,7 +37,7 @@ from hascheduler.telemetry.registry import (
     BoundedLabel,
     BoundedRows,
     GuardedCollector,
-    new_registry,
+    MetricsOwner,
 )
 
 _KINDS = {
@@ -58,20 +59,21 @@ _LATE_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
 _WAITED_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 1_800, 3_600, 14_400)
 
 
-class ReplicaMetrics:
-    """Counters and histograms of one replica, in ``registry``."""
+class ReplicaMetrics(MetricsOwner):
+    """Counters and histograms of one replica."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.registry = new_registry() if registry is None else registry
-        zone_data = Gauge("zone_data_info", "1, with its release", ["version"], NAMESPACE, registry=self.registry)
-        zone_data.labels(ZONE_DATA_VERSION).set(1)
+        super().__init__(registry)
+        self._gauge("zone_data_info", "1, with its release", "version").labels(ZONE_DATA_VERSION).set(1)
         self._definitions = BoundedLabel()
-        self._verdicts = self._counter("verdicts", "Nominal times that got each verdict", "verdict")
+        self._verdicts = self._counter("verdicts", "Nominal times that got each verdict", "verdict", values=Verdict)
         self._fire_lag = self._histogram("fire_lag_seconds", "From a due time to its job being stored", _LATE_S)
         self._schedule_to_start = self._histogram(
             "schedule_to_start_seconds", "From when a job was due to its first start", _WAITED_S, "definition"
         )
-        self._decisions = self._counter("decisions", "Decisions that are in the journal, by kind", "kind")
+        self._decisions = self._counter(
+            "decisions", "Decisions that are in the journal, by kind", "kind", values=_KINDS.values()
+        )
         self._claims_lost = self._counter("claims_lost", "Dispatches that came too late: their job had changed")
         self._attempts = self._counter("attempts", "Attempts that ended, by outcome", "definition", "outcome")
         self._attempts_lost = self._counter("attempts_lost", "Attempts that were taken from their processors")
@@ -83,37 +85,25 @@ class ReplicaMetrics:
             "journal_apply_seconds", "Carrying one journal entry out", _SHORT_S
         )
         self._takeovers = self._counter("takeovers", "Terms that began here")
-        self._takeover = Gauge(
-            "takeover_seconds",
-            "The last takeover here, from winning the lease to deciding",
-            namespace=NAMESPACE,
-            registry=self.registry,
+        self._takeover = self._gauge("takeover_seconds", "The last takeover here, from winning the lease to deciding")
+        self._failovers = self._counter(
+            "failovers", "Terms that began here, by how the lease became free", "cause", values=Cause
         )
-        self._failovers = self._counter("failovers", "Terms that began here, by how the lease became free", "cause")
-        self._failover = Gauge(
-            "failover_seconds",
-            "The last takeover here, from the last sign of the leader before to deciding",
-            namespace=NAMESPACE,
-            registry=self.registry,
+        self._failover = self._gauge(
+            "failover_seconds", "The last takeover here, from the last sign of the leader before to deciding"
         )
         self._suspicions = self._counter(
-            "leader_suspicions", "Leaders that stood still, as seen here, by what became of the suspicion", "outcome"
+            "leader_suspicions",
+            "Leaders that stood still, as seen here, by what became of the suspicion",
+            "outcome",
+            values=SUSPICIONS,
         )
-        self._publishes = self._counter("publishes", "Messages to processors, by what became of each", "outcome")
+        self._publishes = self._counter(
+            "publishes", "Messages to processors, by what became of each", "outcome", values=(*Confirm, "dropped")
+        )
         self.publish_confirm_seconds = self._histogram(
             "publish_confirm_seconds", "From sending a batch of messages to its last confirm", _SHORT_S
         )
-        # From the start, so that a rate over them exists before the first one.
-        for verdict in Verdict:
-            self._verdicts.labels(verdict.value)
-        for kind in _KINDS.values():
-            self._decisions.labels(kind)
-        for cause in Cause:
-            self._failovers.labels(cause.value)
-        for outcome in SUSPICIONS:
-            self._suspicions.labels(outcome)
-        for outcome in (*Confirm, "dropped"):
-            self._publishes.labels(str(outcome))
 
     def journaled(self, decisions: Iterable[Decision]) -> None:
         """Count ``decisions``, which the leader has now written into the journal for the first time."""
@@ -163,16 +153,8 @@ class ReplicaMetrics:
         """There was no room for them in the queue."""
         self._publishes.labels("dropped").inc(messages)
 
-    def _counter(self, name: str, documentation: str, *labels: str) -> Counter:
-        return Counter(name, documentation, labels, NAMESPACE, registry=self.registry)
-
-    def _histogram(self, name: str, documentation: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-        return Histogram(name, documentation, labels, NAMESPACE, registry=self.registry, buckets=buckets)
-
 
 _LIVE = (JobState.PENDING.value, JobState.DISPATCHED.value, JobState.RUNNING.value)
-DEFAULT_LANE = "default"
-"""Shown even where it is not defined."""
 
 
 class ReplicaGauges(GuardedCollector):
@@ -220,6 +202,7 @@ class ReplicaGauges(GuardedCollector):
         yield _one("job_dependencies", "Jobs and batches that the waiting jobs have yet to wait for", now.dependencies)
         for name, rows, table, known in (
             ("definition", self._definitions, now.jobs_of_definition, now.definitions),
+            # The default lane is there, defined or not.
             ("lane", self._lanes, now.jobs_of_lane, (DEFAULT_LANE, *now.lanes)),
             ("tenant", self._tenants, now.jobs_of_tenant, now.tenants),
         ):

@@ -1,12 +1,5 @@
 """OpenTelemetry as the recorder of traces, behind `hascheduler.telemetry.tracing.Tracer`.
 
-::
-
-    Tracer ─► BatchSpanProcessor ─► Exporter ─► OTLPSpanExporter ─► a collector, over HTTP
-    in the    a queue with bounds,  logs        retries for
-    loop      the oldest spans go   trouble     a while
-                                    once
-
 Spans have the names and attributes of OpenTelemetry's semantic conventions, and go to a collector as OpenTelemetry's
 own ``OTEL_…`` variables say. Recording must never slow or stop the scheduler: a span costs memory until it is exported,
 a thread of the SDK exports, and a collector that does not answer costs spans. The optional extra ``otel`` brings what
@@ -14,8 +7,8 @@ this module imports; it is imported only where tracing is switched on, so it is 
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from threading import Thread
 
 import structlog
@@ -106,18 +99,12 @@ class _OpenTelemetrySpan:
         self._span.set_attribute("error.type", error_type)
         self._span.set_status(trace.StatusCode.ERROR, redacted(description))
 
-    def current(self) -> AbstractContextManager[None]:
-        return _current(self._span)
+    def current(self) -> AbstractContextManager[object]:
+        # What the block raises is for `fail` to say.
+        return trace.use_span(self._span, record_exception=False, set_status_on_exception=False)
 
     def end(self) -> None:
         self._span.end()
-
-
-@contextmanager
-def _current(span: trace.Span) -> Iterator[None]:
-    # What the block raises is for `fail` to say.
-    with trace.use_span(span, record_exception=False, set_status_on_exception=False):
-        yield
 
 
 def otlp_tracer(

@@ -10,7 +10,9 @@ import structlog
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
+    Counter,
     Gauge,
+    Histogram,
     PlatformCollector,
     ProcessCollector,
     disable_created_metrics,
@@ -38,6 +40,26 @@ def new_registry() -> CollectorRegistry:
         __version__
     ).set(1)
     return registry
+
+
+class MetricsOwner:
+    """Counters and histograms of one part of a process, in ``registry``."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = new_registry() if registry is None else registry
+
+    def _counter(self, name: str, documentation: str, *labels: str, values: Iterable[str] = ()) -> Counter:
+        """``values`` of its one label are there from the start, so that a rate over them exists before the first."""
+        counter = Counter(name, documentation, labels, NAMESPACE, registry=self.registry)
+        for value in values:
+            counter.labels(value)
+        return counter
+
+    def _histogram(self, name: str, documentation: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(name, documentation, labels, NAMESPACE, registry=self.registry, buckets=buckets)
+
+    def _gauge(self, name: str, documentation: str, *labels: str) -> Gauge:
+        return Gauge(name, documentation, labels, NAMESPACE, registry=self.registry)
 
 
 def text_of(registry: CollectorRegistry) -> bytes:

@@ -53,7 +53,7 @@ class Span(Protocol):
     def fail(self, error_type: str, description: str = "") -> None:
         """It went wrong. Secrets are taken out of ``description``."""
 
-    def current(self) -> AbstractContextManager[None]:
+    def current(self) -> AbstractContextManager[object]:
         """Within the block, in this task and in all that it starts, spans of others nest in this one."""
 
     def end(self) -> None: ...
@@ -111,7 +111,7 @@ class _Untraced:
     def fail(self, error_type: str, description: str = "") -> None:
         pass
 
-    def current(self) -> AbstractContextManager[None]:
+    def current(self) -> AbstractContextManager[object]:
         return nullcontext()
 
     def end(self) -> None:
