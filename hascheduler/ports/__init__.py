@@ -14,16 +14,6 @@ from hascheduler.ports.access import (
     encode_audit_record,
     ended_sessions,
 )
-from hascheduler.ports.events import (
-    Closing,
-    EventExchange,
-    EventFeed,
-    EventFilter,
-    Follower,
-    Lagging,
-    Missed,
-    NewEvents,
-)
 from hascheduler.ports.jobs import (
     ERROR_BEGINNING_MAX,
     FAILED_FIELDS,
@@ -61,7 +51,6 @@ from hascheduler.ports.leadership import (
     LeaseStore,
     ReplicaBoard,
 )
-from hascheduler.ports.messages import Confirm, Deliveries, Delivery, JobTraces, TracedJob, Transport
 from hascheduler.ports.resources import (
     DecidedVerdict,
     ListPosition,
@@ -73,14 +62,32 @@ from hascheduler.ports.resources import (
     VerdictSelection,
     VerdictStore,
 )
-from hascheduler.ports.stream import Batch, ChangeSource, ChangeStream
+from hascheduler.ports.stream import (
+    Batch,
+    ChangeSource,
+    ChangeStream,
+    Closing,
+    EventExchange,
+    EventFeed,
+    EventFilter,
+    Follower,
+    Lagging,
+    Missed,
+    NewEvents,
+)
 from hascheduler.ports.view import Cluster, ClusterView, Gauges, LeaderLag, Recording, ShardStatus, Waiter
 from hascheduler.ports.work import (
     AttemptOutcome,
+    Confirm,
+    Deliveries,
+    Delivery,
     FinishAnswer,
     HandlerProgress,
+    JobTraces,
     StartedJob,
     StopRequests,
+    TracedJob,
+    Transport,
     WorkStore,
     encode_progress,
 )

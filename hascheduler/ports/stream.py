@@ -1,11 +1,13 @@
-"""The one ordered stream of what changed in the database."""
+"""What changed: the one ordered stream of the database, and events of jobs and schedules for their followers."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hascheduler.mirror.changes import Change
 from hascheduler.model.collection import Collection
+from hascheduler.model.event import Event, EventType
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,86 @@ class ChangeSource(Protocol):
 
     async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
         """The present state of those documents: a PUT for each that is there, a DELETE for each that is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events are wanted; None, or no types: any. An event without a tenant matches no tenant. ``shard`` is for a
+    feed of several: those of one shard know of no other."""
+
+    types: frozenset[EventType] = frozenset()
+    definition: str | None = None
+    schedule: str | None = None
+    job: str | None = None
+    tenant: str | None = None
+    shard: str | None = None
+
+    def takes(self, event: Event) -> bool:
+        return (
+            (not self.types or event.type in self.types)
+            and (self.definition is None or event.definition == self.definition)
+            and (self.schedule is None or event.schedule == self.schedule)
+            and (self.job is None or event.job == self.job)
+            and (self.tenant is None or event.tenant == self.tenant)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvents:
+    """The wanted events up to ``position``, in order, perhaps none; there may be more beyond it."""
+
+    events: Sequence[Event]
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """The events up to ``position`` are not known here, for that ``reason``; the feed goes on from there."""
+
+    reason: str
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lagging:
+    """The follower was too slow: ``missed`` events were forgotten before it took them. The last answer it gets."""
+
+    missed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """This replica ends, and the feed with it."""
+
+
+class Follower(Protocol):
+    """One follower of the events; only for one task."""
+
+    async def next(self, wait_ms: int) -> NewEvents | Missed | Lagging | Closing:
+        """What comes next; after ``wait_ms``, as a rule, a `NewEvents` without events.
+
+        Before this replica knows its position it waits for that, and answers with a `NewEvents` at the position "".
+        """
+
+
+class EventFeed(Protocol):
+    @property
+    def position(self) -> str:
+        """Every event up to here is known; "" before this replica knows its place."""
+
+    def follow(self, after: str | None, which: EventFilter) -> AbstractContextManager[Follower]:
+        """Follow the wanted events after that position, or, with None, from now on.
+
+        `Overloaded` where too many follow already, or this replica ends. Where this replica can't go on from the
+        position, the first answer is `Missed`.
+        """
+
+
+class EventExchange(Protocol):
+    """Where all events are published: each at least once, a repeated one with the same id."""
+
+    async def run(self) -> None:
+        """Keep the connection, until cancelled; never raises because of the broker."""
+
+    async def publish(self, events: Sequence[Event]) -> bool:
+        """Whether the broker has all of them; if not, or not for certain, they are to be published again."""
