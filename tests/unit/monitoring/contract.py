@@ -3,7 +3,7 @@
 import promql_parser as promql
 
 from tests.unit.monitoring.promql import grouped_by, selectors
-from tests.unit.telemetry.test_metrics_names import OF_PROCESSORS, OF_REPLICAS
+from tests.unit.telemetry.test_metrics import OF_PROCESSORS, OF_REPLICAS
 
 TARGET_LABELS = ("namespace", "pod", "instance", "job")
 """What pod-monitors.yaml and prometheus.yaml both add."""

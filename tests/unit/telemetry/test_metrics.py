@@ -1,15 +1,18 @@
-"""Every metric that is promised is there, of its kind and with its labels, and named as Prometheus has it."""
+"""Every promised metric is there, gauges say what the view says, and names that callers make up are bounded."""
 
 import re
+from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
+from hascheduler.ports import Gauges
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
-from hascheduler.telemetry.registry import new_registry
+from hascheduler.telemetry.registry import OTHER, BoundedLabel, BoundedRows, new_registry
 from tests.factories import make_failover
-from tests.unit.api.doubles import StandingView
+from tests.unit.api.doubles import StandingView, World
 from tests.unit.telemetry.scraping import Scrape, scrape
 
 OF_REPLICAS = """
@@ -140,3 +143,116 @@ def test_names_end_in_their_units_and_only_counters_in_total(of: object) -> None
         bare = name.removesuffix("_total")
         assert not UNITLESS.search(bare), f"{name} has no unit"
         assert not UNITS & set(bare.split("_")[:-1]), f"the unit of {name} is not its last word"
+
+
+def at_once(now: Gauges) -> Scrape:
+    registry = new_registry()
+    registry.register(ReplicaGauges(lambda: now))
+    return scrape(registry)
+
+
+def test_jobs_are_shown_by_definition_lane_and_tenant_with_zeros_for_idle_names() -> None:
+    of = at_once(StandingView().gauges())
+    assert of.get("hascheduler_definition_jobs", definition="log", state="pending") == 3
+    assert of.get("hascheduler_definition_jobs", definition="sleep", state="pending") == 0
+    assert of.get("hascheduler_lane_jobs", lane="default", state="running") == 1
+    assert of.get("hascheduler_lane_jobs", lane="slow", state="running") == 0
+    assert of.get("hascheduler_tenant_jobs", tenant="umbrella", state="running") == 1
+    assert of.get("hascheduler_wait_oldest_seconds", lane="default") == 90
+    assert of.get("hascheduler_wait_oldest_seconds", lane="slow") == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "missing"),
+    [
+        ({"wait_bound_ms": None}, "hascheduler_wait_bound_seconds"),
+        ({"stream_lag_ms": None}, "hascheduler_stream_lag_seconds"),
+        ({"decision_lag_ms": None}, "hascheduler_decision_lag_seconds"),
+        ({"term": None}, "hascheduler_term"),
+    ],
+)
+def test_what_there_is_not_has_no_sample(changed: dict[str, None], missing: str) -> None:
+    now = StandingView().gauges()
+    assert at_once(now).get(missing) is not None
+    assert at_once(replace(now, **changed)).get(missing) is None  # type: ignore[arg-type]  # whichever it is, it takes None
+
+
+def test_of_too_many_lanes_the_one_that_waits_longest_is_shown_by_name() -> None:
+    waits = {f"lane-{number}": number * 1_000 for number in range(150)}
+    oldest = at_once(replace(StandingView().gauges(), waited_ms=waits)).by("hascheduler_wait_oldest_seconds", "lane")
+    assert len(oldest) == 101
+    assert oldest["lane-149"] == 149
+    assert oldest[OTHER] == 49
+
+
+def test_gauges_that_can_not_be_read_are_missing_and_counted_and_all_others_are_there() -> None:
+    world = World()
+    world.view.broken = True
+    with capture_logs() as logs:
+        of = scrape(world.metrics.registry)
+    assert of.get("hascheduler_jobs", state="pending") is None
+    assert of.get("hascheduler_scrape_failures_total") == 1
+    assert of.get("hascheduler_admission_refusals_total", reason="rate") == 0
+    assert [line["event"] for line in logs if line["log_level"] == "error"] == ["gauges_unreadable"]
+    world.view.broken = False
+    assert scrape(world.metrics.registry).get("hascheduler_jobs", state="pending") == 3
+
+
+def test_the_first_names_keep_their_own_and_all_later_ones_share_one() -> None:
+    label = BoundedLabel(2)
+    assert [label.of(name) for name in ("a", "b", "c", "a", "c", "b", "d")] == ["a", "b", OTHER, "a", OTHER, "b", OTHER]
+
+
+def test_a_flood_of_definitions_makes_a_hundred_and_one_series_and_loses_no_count() -> None:
+    replica, processor = ReplicaMetrics(), ProcessorMetrics()
+    for number in range(250):
+        replica.ended(f"d{number}", "succeeded")
+        replica.started(f"d{number}", 10)
+        processor.ended(f"d{number}", "failed")
+    by_replica, by_processor = scrape(replica.registry), scrape(processor.registry)
+    for of, name in (
+        (by_replica, "hascheduler_attempts_total"),
+        (by_replica, "hascheduler_schedule_to_start_seconds_count"),
+        (by_processor, "hascheduler_processor_attempts_total"),
+    ):
+        series = of.by(name, "definition")
+        assert (len(series), series[OTHER], sum(series.values())) == (101, 150, 250)
+
+
+ROW = {"pending": 1}
+
+
+@pytest.mark.parametrize(
+    ("table", "idle", "shown"),
+    [
+        ({}, (), {}),
+        ({"a": ROW}, ("b",), {"a": 1, "b": 0}),
+        ({"a": ROW, "b": ROW}, ("c", "d"), {"a": 1, "b": 1, "c": 0}),
+        ({"a": ROW, "b": ROW, "c": ROW, "d": ROW, "e": ROW}, ("f",), {"a": 1, "b": 1, "c": 1, OTHER: 2}),
+    ],
+)
+def test_rows_with_something_to_show_go_before_idle_ones(
+    table: dict[str, dict[str, int]], idle: tuple[str, ...], shown: dict[str, int]
+) -> None:
+    rows = BoundedRows(3).of(table, {"pending": len(table)}, idle)
+    assert {name: row.get("pending", 0) for name, row in rows} == shown
+
+
+def test_a_row_that_was_shown_stays_while_it_has_something_to_show() -> None:
+    rows = BoundedRows(2)
+    assert [name for name, _ in rows.of({"b": ROW, "c": ROW}, {"pending": 2})] == ["b", "c"]
+    assert [name for name, _ in rows.of({"a": ROW, "b": ROW, "c": ROW}, {"pending": 3})] == ["b", "c", OTHER]
+    assert [name for name, _ in rows.of({"a": ROW, "c": ROW}, {"pending": 2})] == ["c", "a"]
+
+
+def test_a_million_names_are_not_looked_at() -> None:
+    class Endless(dict[str, dict[str, int]]):
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            for number in range(10**6):
+                assert number < 10, "far more than there is room for"
+                yield f"d{number}"
+
+        def __contains__(self, name: object) -> bool:
+            return True
+
+    assert len(BoundedRows(5).of(Endless(), {"pending": 10**6})) == 6
