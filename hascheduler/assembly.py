@@ -30,7 +30,7 @@ from hascheduler.daemon.leadership.liveness import LivenessServer, Silencing
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
-from hascheduler.errors import InvalidInput, Unreachable, WorldError
+from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.lifecycle import STOP_LIMIT_S, on_signal
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.routing import Routing
@@ -60,7 +60,7 @@ from hascheduler.rabbitmq.connection import require_access
 from hascheduler.rabbitmq.events import RabbitEventExchange
 from hascheduler.rabbitmq.publisher import RabbitTransport
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
-from hascheduler.settings import Settings
+from hascheduler.settings import PREFIX, Settings, heartbeat_deadline_ms
 from hascheduler.sharding.copies import CopyKeeper
 from hascheduler.sharding.home import agreed_routing
 from hascheduler.sharding.reports import ShardReports
@@ -136,7 +136,6 @@ async def serve(settings: Settings) -> None:
             shards,
             routing,
             clock,
-            heartbeat_deadline_ms=_heartbeat_deadline_ms(settings),
             tracer=tracer,
             metrics=HttpMetrics(registry),
             candidacy=candidacy,
@@ -160,7 +159,8 @@ async def serve(settings: Settings) -> None:
             **({"shards": settings.shards} if settings.shards > 1 else {}),
             core="compiled" if compiled_rooms() else "pure",
             zone_data=ZONE_DATA_VERSION,
-            **_access(settings),
+            tls=bool(settings.http_tls_cert_file),
+            tokens=settings.tokens_demanded,
         )
         if is_stale():
             log.warning("core_stale", reason="sources were edited after they were compiled; what they say does not run")
@@ -213,7 +213,7 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
         slots=settings.slots,
         resources=parse_resources(settings.resources),
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
-        heartbeat_deadline_ms=_heartbeat_deadline_ms(settings),
+        heartbeat_deadline_ms=heartbeat_deadline_ms(settings),
         drain_grace_ms=settings.drain_grace_ms,
     )
     name_process(processor=config.id)
@@ -268,16 +268,21 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
 async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migration] | None:
     """`hascheduler.mongo.schema.migrate` of each shard's database, by its name, telling of each step; None where a
     signal ended it between two of them."""
-    databases = ShardDatabases(settings)
-    try:
+    async with ShardDatabases(settings) as databases:
         if not await databases.home_ready():
             return None
         migrating = asyncio.create_task(_migrate_all(databases.all, dry_run=dry_run), name="migrate")
         with on_signal(migrating.cancel, STOP_LIMIT_S):
             await asyncio.wait([migrating])
         return None if migrating.cancelled() else migrating.result()
-    finally:
-        await databases.close()
+
+
+async def _migrate_all(databases: Sequence[Database], *, dry_run: bool) -> Mapping[str, Migration]:
+    return {database.name: await migrate_database(database, _log_step, dry_run=dry_run) for database in databases}
+
+
+def _log_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
+    log.info(event, step=str(step), **more)
 
 
 async def routing(settings: Settings) -> Routing | None:
@@ -287,45 +292,32 @@ async def routing(settings: Settings) -> Routing | None:
 
 async def begin_moves(settings: Settings, known: Routing, moves: Mapping[int, int]) -> Routing:
     """The routing in which they have begun. `WorldError` where it is no longer that of ``known``."""
-    databases = ShardDatabases(settings)
-    try:
+    async with ShardDatabases(settings) as databases:
         begun = known.beginning(moves)
         if not await MongoRoutingStore(databases.home).replace(known.epoch, begun):
             raise WorldError("slots were moved by another command meanwhile: look at them, and try again")
         return begun
-    finally:
-        await databases.close()
 
 
 async def follow_routing(settings: Settings, is_enough: Callable[[Routing], bool], look_s: float) -> Routing | None:
     """Read the routing again and again until it is enough; None: there is none."""
-    databases = ShardDatabases(settings)
-    try:
+    async with ShardDatabases(settings) as databases:
         store, found = MongoRoutingStore(databases.home), None
 
         async def read() -> None:
             nonlocal found
             found = await store.get()
 
-        await databases.explained(0, read)
+        await databases.demand(read)
         while found is not None and not is_enough(found):
             await asyncio.sleep(look_s)
-            await databases.explained(0, read)
+            await databases.demand(read)
         return found
-    except Unreachable as error:
-        raise error.mistake from None
-    finally:
-        await databases.close()
-
-
-async def _migrate_all(databases: Sequence[Database], *, dry_run: bool) -> Mapping[str, Migration]:
-    return {database.name: await migrate_database(database, _log_step, dry_run=dry_run) for database in databases}
 
 
 async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | None:
     """What is broken in the databases of all shards, by a thorough look; None where a signal came first."""
-    databases = ShardDatabases(settings)
-    try:
+    async with ShardDatabases(settings) as databases:
         if not await databases.home_ready():
             return None
         reports = {}
@@ -333,19 +325,12 @@ async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | Non
             scan = MongoInvariantScan(database, _deployment(settings, shard, databases))
             reports[shard] = await scan.look(THOROUGH, progress)
         return reports[settings.shard] if len(reports) == 1 else merged_report(reports)
-    finally:
-        await databases.close()
 
 
 async def require_servers(settings: Settings) -> None:
     """`InvalidInput` where MongoDB or the broker can't be used; one try."""
-    databases = ShardDatabases(settings)
-    try:
-        await databases.explained(0, lambda: reach(databases.home))
-    except Unreachable as error:
-        raise error.mistake from None
-    finally:
-        await databases.close()
+    async with ShardDatabases(settings) as databases:
+        await databases.demand(lambda: reach(databases.home))
     await _broker_accessible(settings, must_answer=True)
 
 
@@ -366,10 +351,6 @@ def _deployment(settings: Settings, shard: str, databases: ShardDatabases) -> De
     return Deployment(config, shard, settings.lease_store == "mongodb", settings.max_concurrency, by_shard)
 
 
-def _log_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
-    log.info(event, step=str(step), **more)
-
-
 def _forwarder(settings: Settings, reports: ShardReports, replica_id: str) -> "Forwarder":
     from hascheduler.api.routing.forwarder import Forwarder
 
@@ -382,11 +363,7 @@ def peer_tls(settings: Settings) -> ssl.SSLContext | None:
     """How replicas ask each other; None: over plain HTTP, as the API speaks none either."""
     if not settings.http_tls_cert_file:
         return None
-    return client_context(
-        PemFile("HASCHEDULER_PEER_TLS_CA_FILE", settings.peer_tls_ca_file),
-        PemFile("HASCHEDULER_HTTP_TLS_CERT_FILE", settings.http_tls_cert_file),
-        PemFile("HASCHEDULER_HTTP_TLS_KEY_FILE", settings.http_tls_key_file),
-    )
+    return client_context(*_pem_files(settings, "peer_tls_ca_file", "http_tls_cert_file", "http_tls_key_file"))
 
 
 async def _run(replica: FollowingReplica, *, several: bool) -> None:
@@ -525,11 +502,7 @@ def broker_tls(settings: Settings) -> ssl.SSLContext | None:
     """None where the URL says all there is to say."""
     if not (settings.amqp_tls_ca_file or settings.amqp_tls_cert_file):
         return None
-    return client_context(
-        PemFile("HASCHEDULER_AMQP_TLS_CA_FILE", settings.amqp_tls_ca_file),
-        PemFile("HASCHEDULER_AMQP_TLS_CERT_FILE", settings.amqp_tls_cert_file),
-        PemFile("HASCHEDULER_AMQP_TLS_KEY_FILE", settings.amqp_tls_key_file),
-    )
+    return client_context(*_pem_files(settings, "amqp_tls_ca_file", "amqp_tls_cert_file", "amqp_tls_key_file"))
 
 
 def _cluster(settings: Settings) -> "KubernetesApi | None":
@@ -555,17 +528,9 @@ def _served_certificates(settings: Settings) -> ServedCertificates | None:
     if not settings.http_tls_cert_file:
         return None
     return ServedCertificates(
-        PemFile("HASCHEDULER_HTTP_TLS_CERT_FILE", settings.http_tls_cert_file),
-        PemFile("HASCHEDULER_HTTP_TLS_KEY_FILE", settings.http_tls_key_file),
-        PemFile("HASCHEDULER_HTTP_TLS_CLIENT_CA_FILE", settings.http_tls_client_ca_file),
+        *_pem_files(settings, "http_tls_cert_file", "http_tls_key_file", "http_tls_client_ca_file")
     )
 
 
-def _access(settings: Settings) -> dict[str, Any]:
-    """Who gets in, for the log."""
-    return {"tls": bool(settings.http_tls_cert_file), "tokens": settings.tokens_demanded}
-
-
-def _heartbeat_deadline_ms(settings: Settings) -> int:
-    """A processor that got no heartbeat through for so long stops, before the leader gives its jobs to others."""
-    return settings.heartbeat_timeout_ms - settings.heartbeat_interval_ms
+def _pem_files(settings: Settings, *fields: str) -> list[PemFile]:
+    return [PemFile(PREFIX + field.upper(), getattr(settings, field)) for field in fields]

@@ -45,7 +45,7 @@ from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import Admission, Clock, ClusterView, EventFeed, JobSelection
 from hascheduler.ports.demand import BeatLimits
-from hascheduler.settings import Settings
+from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.sharding.admission import ShardedAdmission
 from hascheduler.sharding.copies import CopiesAtOnce
 from hascheduler.sharding.events import ShardedEventFeed
@@ -85,7 +85,6 @@ def services_of(
     routing: Routing | None,
     clock: Clock,
     *,
-    heartbeat_deadline_ms: int,
     tracer: Tracer,
     metrics: HttpMetrics,
     candidacy: Candidacy | None = None,
@@ -116,7 +115,12 @@ def services_of(
         audit=audit,
         audit_writer=AuditWriter(audit, clock, settings.audit_log_max),
         work=MongoWorkStore(database, settings.job_retention_ms),
-        work_terms=_work_terms(settings, heartbeat_deadline_ms),
+        work_terms=WorkTerms(
+            settings.shard,
+            settings.heartbeat_interval_ms,
+            heartbeat_deadline_ms(settings),
+            settings.token_processors_max,
+        ),
         registrations=WorkerRegistrations(home.shard.view, clock),
         failovers=MongoFailoverStore(database),
         schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
@@ -274,10 +278,6 @@ def auth_config(settings: Settings) -> AuthConfig:
             environment=settings.ui_name,
         ),
     )
-
-
-def _work_terms(settings: Settings, deadline_ms: int) -> WorkTerms:
-    return WorkTerms(settings.shard, settings.heartbeat_interval_ms, deadline_ms, settings.token_processors_max)
 
 
 class _Ids:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from secrets import token_hex
+from typing import Self
 
 import structlog
 
@@ -51,6 +52,12 @@ class ShardDatabases:
     def is_at_home(self, index: int) -> bool:
         """Whether that shard is in the MongoDB of the first one."""
         return self.all[index].client is self.home.client
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         await asyncio.gather(*(client.close() for client in self._clients.values()))
@@ -97,6 +104,13 @@ class ShardDatabases:
             problem = f"shard {self._settings.shard_names[index]}: {error.mistake.problem}"
             mistake = InvalidInput(("HASCHEDULER_SHARD_MONGODB_URIS",), problem, error.mistake.expected)
             raise Unreachable(mistake, stays=error.stays) from error
+
+    async def demand(self, doing: Callable[[], Awaitable[None]]) -> None:
+        """``doing`` with the home's database, once; where it can't be reached, the mistake that explains it."""
+        try:
+            await self.explained(0, doing)
+        except Unreachable as error:
+            raise error.mistake from None
 
     async def _ready(self, index: int, doing: Callable[[], Awaitable[None]]) -> bool:
         return await database_ready(partial(self.explained, index, doing), self._settings.startup_patience_ms)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from hascheduler.errors import StoreUnavailable, Unreachable
 from hascheduler.telemetry.log_lines import Reminders
@@ -61,7 +61,7 @@ async def _prepared(prepare: Callable[[], Awaitable[None]], patience_ms: int) ->
 
     try:
         async for attempt in AsyncRetrying(
-            retry=retry_if_exception_type(StoreUnavailable),
+            retry=retry_if_exception(_may_mend),
             wait=wait_random_exponential(multiplier=0.2, max=3),
             stop=stop_after_delay(patience_ms / 1_000),
             before_sleep=tell,
@@ -70,14 +70,14 @@ async def _prepared(prepare: Callable[[], Awaitable[None]], patience_ms: int) ->
             with attempt:
                 try:
                     await prepare()
-                except Unreachable as error:
-                    if error.stays:
-                        raise error.mistake from error
-                    raise
                 finally:
                     leave_if_cancelled()
     except Unreachable as error:
         raise error.mistake from error
+
+
+def _may_mend(error: BaseException) -> bool:
+    return isinstance(error, StoreUnavailable) and not (isinstance(error, Unreachable) and error.stays)
 
 
 @contextmanager

@@ -64,21 +64,17 @@ def _duration(variable: str, default: str, description: str) -> Any:
     )
 
 
-def _checked(value: object, read: Callable[[str], object]) -> object:
-    """``value``, if ``read`` takes its text."""
-    try:
-        read(str(value))
-    except InvalidInput as error:
-        raise ValueError(f"{error.problem}; expected {error.expected}") from None
-    return value
+def _checked(read: Callable[[str], object]) -> BeforeValidator:
+    """The value as it is, if ``read`` takes its text."""
 
+    def check(value: object) -> object:
+        try:
+            read(str(value))
+        except InvalidInput as error:
+            raise ValueError(f"{error.problem}; expected {error.expected}") from None
+        return value
 
-def _policy(value: object) -> object:
-    return _checked(value, criteria)
-
-
-def _resources(value: object) -> object:
-    return _checked(value, parse_resources)
+    return BeforeValidator(check)
 
 
 def _host_names(value: object) -> object:
@@ -139,6 +135,7 @@ _NONE = "none"
 _SHARD_SPAN = re.compile(r"([0-9]{4})(?:-([0-9]{4}))?", re.ASCII)
 _HOST_NAME = re.compile(r"[a-z0-9._-]{1,253}", re.ASCII)
 Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
+Unbounded = Annotated[int | None, BeforeValidator(_unbounded)]
 MillisecondsOrNone = Annotated[int | None, BeforeValidator(_milliseconds_or_none)]
 
 
@@ -277,7 +274,7 @@ class Settings(BaseSettings):
     health_host: str = Field(
         default="127.0.0.1", description="address where the process answers probes and scrapes [127.0.0.1]"
     )
-    health_port: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
+    health_port: Unbounded = Field(
         default=None,
         ge=0,
         le=65535,
@@ -343,25 +340,25 @@ class Settings(BaseSettings):
     job_retention_ms: Milliseconds = _duration("JOB_RETENTION", "7d", "finished jobs are kept for so long")
     journal_retention_ms: Milliseconds = _duration("JOURNAL_RETENTION", "24h", "journal entries are kept for so long")
 
-    policy: Annotated[str, BeforeValidator(_policy)] = Field(
+    policy: Annotated[str, _checked(criteria)] = Field(
         default=DEFAULT_PRESET,
         description=f"which job goes first: {', '.join(PRESETS)}, or some of {', '.join(Criterion)}, with commas"
         f" [{DEFAULT_PRESET}]",
     )
-    max_pending: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
+    max_pending: Unbounded = Field(
         default=1_000_000,
         ge=1,
         le=100_000_000,
         description="how many jobs may wait in the shard; more are refused with Retry-After; none: no limit [1000000]",
     )
-    max_dependencies: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
+    max_dependencies: Unbounded = Field(
         default=1_000_000,
         ge=1,
         le=100_000_000,
         description="how many jobs and batches the jobs of the shard may wait for in all, a whole batch being one; more"
         " are refused with Retry-After; none: no limit [1000000]",
     )
-    tenant_schedules_max: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
+    tenant_schedules_max: Unbounded = Field(
         default=10_000,
         ge=1,
         le=10_000_000,
@@ -377,7 +374,7 @@ class Settings(BaseSettings):
         le=10_000,
         description="how many processors may be registered over HTTP with tokens of one name [1000]",
     )
-    max_concurrency: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
+    max_concurrency: Unbounded = Field(
         default=None, ge=1, le=10_000_000, description="how many jobs run at once in all; none: no limit [none]"
     )
     on_demand_bonus_max: Annotated[int | Literal["none"] | None, BeforeValidator(_whole_or_none)] = Field(
@@ -397,7 +394,7 @@ class Settings(BaseSettings):
     idle_ttl_ms: Milliseconds = _duration("IDLE_TTL", "24h", "costs that nothing has touched for so long are forgotten")
 
     slots: int = Field(default=8, ge=1, le=10_000, description="jobs a processor runs at once [8]")
-    resources: Annotated[str, BeforeValidator(_resources)] = Field(
+    resources: Annotated[str, _checked(parse_resources)] = Field(
         default="", description="what a processor's jobs share besides the slots, such as cpu=8,gpu=1 [nothing]"
     )
     drain_grace_ms: Milliseconds = _duration("DRAIN_GRACE", "20s", "on SIGTERM running jobs may take so long to end")
@@ -571,6 +568,11 @@ def read_settings(**overrides: Any) -> Settings:
         variable = str(first["loc"][0])
         name = variable if variable.startswith(PREFIX) else PREFIX + variable.upper().removesuffix("_MS")
         raise InvalidInput((name,), problem) from None
+
+
+def heartbeat_deadline_ms(settings: Settings) -> int:
+    """A processor that got no heartbeat through for so long stops, before the leader gives its jobs to others."""
+    return settings.heartbeat_timeout_ms - settings.heartbeat_interval_ms
 
 
 def variables() -> list[str]:

@@ -159,33 +159,24 @@ def _order(entry: DatedHead, what: str) -> Finding:
 def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: CheckConfig) -> Iterator[Finding]:
     """``began``: an entry of the journal's highest term. Motion may explain any finding: leases change often."""
     newest = 0 if began is None else began.head.term
-    document = f"leases/{lease.shard}"
+    document, witness, since_ms = f"leases/{lease.shard}", f"{lease.term}", None
+    what = hint = ""
     if lease.term < newest:
-        yield Finding(
-            FindingKind.LEASE_TERM,
-            document,
-            f"the lease is of term {lease.term}, and the journal has been at term {newest}",
-            "it was deleted or written by hand; the next leader takes a term above the journal's",
-            witness=f"{lease.term}",
-        )
+        what = f"the lease is of term {lease.term}, and the journal has been at term {newest}"
+        hint = "it was deleted or written by hand; the next leader takes a term above the journal's"
     elif lease.holder and lease.term > newest and now - lease.acquired_at_ms > config.motion_ms:
-        yield Finding(
-            FindingKind.LEASE_TERM,
-            document,
-            f"{lease.holder} has held term {lease.term} since {instant_or_ms(lease.acquired_at_ms)}, and the journal"
-            f" is at term {newest}: it has not begun",
-            "it decides nothing: see why in its log, then end it; another one takes over",
-            since_ms=lease.acquired_at_ms,
-            witness=f"{lease.term}",
+        since_ms = lease.acquired_at_ms
+        what = (
+            f"{lease.holder} has held term {lease.term} since {instant_or_ms(since_ms)}, and the journal is at term"
+            f" {newest}: it has not begun"
         )
+        hint = "it decides nothing: see why in its log, then end it; another one takes over"
     elif lease.holder and began is not None and lease.term == newest and began.head.holder != lease.holder:
-        yield Finding(
-            FindingKind.LEASE_TERM,
-            document,
-            f"{lease.holder} holds term {lease.term}, and its entries in the journal are of {began.head.holder}",
-            "the lease was written by hand; end that replica, and the next one takes a term of its own",
-            witness=f"{lease.term} {lease.holder}",
-        )
+        what = f"{lease.holder} holds term {lease.term}, and its entries in the journal are of {began.head.holder}"
+        hint = "the lease was written by hand; end that replica, and the next one takes a term of its own"
+        witness = f"{lease.term} {lease.holder}"
+    if what:
+        yield Finding(FindingKind.LEASE_TERM, document, what, hint, since_ms, witness)
     silent_ms = now - lease.renewed_at_ms
     if silent_ms > 3 * lease.lease_duration_ms + config.motion_ms:
         yield Finding(
