@@ -15,9 +15,7 @@ from typing import Any
 import pytest
 
 from hascheduler.clock import SystemClock
-from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.leadership.leader import Leader
-from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.mirror.changes import Change
@@ -28,17 +26,14 @@ from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Batch, ChangeStream, Confirm, JournalEntry
-from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.leadership import (
-    MemoryAccountStore,
     MemoryJournal,
-    MemoryLeaseStore,
-    MemoryReplicaBoard,
 )
 from hascheduler.testing.memory.resources import MemoryScheduleStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
+from tests.unit.daemon.in_memory import replica_in_memory
 
 EVERY_MS = 40
 _LIMIT_S = 20
@@ -89,45 +84,10 @@ class SilentTransport:
 @asynccontextmanager
 async def running(database: MemoryDatabase, name: str) -> AsyncIterator[tuple[Replica, HeldSource]]:
     """A replica on the memory database; leaving the context is its death: nothing is handed over."""
-    clock = SystemClock()
     connection = MemoryConnection(database)
     source = HeldSource(connection)
-    liveness = LivenessServer("127.0.0.1", 0, name)
-    await liveness.bind()
-    config = ReplicaConfig(
-        shard="default",
-        replica_id=name,
-        name=name,
-        started_at_ms=clock.wall_ms(),
-        liveness_endpoint=f"127.0.0.1:{liveness.port}",
-        lease_duration_ms=60_000,
-        renew_deadline_ms=40_000,
-        retry_period_ms=10_000,  # a held stream is not stale for three of these
-        heartbeat_timeout_ms=60_000,
-        journal_retention_ms=600_000,
-    )
-    replica = Replica(
-        config,
-        ReplicaPorts(
-            source=source,
-            leases=MemoryLeaseStore(connection),
-            journal=MemoryJournal(connection),
-            claims=MemoryClaimStore(connection, job_retention_ms=600_000),
-            accounts=MemoryAccountStore(connection),
-            board=MemoryReplicaBoard(connection),
-            transport=SilentTransport(),
-            liveness=liveness,
-            clock=clock,
-        ),
-    )
-    loops, watched = asyncio.create_task(replica.run()), asyncio.create_task(liveness.run())
-    try:
+    async with replica_in_memory(name, connection, source=source, transport=SilentTransport()) as (replica, _):
         yield replica, source
-    finally:
-        for task in (loops, watched):
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
 
 async def until(condition: Callable[[], Any], what: str) -> None:

@@ -1,18 +1,12 @@
 """Three questions, never mixed up: alive, ready, leading. And a process that ends says so before it does."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import httpx
 import pytest
 
 from hascheduler.api.ops.health_port import health_application
-from hascheduler.clock import SystemClock
-from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
-from hascheduler.daemon.leadership.liveness import LivenessServer
-from hascheduler.daemon.replica import Replica
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import NOT_CONSUMING
 from hascheduler.processor import health as of_processors
@@ -27,19 +21,13 @@ from hascheduler.telemetry.health import (
     Vitals,
 )
 from hascheduler.telemetry.registry import new_registry
-from hascheduler.testing.memory.broker import MemoryBroker
-from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.leadership import (
-    MemoryAccountStore,
-    MemoryJournal,
     MemoryLeaseStore,
-    MemoryReplicaBoard,
 )
-from hascheduler.testing.memory.messages import MemoryTransport
-from hascheduler.testing.memory.stream import MemoryChangeSource
 from tests.unit.api.doubles import StandingView
+from tests.unit.daemon.in_memory import replica_in_memory
 from tests.unit.processor.world import staged, until
 
 Answers = dict[str, tuple[int, str]]
@@ -165,49 +153,11 @@ class HeldRelease(MemoryLeaseStore):
         return await super().update(expected, proposed)
 
 
-@contextlib.asynccontextmanager
-async def leader() -> AsyncIterator[tuple[Replica, HeldRelease, asyncio.Task[None]]]:
-    clock, connection = SystemClock(), MemoryConnection(MemoryDatabase())
-    liveness, leases = LivenessServer("127.0.0.1", 0, "r1"), HeldRelease(connection)
-    await liveness.bind()
-    config = ReplicaConfig(
-        shard="default",
-        replica_id="r1",
-        name="one",
-        started_at_ms=clock.wall_ms(),
-        liveness_endpoint=f"127.0.0.1:{liveness.port}",
-        lease_duration_ms=60_000,
-        renew_deadline_ms=40_000,
-        retry_period_ms=10_000,
-        heartbeat_timeout_ms=60_000,
-        journal_retention_ms=600_000,
-    )
-    replica = Replica(
-        config,
-        ReplicaPorts(
-            source=MemoryChangeSource(connection),
-            leases=leases,
-            journal=MemoryJournal(connection),
-            claims=MemoryClaimStore(connection, job_retention_ms=600_000),
-            accounts=MemoryAccountStore(connection),
-            board=MemoryReplicaBoard(connection),
-            transport=MemoryTransport(MemoryBroker()),
-            liveness=liveness,
-            clock=clock,
-        ),
-    )
-    running, watched = asyncio.create_task(replica.run()), asyncio.create_task(liveness.run())
-    try:
-        await until(lambda: replica.view.leading)
-        yield replica, leases, running
-    finally:
-        running.cancel()
-        watched.cancel()
-        await asyncio.wait({running, watched})
-
-
 async def test_a_leader_that_ends_is_not_ready_at_once_and_gives_up_its_lease_after() -> None:
-    async with leader() as (replica, leases, running):
+    connection = MemoryConnection(MemoryDatabase())
+    leases = HeldRelease(connection)
+    async with replica_in_memory("r1", connection, leases=leases) as (replica, running):
+        await until(lambda: replica.view.leading)
         health = ReplicaHealth(replica.view)
         assert await answers(health) == {"/livez": YES, "/readyz": YES, "/leaderz": YES}
         replica.stop()
