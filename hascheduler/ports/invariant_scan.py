@@ -23,28 +23,17 @@ class ScanBounds:
 
     batch: int
     pause_s: float
-    limit_s: float | None
     times_max: int
-    compared_max: int | None
-    entries_max: int | None
-    pending_max: int | None
-    placed_max: int | None
-    tenants_max: int | None
-    look_again_s: float
+    look_again_s: float = 6.0
+    limit_s: float | None = None
+    compared_max: int | None = None
+    entries_max: int | None = None
+    pending_max: int | None = None
+    placed_max: int | None = None
+    tenants_max: int | None = None
 
 
-THOROUGH = ScanBounds(
-    batch=1_000,
-    pause_s=0.0,
-    limit_s=None,
-    times_max=2_000_000,
-    compared_max=None,
-    entries_max=None,
-    pending_max=None,
-    placed_max=None,
-    tenants_max=None,
-    look_again_s=6.0,
-)
+THOROUGH = ScanBounds(batch=1_000, pause_s=0.0, times_max=2_000_000)
 """For people who wait for it."""
 LIGHT = ScanBounds(
     batch=200,
@@ -56,7 +45,6 @@ LIGHT = ScanBounds(
     pending_max=2_000,
     placed_max=2_000,
     tenants_max=200,
-    look_again_s=6.0,
 )
 """For a leader, beside its work; schedules, names and tenants take turns."""
 
