@@ -108,23 +108,17 @@ async def serve(settings: Settings) -> None:
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
-        metrics = ReplicaMetrics(registry)
-
-        def make(index: int, silencing: Silencing) -> Replica:
-            return _replica(
-                settings,
-                replica_id,
-                databases,
-                liveness,
-                # One elsewhere has a clock of its own, which is compared with its MongoDB's.
-                clock if databases.is_at_home(index) else SystemClock(),
-                shard_index=index,
-                silencing=silencing,
-                tracer=tracer,
-                metrics=metrics,
-                cluster=cluster,
-            )
-
+        make = partial(
+            _replica,
+            settings=settings,
+            replica_id=replica_id,
+            databases=databases,
+            liveness=liveness,
+            home_clock=clock,
+            tracer=tracer,
+            metrics=ReplicaMetrics(registry),
+            cluster=cluster,
+        )
         here = followed(settings, replica_id, clock, liveness, make)
         shards = [ServedShard(database, shard) for database, shard in zip(databases.all, here.shards, strict=True)]
         if here.following is not None and here.reports is not None:
@@ -390,19 +384,21 @@ def _copy_keepers(shards: "Sequence[ServedShard]") -> list[CopyKeeper]:
 
 
 def _replica(
+    shard_index: int,
+    silencing: Silencing,
+    *,
     settings: Settings,
     replica_id: str,
     databases: ShardDatabases,
     liveness: LivenessServer,
-    clock: Clock,
-    *,
-    shard_index: int,
-    silencing: Silencing,
+    home_clock: Clock,
     tracer: Tracer,
     metrics: ReplicaMetrics,
     cluster: "KubernetesApi | None",
 ) -> Replica:
     shard, database = settings.shard_names[shard_index], databases.all[shard_index]
+    # One elsewhere has a clock of its own, which is compared with its MongoDB's.
+    clock = home_clock if databases.is_at_home(shard_index) else SystemClock()
     config = ReplicaConfig(
         shard=shard,
         replica_id=replica_id,
