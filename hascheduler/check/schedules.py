@@ -270,22 +270,12 @@ def _without_moved(missing: Sequence[int], moved: Sequence[int], odd: Sequence[i
 
 
 def _findings(schedule: ScheduleRef, missing: TimeSpanCount, doubled: TimeSpanCount) -> Iterator[Finding]:
-    name = schedule.name
-    if missing.count:
-        yield Finding(
-            FindingKind.VERDICT_MISSING,
-            f"schedules/{name}",
-            f"{missing} without a verdict, and its cursor has passed ({instant_or_ms(schedule.cursor_ms)})",
-            f"make up for the jobs: hascheduler schedule backfill {name} --from … --to … --dry-run",
-            since_ms=missing.first_ms,
-            witness=f"{missing.first_ms}",
-        )
-    if doubled.count:
-        yield Finding(
-            FindingKind.VERDICT_DOUBLED,
-            f"schedules/{name}",
-            f"{doubled} with two verdicts",
-            f"look whether a job ran that should not have: hascheduler schedule verdicts {name}",
-            since_ms=doubled.first_ms,
-            witness=f"{doubled.first_ms}",
-        )
+    name, cursor = schedule.name, instant_or_ms(schedule.cursor_ms)
+    backfill = f"make up for the jobs: hascheduler schedule backfill {name} --from … --to … --dry-run"
+    verdicts = f"look whether a job ran that should not have: hascheduler schedule verdicts {name}"
+    for kind, times, what, hint in (
+        (FindingKind.VERDICT_MISSING, missing, f"without a verdict, and its cursor has passed ({cursor})", backfill),
+        (FindingKind.VERDICT_DOUBLED, doubled, "with two verdicts", verdicts),
+    ):
+        if times.count:
+            yield Finding(kind, f"schedules/{name}", f"{times} {what}", hint, times.first_ms, f"{times.first_ms}")

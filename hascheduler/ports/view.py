@@ -165,13 +165,13 @@ class Waiter(Protocol):
 
 
 class ClusterView(Protocol):
-    """What the API may ask of the replica it runs in; reads only."""
+    """What the API may ask of the replica it runs in; reads only, by name or id, as far as the stream has delivered."""
 
     def job_end_waiter(self, job_id: str) -> AbstractContextManager[Waiter]:
         """A waiter for the end of that job, as the stream shows it; `Overloaded` where too many wait already."""
 
     def dispatched_attempts(self, processor_id: str) -> Sequence[tuple[str, int]]:
-        """The attempts that are dispatched to that processor and that it has not started, as the stream shows them."""
+        """The attempts that are dispatched to that processor and that it has not started."""
 
     def dispatch_waiter(self, processor_id: str) -> AbstractContextManager[Waiter]:
         """A waiter for attempts dispatched to that processor; `Overloaded` where too many wait already."""
@@ -187,19 +187,16 @@ class ClusterView(Protocol):
         for no other job, and some processor takes them."""
 
     def tenant(self, name: str) -> Tenant | None:
-        """The tenant of that name, as far as the stream has delivered; None where it has no limits."""
+        """None where it has no limits."""
 
-    def lanes(self) -> Mapping[str, Lane]:
-        """The defined lanes by their names, as far as the stream has delivered."""
+    def lanes(self) -> Mapping[str, Lane]: ...
 
-    def definitions(self) -> Mapping[str, Definition]:
-        """The definitions by their names, as far as the stream has delivered."""
+    def definitions(self) -> Mapping[str, Definition]: ...
 
-    def calendars(self) -> Mapping[str, Calendar]:
-        """The calendars by their names, as far as the stream has delivered."""
+    def calendars(self) -> Mapping[str, Calendar]: ...
 
     def schedules(self) -> Mapping[str, ScheduleRef]:
-        """The schedules by their names, as far as the stream has delivered; to be read before the next await."""
+        """To be read before the next await."""
 
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
         """How many live jobs there are by state: of that definition, or of that tenant, or in all. Not of both."""
@@ -210,19 +207,18 @@ class ClusterView(Protocol):
         and waiting jobs are not among those above and below."""
 
     def schedules_on(self, calendar: str) -> list[str]:
-        """The schedules that use the calendar of that name, as far as the stream has delivered."""
+        """The schedules that use the calendar of that name."""
 
-    def processor(self, id: str) -> ProcessorRef | None:
-        """The registration by that id, as far as the stream has delivered."""
+    def processor(self, id: str) -> ProcessorRef | None: ...
 
     def occupied(self, processor_id: str) -> int:
-        """How many slots of the processor jobs hold, dispatched or running, as far as the stream has delivered."""
+        """How many slots of the processor jobs hold, dispatched or running."""
 
     def processors(self) -> Iterable[ProcessorRef]:
-        """All registrations that the stream has delivered; a dead one is among them until it is deleted."""
+        """All registrations; a dead one is among them until it is deleted."""
 
     def token(self, digest: str) -> Token | None:
-        """The token whose secret hashes to that, as far as the stream has delivered; it may have expired."""
+        """The token whose secret hashes to that; it may have expired."""
 
     def cluster(self) -> Cluster: ...
 

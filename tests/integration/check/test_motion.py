@@ -167,8 +167,7 @@ async def test_verdicts_that_have_expired_are_not_missed(healthy: Healthy) -> No
     kept_ms = 300_000
     assert (await healthy.scan(config=replace(CONFIG, job_retention_ms=kept_ms)).look(AT_ONCE)).findings == ()
     await healthy.database.jobs.update_many(
-        {"schedule": "tick"},
-        [{"$set": {"expire_at": {"$add": [{"$toDate": "$finished_at_ms"}, kept_ms]}}}],
+        {"schedule": "tick"}, [{"$set": {"expire_at": {"$add": [{"$toDate": "$finished_at_ms"}, kept_ms]}}}]
     )
     assert (await healthy.scan().look(AT_ONCE)).findings == ()
 

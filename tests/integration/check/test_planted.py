@@ -136,10 +136,7 @@ ROWS: dict[str, tuple[Plant, str]] = {
         "cancel_ignored jobs/job:runs: requested 1200 s ago | handler",
     ),
     "an attempt beyond its timeout": (
-        both(
-            definition(timeout_ms=5_000),
-            job("job:x", "running", 5 * MINUTE_MS, definition="short"),
-        ),
+        both(definition(timeout_ms=5_000), job("job:x", "running", 5 * MINUTE_MS, definition="short")),
         "overtime jobs/job:x: attempt 1 may take 5 s | 295 s ago | leader",
     ),
     "a thread that goes on after its timeout": (
