@@ -1,8 +1,11 @@
-"""What the environment says of policies and resources, and what a process makes of it."""
+"""What the environment says, and what a process makes of it: no combination is unsafe by accident."""
+
+from pathlib import Path
 
 import pytest
 
 from hascheduler.assembly import policy_config
+from hascheduler.assembly_api import auth_config
 from hascheduler.assembly_databases import ShardDatabases
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.errors import InvalidInput
@@ -16,10 +19,11 @@ def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Settings:
     return read_settings()
 
 
-def test_without_settings_the_policy_is_that_of_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_holds_without_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read(monkeypatch)
     assert policy_config(settings) == PolicyConfig()
-    assert settings.resources == ""
+    assert (settings.resources, settings.tokens_demanded) == ("", False)
+    assert (settings.audit_interval_ms, settings.audit_retention_ms) == (600_000, 90 * 86_400_000)
 
 
 @pytest.mark.parametrize(
@@ -87,13 +91,41 @@ def test_the_weight_of_the_newest_cost_is_exact(monkeypatch: pytest.MonkeyPatch,
         ("RESOURCES", "cpu", "cpu=8,gpu=1"),
         ("RESOURCES", "cpu=-1", "cpu: '-1'"),
         ("RESOURCES", "slots=4", "'slots' is no name"),
+        ("HTTP_ALLOWED_HOSTS", "a,b c", "expected names such as scheduler.example.com"),
+        ("HTTP_ALLOWED_HOSTS", "a:8080", "without ports"),
+        ("HTTP_ALLOWED_HOSTS", "*", "expected names such as scheduler.example.com"),
+        ("ADMIN_TOKEN", "nineteen-characters", "at least 20 characters"),
+        ("ADMIN_TOKEN", "twenty-characters-ää", "printable ASCII"),
+        ("ADMIN_TOKEN", "twenty characters it has", "space"),
+        ("AUTH", "maybe", "'auto', 'tokens' or 'none'"),
+        ("AUDIT_INTERVAL", "9s", "at least 10s, or none"),
+        ("AUDIT_INTERVAL", "often", "often"),
+        ("AUDIT_INTERVAL", "-1s", "-1s"),
+        ("AUDIT_RETENTION", "59m", "at least 1h"),
+        ("BATCH_DELAY_MAX", "2s", "at most 1s"),
+        ("UI_SESSION_LIFE", "59s", "1m to 31d"),
+        ("UI_SESSION_LIFE", "32d", "1m to 31d"),
+        ("UI_NAME", "<b>prod</b>", "[A-Za-z0-9 ._-]"),
+        ("UI_PAYLOADS", "always", "on_request"),
+        ("HTTP_TLS_CERT_FILE", "a", "HTTP_TLS_KEY_FILE go together"),
+        ("HTTP_TLS_CLIENT_CA_FILE", "a", "takes HTTP_TLS_CERT_FILE"),
+        ("AMQP_TLS_CERT_FILE", "a", "AMQP_TLS_KEY_FILE go together"),
+        ("AMQP_TLS_CA_FILE", "a", "amqps://"),
     ],
 )
-def test_a_mistake_names_its_variable(monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str) -> None:
+def test_a_mistake_names_its_variable_and_repeats_no_secret(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
     with pytest.raises(InvalidInput) as refused:
         read(monkeypatch, **{name: value})
     assert refused.value.path == (f"HASCHEDULER_{name}",)
     assert said in str(refused.value)
+    assert name != "ADMIN_TOKEN" or value not in str(refused.value)
+
+
+def test_a_key_without_its_certificate_is_refused_by_the_name_of_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="HTTP_TLS_CERT_FILE: and HTTP_TLS_KEY_FILE go together"):
+        read(monkeypatch, HTTP_TLS_KEY_FILE="a")
 
 
 ELSEWHERE = "mongodb://u:not-to-be-seen@b.example/?replicaSet=b"
@@ -154,3 +186,64 @@ def test_candidates_of_shards_are_two_or_more_that_can_ask_each_other(
     with pytest.raises(InvalidInput, match=said):
         read(monkeypatch, **variables)
     assert read(monkeypatch, SHARD_CANDIDATES="2", HTTP_HOST="127.0.0.1", PEER_TLS_CA_FILE="").shard_candidates == 2
+
+
+@pytest.mark.parametrize(
+    ("host", "auth", "allowed", "demanded"),
+    [
+        ("127.0.0.1", "auto", "false", False),
+        ("::1", "auto", "false", False),
+        ("localhost", "auto", "false", False),
+        ("127.0.0.1", "tokens", "false", True),
+        ("127.0.0.1", "none", "false", False),
+        ("0.0.0.0", "auto", "false", True),
+        ("db.example.com", "auto", "false", True),
+        ("0.0.0.0", "auto", "true", False),
+        ("0.0.0.0", "tokens", "true", True),
+        ("0.0.0.0", "none", "true", False),
+        ("0.0.0.0", "none", "false", None),
+    ],
+)
+def test_tokens_are_demanded_unless_it_is_safe_or_switched_off(
+    monkeypatch: pytest.MonkeyPatch, host: str, auth: str, allowed: str, demanded: bool | None
+) -> None:
+    variables = {"HTTP_HOST": host, "AUTH": auth, "ALLOW_UNAUTHENTICATED": allowed}
+    if demanded is None:
+        with pytest.raises(InvalidInput, match=r"HASCHEDULER_HTTP_HOST: 0\.0\.0\.0 is not loopback"):
+            read(monkeypatch, **variables)
+    else:
+        assert read(monkeypatch, **variables).tokens_demanded is demanded
+
+
+def test_without_tokens_the_replica_knows_the_names_that_it_is_called_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read(monkeypatch, HTTP_ALLOWED_HOSTS="Scheduler.corp, hascheduler", ADVERTISE_HOST="node-1")
+    assert settings.own_hosts == {"scheduler.corp", "hascheduler", "node-1", "127.0.0.1"}
+    auth = auth_config(settings)
+    assert (auth.hosts, auth.any_address) == (settings.own_hosts, False)
+    assert auth_config(read(monkeypatch, HTTP_HOST="0.0.0.0", ALLOW_UNAUTHENTICATED="true")).any_address
+
+
+def test_the_admin_token_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("an-admin-token-of-the-settings\n")
+    settings = read(monkeypatch, ADMIN_TOKEN_FILE=str(file))
+    assert settings.admin_token.get_secret_value() == "an-admin-token-of-the-settings"
+
+
+def test_no_dump_of_the_settings_tells_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read(
+        monkeypatch,
+        ADMIN_TOKEN="an-admin-token-of-the-settings",
+        MONGODB_URI="mongodb://user:hunter2@db/",
+        AMQP_URL="amqp://user:hunter2@mq/",
+    )
+    for dump in (repr(settings), str(settings), str(settings.model_dump()), settings.model_dump_json()):
+        assert "hunter2" not in dump
+        assert "an-admin-token" not in dump
+
+
+@pytest.mark.parametrize(("value", "interval_ms"), [("30s", 30_000), ("none", None), ("10", 10_000), ("1h", 3_600_000)])
+def test_the_interval_of_checks_is_a_duration_or_none(
+    monkeypatch: pytest.MonkeyPatch, value: str, interval_ms: int | None
+) -> None:
+    assert read(monkeypatch, AUDIT_INTERVAL=value).audit_interval_ms == interval_ms
