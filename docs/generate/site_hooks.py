@@ -1,6 +1,6 @@
 """What the site has beyond `docs/`: the pages of the repository's root, and links to them. MkDocs calls it.
 
-``ARCHITECTURE.md``, ``CONTRIBUTING.md``, ``CHANGELOG.md`` and ``SECURITY.md`` stand where people and forges look for them. The site shows
+``ARCHITECTURE.md``, ``CONTRIBUTING.md`` and others stand where people and forges look for them. The site shows
 them below ``project/``; a link to one of them, or from one of them into ``docs/``, is the same link in both places.
 """
 

@@ -357,7 +357,6 @@ class Admission(Protocol):
         """Why a submit is to be refused before it is read; None: it is not, and `admit` decides. ``tenant`` None: its
         caller may submit for all tenants."""
 
-
     def is_holding_back(self) -> bool:
         """Whether this replica refuses submits for the leader's sake, or did a moment ago: background work waits."""
 
