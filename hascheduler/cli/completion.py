@@ -7,6 +7,7 @@ at the time limit: the user waits for this after each tab key.
 
 import json
 import os
+from collections.abc import Callable
 from threading import Thread
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
@@ -18,25 +19,17 @@ from hascheduler.cli.options import DEFAULT_URL
 
 _PATIENCE_S = 0.5
 
-
-def complete_schedule(ctx: Any, args: list[str], incomplete: str) -> list[str]:
-    return _names("schedules", ctx, incomplete)
+Complete = Callable[[Any, list[str], str], list[str]]
 
 
-def complete_definition(ctx: Any, args: list[str], incomplete: str) -> list[str]:
-    return _names("definitions", ctx, incomplete)
+def names_of(kind: str) -> Complete:
+    """Return what offers the names of all of a kind."""
+    return lambda ctx, args, incomplete: _names(f"{kind}s", ctx, incomplete)
 
 
-def complete_lane(ctx: Any, args: list[str], incomplete: str) -> list[str]:
-    return _names("lanes", ctx, incomplete)
-
-
-def complete_calendar(ctx: Any, args: list[str], incomplete: str) -> list[str]:
-    return _names("calendars", ctx, incomplete)
-
-
-def complete_tenant(ctx: Any, args: list[str], incomplete: str) -> list[str]:
-    return _names("tenants", ctx, incomplete)
+complete_schedule = names_of("schedule")
+complete_definition = names_of("definition")
+complete_tenant = names_of("tenant")
 
 
 def complete_job(ctx: Any, args: list[str], incomplete: str) -> list[str]:
@@ -44,38 +37,16 @@ def complete_job(ctx: Any, args: list[str], incomplete: str) -> list[str]:
     return [id for id in _names("jobs", ctx, "") if id.startswith(incomplete)]
 
 
-ScheduleName = Annotated[
-    str, typer.Argument(metavar="NAME", help="The schedule", show_default=False, autocompletion=complete_schedule)
-]
-ScheduleNameOrNone = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="NAME",
-        help="The schedule; or options that say which",
-        show_default=False,
-        autocompletion=complete_schedule,
-    ),
-]
-NewName = Annotated[str, typer.Argument(metavar="NAME", help="What it is to be called", show_default=False)]
-DefinitionName = Annotated[
-    str, typer.Argument(metavar="NAME", help="The definition", show_default=False, autocompletion=complete_definition)
-]
-LaneName = Annotated[
-    str, typer.Argument(metavar="NAME", help="The lane", show_default=False, autocompletion=complete_lane)
-]
-CalendarName = Annotated[
-    str, typer.Argument(metavar="NAME", help="The calendar", show_default=False, autocompletion=complete_calendar)
-]
-TenantName = Annotated[
-    str, typer.Argument(metavar="NAME", help="The tenant", show_default=False, autocompletion=complete_tenant)
-]
-JobId = Annotated[
-    str, typer.Argument(metavar="JOB", help="The job's id", show_default=False, autocompletion=complete_job)
-]
-JobIds = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="JOB", help="The ids of jobs", show_default=False, autocompletion=complete_job),
-]
+def argument(metavar: str, help: str, complete: Complete | None = None) -> Any:
+    return typer.Argument(metavar=metavar, help=help, show_default=False, autocompletion=complete)
+
+
+_SOME = "The schedule; or options that say which"
+ScheduleName = Annotated[str, argument("NAME", "The schedule", complete_schedule)]
+ScheduleNameOrNone = Annotated[str | None, argument("NAME", _SOME, complete_schedule)]
+NewName = Annotated[str, argument("NAME", "What it is to be called")]
+JobId = Annotated[str, argument("JOB", "The job's id", complete_job)]
+JobIds = Annotated[list[str] | None, argument("JOB", "The ids of jobs", complete_job)]
 
 
 def _names(kind: str, ctx: Any, incomplete: str) -> list[str]:

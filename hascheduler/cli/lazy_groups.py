@@ -7,6 +7,7 @@ its options are completed, or for its own help.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import typer
@@ -20,7 +21,8 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., None])
 
 @dataclass(frozen=True, slots=True)
 class LazyCommand:
-    """``where`` is ``module:attribute`` of the command's function, or of a `typer.Typer` with commands of its own.
+    """``where`` is ``module:attribute``, below `hascheduler.cli`, of the command's function, or of a `typer.Typer` with
+    commands of its own.
 
     ``summary`` is its line in the list of commands. A ``hidden`` one runs, and is in no list.
 
@@ -114,7 +116,7 @@ def _load(name: str, entry: LazyCommand | LazyGroup) -> Any:
         group.callback(help=entry.summary)(_do_nothing)
         return get_command(group)
     module, _, attribute = entry.where.partition(":")
-    found = getattr(import_module(module), attribute)
+    found = attrgetter(attribute)(import_module(f"hascheduler.cli.{module}"))
     if isinstance(found, typer.Typer):
         return get_command(found)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)

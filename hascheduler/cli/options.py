@@ -1,7 +1,7 @@
-"""The options that commands share, and a way to pass many of them to a command as one mapping."""
+"""The options that commands share, and what makes commands of options that no signature spells out."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -19,11 +19,7 @@ LabelFilter = Annotated[
     typer.Option("--label", metavar="KEY=VALUE", help="Only those with this label; again for more."),
 ]
 
-Owner = Annotated[
-    str | None,
-    typer.Option("--owner", metavar="NAME", help="Whose `apply` may prune it; none: nobody's."),
-]
-
+Command = Callable[..., None]
 Options = Mapping[str, Any]
 """An option's annotation (a type and its ``typer.Option``) by its name."""
 
@@ -31,41 +27,49 @@ Given = Mapping[str, Any]
 """The values of those options that were given."""
 
 
-def widened(
-    command: Callable[..., None], run: Callable[..., None], more: Mapping[str, tuple[Any, Any]]
-) -> Callable[..., None]:
-    """``run`` with the help and the options of ``command``, and with ``more``: an annotation and a default by name."""
-    own = inspect.signature(command).parameters.values()
-    flags = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in more.items()
-    ]
-    parameters = [*own, *flags]
-    run.__dict__.update(command.__dict__)
-    run.__doc__ = command.__doc__
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+def text_option(*flags: str, of: str, help: str, complete: Callable[..., list[str]] | None = None) -> Any:
+    """Return the annotation of an option with a text; ``of`` is its metavar."""
+    return Annotated[str | None, typer.Option(*flags, metavar=of, help=help, autocompletion=complete)]
+
+
+def texts_option(*flags: str, of: str, help: str, complete: Callable[..., list[str]] | None = None) -> Any:
+    """As `text_option`, for one that may be given again for more."""
+    return Annotated[list[str] | None, typer.Option(*flags, metavar=of, help=help, autocompletion=complete)]
+
+
+def keyword(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def with_parameters(run: Command, parameters: Iterable[inspect.Parameter], help: str | None) -> Command:
+    """Return ``run``, which typer takes for a function with these parameters and this help."""
+    listed = list(parameters)
+    run.__doc__ = help
+    run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
     return run
 
 
-def with_options(argument: str, options: Options) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def widened(command: Command, run: Command, more: Mapping[str, tuple[Any, Any]]) -> Command:
+    """``run`` with the help and the options of ``command``, and with ``more``: an annotation and a default by name."""
+    own = inspect.signature(command).parameters.values()
+    flags = [keyword(name, annotation, default) for name, (annotation, default) in more.items()]
+    run.__dict__.update(command.__dict__)
+    return with_parameters(run, [*own, *flags], command.__doc__)
+
+
+def with_options(argument: str, options: Options) -> Callable[[Command], Command]:
     """The command with all of ``options``; it gets those that were given as its argument ``argument``."""
 
-    def widen(command: Callable[..., None]) -> Callable[..., None]:
+    def widen(command: Command) -> Command:
         own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name != argument]
-        more = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-            for name, annotation in options.items()
-        ]
 
         def run(**values: Any) -> None:
             offered = {name: values.pop(name) for name in options}
             given = {name: value for name, value in offered.items() if value not in (None, [])}
             command(**values, **{argument: given})
 
-        run.__doc__ = command.__doc__
-        run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]  # what typer reads
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *more]}
-        return run
+        more = (keyword(name, annotation) for name, annotation in options.items())
+        return with_parameters(run, [*own, *more], command.__doc__)
 
     return widen

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from pydantic.fields import FieldInfo
 
+from hascheduler.cli.options import keyword, with_parameters
 from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings, variable
 
 _SETTINGS_HELP = (
@@ -35,10 +36,8 @@ def with_settings(
         command(**values, settings=settings)
 
     counted = f" It has a use for the first {len(first)}; the others are taken too, as deployments share them."
-    run.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}\n\n{_SETTINGS_HELP}{counted if first else ''}"
-    run.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]  # what typer reads
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *options]}
-    return run
+    help = f"{inspect.cleandoc(command.__doc__ or '')}\n\n{_SETTINGS_HELP}{counted if first else ''}"
+    return with_parameters(run, [*own, *options], help)
 
 
 def _require_uri(settings: Settings) -> None:
@@ -60,6 +59,4 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
         show_default=False,
         metavar=None if kind is bool else "VALUE",
     )
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
-    )
+    return keyword(name, Annotated[kind | None, option])

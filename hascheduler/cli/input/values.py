@@ -3,7 +3,8 @@
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,19 @@ def read_source(source: str, expected: str) -> str:
 
 def or_none(text: str) -> str | None:
     return None if text == NONE else text
+
+
+Readers = Mapping[str, Callable[[str, Any], Any]]
+"""What reads the value of an option, by the option's name; each gets the flag too."""
+
+
+def fields_of(given: Mapping[str, Any], names: Iterable[str], readers: Readers) -> dict[str, Any]:
+    """The part of a request that the options of these names are, if given; what has no reader is a plain text."""
+    return {
+        name: readers[name](f"--{name.replace('_', '-')}", given[name]) if name in readers else or_none(given[name])
+        for name in names
+        if name in given
+    }
 
 
 def whole_or_none(flag: str, text: str) -> int | None:
@@ -124,12 +138,21 @@ def unique_text(unique: Mapping[str, Any] | None) -> str:
     return " ".join(part for part in parts if part)
 
 
-def read_resources(text: str) -> dict[str, int] | None:
-    """``cpu=2,gpu=1`` by their names, None for ``none``; `InvalidInput` at ``--resources``."""
-    return None if or_none(text) is None else dict(parse_resources(text, ("--resources",)))
+def resources_or_none(flag: str, text: str) -> dict[str, int] | None:
+    """``cpu=2,gpu=1`` by their names, None for ``none``; `InvalidInput` at ``flag``."""
+    return None if or_none(text) is None else dict(parse_resources(text, (flag,)))
 
 
-def read_payload(text: str) -> Any:
+def list_or_none(_flag: str, text: str) -> list[str] | None:
+    """What stands between commas, None for ``none``."""
+    return None if or_none(text) is None else [part.strip() for part in text.split(",")]
+
+
+def enum_value(_flag: str, option: Enum) -> Any:
+    return option.value
+
+
+def read_payload(_flag: str, text: str) -> Any:
     """JSON, or that of the file after ``@`` (``@-``: standard input); `InvalidInput` at ``--payload``."""
     path = ("--payload",)
     try:

@@ -7,57 +7,41 @@ from typing import Annotated, Any
 
 import typer
 
-from hascheduler.cli.completion import complete_definition, complete_lane, complete_schedule, complete_tenant
-from hascheduler.cli.input.values import instant_or_ago, or_none, read_payload, read_resources, whole_or_none
-from hascheduler.cli.options import Given, LabelFilter, Options
+from hascheduler.cli.completion import complete_definition, complete_schedule, complete_tenant, names_of
+from hascheduler.cli.input.values import (
+    Readers,
+    enum_value,
+    fields_of,
+    instant_or_ago,
+    read_payload,
+    resources_or_none,
+    whole_or_none,
+)
+from hascheduler.cli.options import Given, LabelFilter, Options, text_option, texts_option
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 
-RESOURCES = Annotated[
-    str | None,
-    typer.Option("--resources", metavar="NAME=N,…", help="What a job needs beside a slot, such as cpu=2."),
-]
-LABEL = Annotated[
-    list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="A text for people; again for more.")
-]
+RESOURCES = text_option("--resources", of="NAME=N,…", help="What a job needs beside a slot, such as cpu=2.")
+LABEL = texts_option("--label", of="KEY=VALUE", help="A text for people; again for more.")
 _STATE: Options = {
     "state": Annotated[JobState | None, typer.Option("--state", help="Only those in this state.")],
 }
 IN_ANY_STATE: Options = {
-    "definition": Annotated[
-        str | None,
-        typer.Option(
-            "--definition", metavar="NAME", help="Only those of this type.", autocompletion=complete_definition
-        ),
-    ],
-    "schedule": Annotated[
-        str | None,
-        typer.Option("--schedule", metavar="NAME", help="Only those that it made.", autocompletion=complete_schedule),
-    ],
-    "tenant": Annotated[
-        str | None,
-        typer.Option("--tenant", metavar="NAME", help="Only those that it owns.", autocompletion=complete_tenant),
-    ],
-    "batch": Annotated[str | None, typer.Option("--batch", metavar="BATCH", help="Only those of this batch.")],
-    "target": Annotated[str | None, typer.Option("--target", metavar="TEXT", help="Only those that work on this.")],
+    "definition": text_option("--definition", of="NAME", help="Only those of this type.", complete=complete_definition),
+    "schedule": text_option("--schedule", of="NAME", help="Only those that it made.", complete=complete_schedule),
+    "tenant": text_option("--tenant", of="NAME", help="Only those that it owns.", complete=complete_tenant),
+    "batch": text_option("--batch", of="BATCH", help="Only those of this batch."),
+    "target": text_option("--target", of="TEXT", help="Only those that work on this."),
     "label": LabelFilter,
 }
 FILTER: Options = {**_STATE, **IN_ANY_STATE}
 WITHIN: Options = {
-    "since": Annotated[
-        str | None,
-        typer.Option("--since", metavar="INSTANT|SPAN", help="Only those submitted from then on; 1h: an hour ago."),
-    ],
-    "until": Annotated[
-        str | None, typer.Option("--until", metavar="INSTANT|SPAN", help="Only those submitted before that.")
-    ],
+    "since": text_option("--since", of="INSTANT|SPAN", help="Only those submitted from then on; 1h: an hour ago."),
+    "until": text_option("--until", of="INSTANT|SPAN", help="Only those submitted before that."),
 }
 BEGINS: Options = {
-    "id": Annotated[
-        str | None,
-        typer.Option("--id", metavar="TEXT", help="Only those whose id begins so, such as fire:nightly: or job:0194."),
-    ],
+    "id": text_option("--id", of="TEXT", help="Only those whose id begins so, such as fire:nightly: or job:0194."),
 }
 OF_JOBS: Options = {
     **BEGINS,
@@ -82,46 +66,30 @@ class Mode(StrEnum):
 
 
 JOB: Options = {
-    "payload": Annotated[
-        str | None,
-        typer.Option("--payload", metavar="JSON|@FILE", help="What the handler gets; @- reads it from here."),
-    ],
-    "priority": Annotated[str | None, typer.Option("--priority", metavar="0-10", help="10 is the most urgent.")],
-    "tenant": Annotated[
-        str | None,
-        typer.Option("--tenant", metavar="NAME", help="Who owns the job.", autocompletion=complete_tenant),
-    ],
-    "fairness_key": Annotated[
-        str | None,
-        typer.Option(
-            "--fairness-key",
-            metavar="TEXT",
-            help="Of its tenant's keys the one that has consumed least goes first; default: the tenant.",
-        ),
-    ],
-    "lane": Annotated[
-        str | None, typer.Option("--lane", metavar="NAME", help="The class of work.", autocompletion=complete_lane)
-    ],
+    "payload": text_option("--payload", of="JSON|@FILE", help="What the handler gets; @- reads it from here."),
+    "priority": text_option("--priority", of="0-10", help="10 is the most urgent."),
+    "tenant": text_option("--tenant", of="NAME", help="Who owns the job.", complete=complete_tenant),
+    "fairness_key": text_option(
+        "--fairness-key",
+        of="TEXT",
+        help="Of its tenant's keys the one that has consumed least goes first; default: the tenant.",
+    ),
+    "lane": text_option("--lane", of="NAME", help="The class of work.", complete=names_of("lane")),
     "mode": Annotated[Mode | None, typer.Option("--mode", help="on_demand: the caller waits for the answer.")],
     "resources": RESOURCES,
+}
+_READERS: Readers = {
+    "priority": whole_or_none,
+    "mode": enum_value,
+    "resources": resources_or_none,
+    "payload": read_payload,
 }
 
 
 def job_fields(given: Given) -> dict[str, Any]:
     """The options of `JOB` that are given; None puts one back to its default."""
-    fields: dict[str, Any] = {}
-    for name in ("tenant", "fairness_key", "lane"):
-        if name in given:
-            fields[name] = or_none(given[name])
-    if "priority" in given:
-        fields["priority"] = whole_or_none("--priority", given["priority"])
-    if "mode" in given:
-        fields["mode"] = given["mode"].value
-    if "resources" in given:
-        fields["resources"] = read_resources(given["resources"])
-    if "payload" in given:
-        fields["payload"] = read_payload(given["payload"])
-    return fields
+    names = ("tenant", "fairness_key", "lane", "priority", "mode", "resources", "payload")
+    return fields_of(given, names, _READERS)
 
 
 def labels_of(given: Given) -> dict[str, str | None]:

@@ -13,7 +13,7 @@ from hascheduler.cli.input.values import check_job_id, sendable_key
 from hascheduler.cli.jobs.options import JOB, LABEL, job_fields, labels_of
 from hascheduler.cli.jobs.tables import print_ended_job
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Options, Url, with_options
+from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Options, Url, text_option, texts_option, with_options
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.replica import as_cli_errors, replica
@@ -38,25 +38,13 @@ class OnDependencyFailure(StrEnum):
 
 
 _OPTIONS: Options = {
-    "target": Annotated[
-        str | None, typer.Option("--target", metavar="TEXT", help="What it works on; default: its own id.")
-    ],
+    "target": text_option("--target", of="TEXT", help="What it works on; default: its own id."),
     **JOB,
-    "not_before": Annotated[
-        str | None, typer.Option("--not-before", metavar="INSTANT", help="It does not run before this.")
-    ],
-    "expires_at": Annotated[
-        str | None, typer.Option("--expires-at", metavar="INSTANT", help="If it has not begun by then, it fails.")
-    ],
-    "depends_on": Annotated[
-        list[str] | None,
-        typer.Option(
-            "--depends-on",
-            metavar="JOB|BATCH",
-            help="It runs when this has succeeded; again for more.",
-            autocompletion=complete_job,
-        ),
-    ],
+    "not_before": text_option("--not-before", of="INSTANT", help="It does not run before this."),
+    "expires_at": text_option("--expires-at", of="INSTANT", help="If it has not begun by then, it fails."),
+    "depends_on": texts_option(
+        "--depends-on", of="JOB|BATCH", help="It runs when this has succeeded; again for more.", complete=complete_job
+    ),
     "on_dependency_failure": Annotated[
         OnDependencyFailure | None,
         typer.Option("--on-dependency-failure", help="When one of those fails: fail too, or go on."),

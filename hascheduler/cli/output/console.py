@@ -6,7 +6,7 @@ Colours are shown only on a terminal. Texts come from outside: none is read as m
 import json
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -20,6 +20,8 @@ from hascheduler.cli.output.printable import printable, printable_json, printabl
 from hascheduler.errors import InvalidInput, WorldError
 
 _WATCH_EVERY_S = 1.0
+
+T = TypeVar("T")
 
 
 class _PlainConsole(Console):
@@ -46,6 +48,14 @@ def print_json(answer: Any) -> None:
     typer.echo(printable_json(json.dumps(answer, indent=2, ensure_ascii=False)))
 
 
+def print_answer(answer: T, picture: Callable[[T], RenderableType], *, as_json: bool) -> None:
+    """Print ``answer`` as JSON, or else the picture of it."""
+    if as_json:
+        print_json(answer)
+    else:
+        console().print(picture(answer))
+
+
 def new_table(title: str, *columns: str) -> Table:
     """Its cells are folded where they are too wide: names are there to be copied, so none is cut off."""
     table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
@@ -60,6 +70,15 @@ def yes_or_no(value: bool) -> Text:
 
 def or_dash(value: object) -> str:
     return "–" if value is None else str(value)
+
+
+def show(ask: Callable[[], T], picture: Callable[[T], RenderableType], *, as_json: bool, watch: bool) -> None:
+    """Print what ``ask`` answers as JSON or as a picture, or keep showing pictures of it."""
+    refuse_json_with_watch(as_json=as_json, watch=watch)
+    if as_json:
+        print_json(ask())
+    else:
+        show_or_watch(lambda: picture(ask()), watch=watch)
 
 
 def show_or_watch(picture: Callable[[], RenderableType], *, watch: bool) -> None:

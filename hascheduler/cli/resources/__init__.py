@@ -1,5 +1,1 @@
-"""Definitions, lanes, calendars, tenants and tokens: the commands of each in a file of its own; and ``hascheduler
-apply``, which makes schedules, definitions, lanes, calendars and tenants as files describe them.
-
-``named`` is what the commands of the first three have in common, ``uses`` what keeps one of them from being pruned.
-"""
+"""Definitions, lanes, calendars, tenants and tokens, and ``hascheduler apply``, which makes them as files say."""

@@ -171,7 +171,7 @@ def trigger(
     check_name(name)
     body: TriggerNowBody = {} if overlap is None else {"overlap": overlap.value}
     if payload is not None:
-        body["payload"] = read_payload(payload)
+        body["payload"] = read_payload("--payload", payload)
     with replica(url) as scheduler:
         job = scheduler.schedules.trigger(name, body, idempotency_key=key)
     if as_json:

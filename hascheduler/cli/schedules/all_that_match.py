@@ -8,7 +8,7 @@ import typer
 from hascheduler.cli.completion import complete_tenant
 from hascheduler.cli.jobs.all_that_match import change_all
 from hascheduler.cli.jobs.options import filter_body
-from hascheduler.cli.options import Given, LabelFilter, Options
+from hascheduler.cli.options import Given, LabelFilter, Options, text_option
 from hascheduler.cli.replica import replica
 from hascheduler.errors import InvalidInput
 from hascheduler.model.schedule import ScheduleState
@@ -16,16 +16,12 @@ from hascheduler.model.verdict import Verdict
 
 MATCHING: Options = {
     "all": Annotated[bool | None, typer.Option("--all", help="All that are active; of resume, all that are paused.")],
-    "text": Annotated[
-        str | None, typer.Option("--text", metavar="TEXT", help="All whose name contains it, in any case.")
-    ],
+    "text": text_option("--text", of="TEXT", help="All whose name contains it, in any case."),
     "state": Annotated[ScheduleState | None, typer.Option("--state", help="Only those in this state.")],
     "verdict": Annotated[
         Verdict | None, typer.Option("--verdict", help="Only those whose last decided time got this verdict.")
     ],
-    "tenant": Annotated[
-        str | None, typer.Option("--tenant", metavar="NAME", help="Only its own.", autocompletion=complete_tenant)
-    ],
+    "tenant": text_option("--tenant", of="NAME", help="Only its own.", complete=complete_tenant),
     "label": LabelFilter,
 }
 _DONE = {"pause": "paused", "resume": "resumed", "reset": "reset", "trigger": "triggered"}

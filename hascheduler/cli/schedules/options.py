@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from hascheduler.cli.completion import complete_definition
-from hascheduler.cli.input.values import NONE, or_none, whole_or_none
+from hascheduler.cli.input.values import NONE, Readers, enum_value, fields_of, or_none, whole_or_none
 from hascheduler.cli.jobs.options import JOB, LABEL, job_fields, labels_of
-from hascheduler.cli.options import Given, Options
+from hascheduler.cli.options import Given, Options, text_option, texts_option
 from hascheduler.errors import InvalidInput
 from hascheduler.model.schedule import CatchUp, Overlap
 from hascheduler.model.values.instants import parse_instant
@@ -22,70 +22,31 @@ _PATTERNS = ("cron", "every", "at")
 
 
 TRIGGER: Options = {
-    "cron": Annotated[
-        list[str] | None,
-        typer.Option(
-            "--cron",
-            metavar="EXPR",
-            help="Wall times: 5 fields, or 6 with seconds last; @daily, @every 90s; again for more.",
-        ),
-    ],
-    "timezone": Annotated[
-        str | None, typer.Option("--timezone", metavar="ZONE", help="Of --cron, such as Europe/Paris; default UTC.")
-    ],
-    "every": Annotated[
-        list[str] | None,
-        typer.Option("--every", metavar="SPAN", help="An interval, such as 10s, 1m30s or 200ms; again for more."),
-    ],
-    "anchor": Annotated[
-        str | None,
-        typer.Option("--anchor", metavar="INSTANT", help="Counts the intervals from here; default: its creation."),
-    ],
-    "at": Annotated[
-        list[str] | None,
-        typer.Option("--at", metavar="INSTANT", help="Once, such as 2030-01-31T09:30:00Z; again for more times."),
-    ],
-    "jitter": Annotated[
-        str | None, typer.Option("--jitter", metavar="SPAN", help="Delay each fire by a fixed part of this span.")
-    ],
-    "start_at": Annotated[str | None, typer.Option("--start-at", metavar="INSTANT", help="Nothing before.")],
-    "end_at": Annotated[str | None, typer.Option("--end-at", metavar="INSTANT", help="Nothing after.")],
-    "max_fires": Annotated[str | None, typer.Option("--max-fires", metavar="N", help="Nothing after so many fires.")],
-    "exclude": Annotated[
-        list[str] | None,
-        typer.Option("--exclude", metavar="FROM/TO", help="Leave out what lies between; again for more."),
-    ],
-    "only_on": Annotated[
-        list[str] | None,
-        typer.Option("--only-on", metavar="CALENDAR", help="Only on days in this calendar; again: in each of them."),
-    ],
-    "except_on": Annotated[
-        list[str] | None,
-        typer.Option("--except-on", metavar="CALENDAR", help="Not on days in this calendar; again for more."),
-    ],
-    "days_of": Annotated[
-        str | None,
-        typer.Option("--days-of", metavar="ZONE", help="Whose days these are; default: --timezone."),
-    ],
+    "cron": texts_option(
+        "--cron", of="EXPR", help="Wall times: 5 fields, or 6 with seconds last; @daily, @every 90s; again for more."
+    ),
+    "timezone": text_option("--timezone", of="ZONE", help="Of --cron, such as Europe/Paris; default UTC."),
+    "every": texts_option("--every", of="SPAN", help="An interval, such as 10s, 1m30s or 200ms; again for more."),
+    "anchor": text_option("--anchor", of="INSTANT", help="Counts the intervals from here; default: its creation."),
+    "at": texts_option("--at", of="INSTANT", help="Once, such as 2030-01-31T09:30:00Z; again for more times."),
+    "jitter": text_option("--jitter", of="SPAN", help="Delay each fire by a fixed part of this span."),
+    "start_at": text_option("--start-at", of="INSTANT", help="Nothing before."),
+    "end_at": text_option("--end-at", of="INSTANT", help="Nothing after."),
+    "max_fires": text_option("--max-fires", of="N", help="Nothing after so many fires."),
+    "exclude": texts_option("--exclude", of="FROM/TO", help="Leave out what lies between; again for more."),
+    "only_on": texts_option("--only-on", of="CALENDAR", help="Only on days in this calendar; again: in each of them."),
+    "except_on": texts_option("--except-on", of="CALENDAR", help="Not on days in this calendar; again for more."),
+    "days_of": text_option("--days-of", of="ZONE", help="Whose days these are; default: --timezone."),
 }
 
 
 _JOB: Options = {
-    "definition": Annotated[
-        str | None,
-        typer.Option(
-            "--definition", metavar="NAME", help="The type of job that it makes.", autocompletion=complete_definition
-        ),
-    ],
-    "target": Annotated[
-        str | None,
-        typer.Option("--target", metavar="TEXT", help="What the job works on; default: the schedule's name."),
-    ],
+    "definition": text_option(
+        "--definition", of="NAME", help="The type of job that it makes.", complete=complete_definition
+    ),
+    "target": text_option("--target", of="TEXT", help="What the job works on; default: the schedule's name."),
     **JOB,
-    "expires_in": Annotated[
-        str | None,
-        typer.Option("--expires-in", metavar="SPAN", help="A job that has not begun so long after its time fails."),
-    ],
+    "expires_in": text_option("--expires-in", of="SPAN", help="A job that has not begun so long after its time fails."),
     "render": Annotated[
         bool | None,
         typer.Option(
@@ -95,26 +56,28 @@ _JOB: Options = {
 }
 
 _POLICY: Options = {
-    "grace": Annotated[
-        str | None, typer.Option("--grace", metavar="SPAN", help="So late is still on time; default 1m.")
-    ],
+    "grace": text_option("--grace", of="SPAN", help="So late is still on time; default 1m."),
     "catch_up": Annotated[
         CatchUp | None, typer.Option("--catch-up", help="Which of the times that were too late fire; default latest.")
     ],
-    "catch_up_limit": Annotated[
-        str | None, typer.Option("--catch-up-limit", metavar="N", help="How many with --catch-up all; default 1000.")
-    ],
+    "catch_up_limit": text_option("--catch-up-limit", of="N", help="How many with --catch-up all; default 1000."),
     "overlap": Annotated[
         Overlap | None, typer.Option("--overlap", help="While an earlier job has not ended; default allow.")
     ],
-    "pause_after_failures": Annotated[
-        str | None,
-        typer.Option("--pause-after-failures", metavar="N", help="Pause it when so many jobs in a row failed."),
-    ],
+    "pause_after_failures": text_option(
+        "--pause-after-failures", of="N", help="Pause it when so many jobs in a row failed."
+    ),
     "label": LABEL,
 }
 
 SCHEDULE: Options = {**TRIGGER, **_JOB, **_POLICY}
+_READERS: Readers = {
+    "max_fires": whole_or_none,
+    "catch_up": enum_value,
+    "catch_up_limit": whole_or_none,
+    "overlap": enum_value,
+    "pause_after_failures": whole_or_none,
+}
 
 
 def new_schedule(name: str, given: Given) -> dict[str, Any]:
@@ -127,26 +90,12 @@ def new_schedule(name: str, given: Given) -> dict[str, Any]:
 
 def changed_schedule(given: Given) -> dict[str, Any]:
     """The parts of a schedule that are given, as a merge patch; empty for none."""
-    body: dict[str, Any] = {}
-    misfire: dict[str, Any] = {}
-    job = job_fields(given)
-    if "grace" in given:
-        misfire["grace"] = or_none(given["grace"])
-    if "catch_up" in given:
-        misfire["catch_up"] = given["catch_up"].value
-    if "catch_up_limit" in given:
-        misfire["limit"] = whole_or_none("--catch-up-limit", given["catch_up_limit"])
-    if "target" in given:
-        job["target"] = or_none(given["target"])
-    if "expires_in" in given:
-        job["expires_in"] = or_none(given["expires_in"])
-    for name in ("definition", "render"):
-        if name in given:
-            job[name] = given[name]
-    if "overlap" in given:
-        body["overlap"] = given["overlap"].value
-    if "pause_after_failures" in given:
-        body["pause_after_failures"] = whole_or_none("--pause-after-failures", given["pause_after_failures"])
+    body = fields_of(given, ("overlap", "pause_after_failures"), _READERS)
+    misfire = fields_of(given, ("grace", "catch_up", "catch_up_limit"), _READERS)
+    if "catch_up_limit" in misfire:
+        misfire["limit"] = misfire.pop("catch_up_limit")
+    job = job_fields(given) | fields_of(given, ("target", "expires_in"), {})
+    job |= {name: given[name] for name in ("definition", "render") if name in given}
     parts = {"trigger": changed_trigger(given), "misfire": misfire, "job": job, "labels": labels_of(given)}
     return {**body, **{name: part for name, part in parts.items() if part}}
 
@@ -170,12 +119,8 @@ def changed_trigger(given: Given) -> dict[str, Any]:
         trigger = {"type": "any", "of": [{**part, **_beside(part, given)} for part in parts]}
     else:
         trigger = {**(parts[0] if parts else {})}
-        trigger |= {name: or_none(given[name]) for name in ("timezone", "anchor") if name in given}
-    for name in ("jitter", "start_at", "end_at"):
-        if name in given:
-            trigger[name] = or_none(given[name])
-    if "max_fires" in given:
-        trigger["max_fires"] = whole_or_none("--max-fires", given["max_fires"])
+        trigger |= fields_of(given, ("timezone", "anchor"), {})
+    trigger |= fields_of(given, ("jitter", "start_at", "end_at", "max_fires"), _READERS)
     if "exclude" in given:
         trigger["exclude"] = None if given["exclude"] == [NONE] else [_window(text) for text in given["exclude"]]
     calendars = _calendars(given)

@@ -17,7 +17,7 @@ _IMPORTED = (
     "hascheduler.cli.output.changes",
     "hascheduler.cli.replica",
     "hascheduler.cli.resources.apply",
-    "hascheduler.cli.resources.definition",
+    "hascheduler.cli.resources.nouns",
     "hascheduler.cli.schedules.edit",
     "hascheduler.cli.schedules.preview_page",
     "hascheduler.cli.simulate",
