@@ -11,7 +11,7 @@ from rich.text import Text
 from hascheduler.cli.completion import complete_tenant
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
-from hascheduler.cli.output.console import console, or_dash, print_json
+from hascheduler.cli.output.console import or_dash, print_answer
 from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.replica import replica
@@ -43,10 +43,7 @@ def audit_log(
     """Show who changed what, the newest first."""
     with replica(url) as scheduler:
         found = list(islice(scheduler.cluster.audit(who=who, tenant=tenant, path=path, since=since), limit))
-    if as_json:
-        print_json({"items": found})
-    else:
-        console().print(_table(found))
+    print_answer({"items": found}, lambda _: _table(found), as_json=as_json)
 
 
 def _table(records: Sequence[Mapping[str, Any]]) -> RenderableType:

@@ -14,11 +14,9 @@ from hascheduler.cli.commands import CLUSTER
 from hascheduler.cli.lazy_groups import example, lazy_group
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
 from hascheduler.cli.output.console import (
-    console,
     or_dash,
-    print_json,
-    refuse_json_with_watch,
-    show_or_watch,
+    print_answer,
+    show,
     yes_or_no,
 )
 from hascheduler.cli.output.instants import instant_text, with_utc
@@ -44,12 +42,8 @@ def _cluster(context: typer.Context, url: Url = DEFAULT_URL, as_json: AsJson = F
     if context.invoked_subcommand is not None:
         _demand_options_behind(context, context.invoked_subcommand)
         return
-    refuse_json_with_watch(as_json=as_json, watch=watch)
     with replica(url) as scheduler:
-        if as_json:
-            print_json(_fetch(scheduler))
-        else:
-            show_or_watch(lambda: _tables(_fetch(scheduler)), watch=watch)
+        show(lambda: _fetch(scheduler), _tables, as_json=as_json, watch=watch)
 
 
 def _demand_options_behind(context: typer.Context, command: str) -> None:
@@ -192,10 +186,7 @@ def failovers(
     """List the changes of leadership: why each came, and how long nobody led."""
     with replica(url) as scheduler:
         items = scheduler.cluster.failovers(limit)
-    if as_json:
-        print_json({"items": items})
-    else:
-        console().print(_failovers_table(items))
+    print_answer({"items": items}, lambda _: _failovers_table(items), as_json=as_json)
 
 
 def _failovers_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:

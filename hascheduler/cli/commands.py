@@ -43,8 +43,8 @@ _JOB: CommandTable = {
     "batch": LazyCommand("jobs.batch:batch", "Submit the jobs of a file."),
     "list": LazyCommand("jobs.show:list_jobs", "List jobs, and how they stand."),
     "failed": LazyCommand("jobs.show:failed", "List the jobs that have failed for good, and why."),
-    "counts": LazyCommand("jobs.totals:counts", "Count jobs by state."),
-    "errors": LazyCommand("jobs.totals:errors", "Group the newest failed jobs by what went wrong."),
+    "counts": LazyCommand("jobs.show:counts", "Count jobs by state."),
+    "errors": LazyCommand("jobs.show:errors", "Group the newest failed jobs by what went wrong."),
     "get": LazyCommand("jobs.show:get", "Show one job with everything about it."),
     "wait": LazyCommand("jobs.submit:wait", "Wait until a job has ended."),
     "cancel": LazyCommand("jobs.changes:cancel", "Cancel jobs that wait, and ask running ones to stop."),
@@ -98,9 +98,7 @@ COMMANDS: CommandTable = {
     "pause": LazyCommand("pause_all:pause", "Pause everything: no schedule fires, no job begins."),
     "resume": LazyCommand("pause_all:resume", "Resume everything that `hascheduler pause` has paused."),
     "schedule": LazyGroup("See, preview, make and change schedules.", _SCHEDULE),
-    "verdicts": LazyCommand(
-        "schedules.all_verdicts:verdicts", "Show which times of all schedules did not fire, and why."
-    ),
+    "verdicts": LazyCommand("schedules.show:all_verdicts", "Show which times of all schedules did not fire, and why."),
     "job": LazyGroup("Submit, see, wait for, cancel and retry jobs; `hascheduler why` says why one waits.", _JOB),
     "why": LazyCommand("jobs.show:why", "Say why a job waits."),
     "events": LazyCommand(

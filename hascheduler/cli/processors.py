@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
-from hascheduler.cli.output.console import console, or_dash, print_json
+from hascheduler.cli.output.console import console, or_dash, print_answer, print_json
 from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.replica import replica
@@ -25,10 +25,7 @@ def list_processors(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List the processors, and which are drained."""
     with replica(url) as scheduler:
         answer = scheduler.cluster.processor_list()
-    if as_json:
-        print_json(answer)
-    else:
-        console().print(_table(answer))
+    print_answer(answer, _table, as_json=as_json)
 
 
 @example('hascheduler processor drain resizer-0 --because "its node is being replaced"')

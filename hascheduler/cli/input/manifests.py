@@ -11,17 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from hascheduler.cli.input.documents import TEXT_LENGTH_MAX, located, read_documents
-from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule
+from hascheduler.cli.input.normal_forms import NORMAL, body_model, normal_schedule
 from hascheduler.cli.input.values import check_name
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import WallMs
-from hascheduler.wire.calendar import CalendarBody
-from hascheduler.wire.definition import DefinitionBody
 from hascheduler.wire.fields import Name, StrictModel
-from hascheduler.wire.lane import LaneBody
 from hascheduler.wire.schedule import CreateScheduleBody
-from hascheduler.wire.tenant import TenantBody
 from hascheduler.wire.trigger import checked_trigger
 from hascheduler.wire.validation import validated
 
@@ -161,16 +157,10 @@ def _manifest(document: object, now_ms: WallMs) -> Manifest:
     check_name(name, ("name",))
     if kind == "schedule":
         return _schedule(name, fields, now_ms)
-    validated(_BODIES[kind], {field: value for field, value in fields.items() if field != "name"})
+    validated(body_model(kind), {field: value for field, value in fields.items() if field != "name"})
     return Manifest(kind, name, NORMAL[kind](fields))
 
 
-_BODIES: Mapping[str, type[StrictModel]] = {
-    "definition": DefinitionBody,
-    "lane": LaneBody,
-    "calendar": CalendarBody,
-    "tenant": TenantBody,
-}
 _PARTS = ("retry", "trigger", "misfire", "job")
 
 

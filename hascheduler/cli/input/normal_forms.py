@@ -6,6 +6,7 @@ nothing that only answers have.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hascheduler.cli.output.changes import ANSWERED
@@ -15,7 +16,7 @@ from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.instants import WallMs
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from hascheduler.wire.fields import StrictModel
 
 # The models and triggers are imported with the first use: a list of schedules needs none.
 
@@ -36,34 +37,31 @@ def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
     return normal
 
 
-def normal_definition(body: Mapping[str, Any]) -> dict[str, Any]:
+def body_model(kind: str) -> "type[StrictModel]":
+    """What a request for a definition, a lane, a calendar or a tenant has, beside the name."""
+    from hascheduler.wire.calendar import CalendarBody
     from hascheduler.wire.definition import DefinitionBody
+    from hascheduler.wire.fields import StrictModel
+    from hascheduler.wire.lane import LaneBody
+    from hascheduler.wire.tenant import TenantBody
 
-    normal = _normal(DefinitionBody, body)
-    if "conflict_group" not in normal:
+    models: Mapping[str, type[StrictModel]] = {
+        "definition": DefinitionBody,
+        "lane": LaneBody,
+        "calendar": CalendarBody,
+        "tenant": TenantBody,
+    }
+    return models[kind]
+
+
+def _normal_noun(kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    normal = _normal(body_model(kind), body)
+    if kind == "definition" and "conflict_group" not in normal:
         normal.pop("conflict_scope", None)  # it says nothing then
     return normal
 
 
-def normal_lane(body: Mapping[str, Any]) -> dict[str, Any]:
-    from hascheduler.wire.lane import LaneBody
-
-    return _normal(LaneBody, body)
-
-
-def normal_calendar(body: Mapping[str, Any]) -> dict[str, Any]:
-    from hascheduler.wire.calendar import CalendarBody
-
-    return _normal(CalendarBody, body)
-
-
-def normal_tenant(body: Mapping[str, Any]) -> dict[str, Any]:
-    from hascheduler.wire.tenant import TenantBody
-
-    return _normal(TenantBody, body)
-
-
-def _normal(model: "type[BaseModel]", body: Mapping[str, Any]) -> dict[str, Any]:
+def _normal(model: "type[StrictModel]", body: Mapping[str, Any]) -> dict[str, Any]:
     from hascheduler.wire.normal_form import normal_form
 
     normal = normal_form(model, {name: value for name, value in body.items() if name not in ANSWERED})
@@ -99,9 +97,6 @@ def _cron(trigger: Mapping[str, Any]) -> Mapping[str, Any]:
 
 NORMAL: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "schedule": normal_schedule,
-    "definition": normal_definition,
-    "lane": normal_lane,
-    "calendar": normal_calendar,
-    "tenant": normal_tenant,
+    **{kind: partial(_normal_noun, kind) for kind in ("definition", "lane", "calendar", "tenant")},
 }
 """The form of each kind."""

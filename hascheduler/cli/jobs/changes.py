@@ -28,12 +28,20 @@ class _JobChange:
     done: str
     answers: Mapping[str, str]
     more: Mapping[str, Any] = field(default_factory=dict)
+    with_dependents: bool = False
 
     def of_one(self, scheduler: Scheduler, id: str) -> dict[str, Any]:
+        if self.with_dependents:
+            return dict(scheduler.retry_with_dependents(id, **self.more).fields)
         return {"answer": getattr(scheduler, self.verb)(id, **self.more)}
 
     def tell(self, id: str, answer: Mapping[str, Any]) -> None:
         console().print(self.answers[answer["answer"]].format(id), markup=False, soft_wrap=True)
+        for one in answer.get("dependents", ()):
+            text = _DEPENDENT_ANSWERS.get(one["answer"], "{}: " + one["answer"]).format(one["job"])
+            console().print(f"  {text}", markup=False, soft_wrap=True)
+        if not answer.get("complete", True):
+            console().print("  … and more than are looked at in one go")
 
 
 _CANCEL = _JobChange(
@@ -57,23 +65,6 @@ _DEPENDENT_ANSWERS = {
     "dependency_failed": "{} stays as it is: it waits for another job that failed too",
     "changed": "{} was changed meanwhile",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _RetryWithDependents(_JobChange):
-    def of_one(self, scheduler: Scheduler, id: str) -> dict[str, Any]:
-        return dict(scheduler.retry_with_dependents(id, **self.more).fields)
-
-    def tell(self, id: str, answer: Mapping[str, Any]) -> None:
-        _JobChange.tell(self, id, answer)
-        for one in answer["dependents"]:
-            text = _DEPENDENT_ANSWERS.get(one["answer"], "{}: " + one["answer"]).format(one["job"])
-            console().print(f"  {text}", markup=False, soft_wrap=True)
-        if not answer["complete"]:
-            console().print("  … and more than are looked at in one go")
-
-
-_RETRY_WITH_DEPENDENTS = _RetryWithDependents(_RETRY.verb, _RETRY.done, _RETRY.answers)
 _PRIORITY_ANSWERS = {
     "ok": "reprioritized {}",
     "already_running": "{} is with a processor already",
@@ -151,7 +142,7 @@ def retry(
     """
     if with_dependents and not ids:
         raise InvalidInput(("--with-dependents",), "is for jobs by their ids", "ids of jobs, or no --with-dependents")
-    change = _RETRY_WITH_DEPENDENTS if with_dependents else _RETRY
+    change = replace(_RETRY, with_dependents=with_dependents)
     if idempotency_key is not None:
         if not ids:
             raise InvalidInput(("--idempotency-key",), "is for jobs by their ids", "ids of jobs")

@@ -1,4 +1,4 @@
-"""``hascheduler job list``, ``failed``, ``get``; and ``hascheduler why``: what holds a job back, what releases it."""
+"""``hascheduler job list``, ``failed``, ``counts``, ``errors`` and ``get``; and ``hascheduler why``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
@@ -10,18 +10,21 @@ from rich.text import Text
 
 from hascheduler.cli.completion import JobId
 from hascheduler.cli.input.values import check_job_id
-from hascheduler.cli.jobs.options import IN_ANY_STATE, LISTED, WITHIN, list_filter
-from hascheduler.cli.jobs.tables import Job, attempt_table, failed_table, job_table
+from hascheduler.cli.jobs.options import BEGINS, IN_ANY_STATE, LISTED, WITHIN, list_filter
+from hascheduler.cli.jobs.tables import STATE_STYLES, Job, attempt_table, failed_table, job_table
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, Watch, with_options
-from hascheduler.cli.output.console import console, new_table, print_json, refuse_json_with_watch, show_or_watch
+from hascheduler.cli.output.console import console, new_table, print_json, show
 from hascheduler.cli.output.instants import instant_text, relative_text, with_instants_shown, with_utc
-from hascheduler.cli.output.tables import with_columns
+from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.output.yaml_text import as_text
 from hascheduler.cli.replica import replica
 from hascheduler.client import Scheduler
 from hascheduler.client.requests import PAGE
 from hascheduler.clock import SystemClock
+from hascheduler.model.job import JobState
+
+Answer = Mapping[str, Any]
 
 _Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest by submission first")]
 
@@ -93,17 +96,14 @@ def _list(
     as_json: bool,
     watch: bool,
 ) -> None:
-    refuse_json_with_watch(as_json=as_json, watch=watch)
     filter = list_filter(given, SystemClock().wall_ms())
     with replica(url) as scheduler:
-
-        def ask() -> dict[str, Any]:
-            return _newest(scheduler, filter, limit)
-
-        if as_json:
-            print_json(ask())
-        else:
-            show_or_watch(lambda: table(ask()["items"], SystemClock().wall_ms()), watch=watch)
+        show(
+            lambda: _newest(scheduler, filter, limit),
+            lambda page: table(page["items"], SystemClock().wall_ms()),
+            as_json=as_json,
+            watch=watch,
+        )
 
 
 def _newest(scheduler: Scheduler, filter: Mapping[str, Any], limit: int) -> dict[str, Any]:
@@ -120,9 +120,6 @@ def _newest(scheduler: Scheduler, filter: Mapping[str, Any], limit: int) -> dict
             return {**page.fields, "items": items, "unreadable": unreadable}
 
 
-Answer = Mapping[str, Any]
-
-
 @example("hascheduler why fire:nightly:1893456000000 --watch")
 @with_utc
 def why(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False) -> None:
@@ -130,16 +127,17 @@ def why(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch
 
     All that holds it back now and what would end that, or else where it stands in the queue, criterion by criterion.
     """
-    refuse_json_with_watch(as_json=as_json, watch=watch)
     check_job_id(id)
     with replica(url) as scheduler:
-        if as_json:
-            print_json(scheduler.why(id))
-        else:
-            show_or_watch(lambda: why_page(scheduler.why(id), SystemClock().wall_ms()), watch=watch)
+        show(
+            lambda: scheduler.why(id),
+            lambda answer: _why_page(answer, SystemClock().wall_ms()),
+            as_json=as_json,
+            watch=watch,
+        )
 
 
-def why_page(answer: Answer, now_ms: int) -> RenderableType:
+def _why_page(answer: Answer, now_ms: int) -> RenderableType:
     head = Text.assemble((answer["job"], "bold"), f"  {answer['state']}")
     parts: list[RenderableType] = [head]
     standing = answer["standing"]
@@ -181,3 +179,64 @@ def _comparison(standing: Answer) -> Table:
             style="bold" if decides else "",
         )
     return table
+
+
+@example("hascheduler job counts --definition resize --since 1h --watch")
+@with_options("given", LISTED)
+def counts(*, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False, given: Given) -> None:
+    """Count jobs by state."""
+    filter = list_filter(given, SystemClock().wall_ms())
+    with replica(url) as scheduler:
+        show(lambda: scheduler.count(**filter), _counts_table, as_json=as_json, watch=watch)
+
+
+@example("hascheduler job errors --since 1h", "hascheduler job retry --definition resize --state failed")
+@with_options("given", {**BEGINS, **IN_ANY_STATE, **WITHIN})
+@with_columns
+def errors(*, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False, given: Given) -> None:
+    """Group the newest failed jobs by what went wrong.
+
+    Errors that are equal but for numbers, ids and quoted texts are one group; the largest group comes first.
+    """
+    filter = list_filter(given, SystemClock().wall_ms())
+    with replica(url) as scheduler:
+        show(lambda: scheduler.errors(**filter), _errors_page, as_json=as_json, watch=watch)
+
+
+def _counts_table(answer: Answer) -> RenderableType:
+    table = new_table("", "state", "jobs")
+    for state in JobState:
+        table.add_row(
+            Text(state.value, style=STATE_STYLES.get(state.value, "")),
+            _number(answer[state.value], at_least=state in answer["at_least"]),
+        )
+    table.add_row(Text("all", style="bold"), _number(answer["matched"], at_least=not answer["exact"]))
+    return table
+
+
+def _number(count: int, *, at_least: bool) -> str:
+    return f"{count} or more" if at_least else str(count)
+
+
+def _errors_page(answer: Answer) -> RenderableType:
+    groups: Sequence[Answer] = answer["groups"]
+    if not groups:
+        return Text("No job has failed.", style="dim")
+    now_ms = SystemClock().wall_ms()
+    columns = ("jobs", "definition", "error", "last", "first", "example")
+    table = FittedTable("", *columns, spare=("first", "example", "last"), wraps=("error",))
+    for group in groups:
+        table.add_row(
+            str(group["count"]),
+            Text(group["definition"]),
+            Text(group["fault"], style="red"),
+            *(relative_text(group[name], now_ms) for name in ("last_at", "first_at")),
+            Text(group["job"]),
+        )
+    parts: list[RenderableType] = [table]
+    others = answer["others"]
+    if others["groups"]:
+        parts.append(Text(f"and {others['count']} jobs in {others['groups']} smaller groups", style="dim"))
+    if not answer["complete"]:
+        parts.append(Text(f"Of the newest {answer['examined']} failed jobs that match.", style="dim"))
+    return Group(*parts)

@@ -5,7 +5,7 @@ words. ``--wide`` shows all columns, however long the lines get, ``--columns`` t
 a terminal of 80 columns.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from hascheduler.cli.options import widened
+from hascheduler.cli.options import Command, widened
 from hascheduler.errors import InvalidInput
 
 _UNBOUNDED = 10_000
@@ -38,10 +38,18 @@ _WIDE = Annotated[bool, typer.Option("--wide", help="Show all columns, however l
 _COLUMNS = Annotated[str | None, typer.Option("--columns", metavar="NAME,…", help="Show these columns alone.")]
 
 
-def with_columns(command: Callable[..., None]) -> Callable[..., None]:
+def with_columns(command: Command) -> Command:
     """The command with ``--wide`` and ``--columns``, which hold for the tables that it shows."""
+    return _choosing(command, {"wide": (_WIDE, False), "columns": (_COLUMNS, None)})
 
-    def run(*, wide: bool, columns: str | None, **values: Any) -> None:
+
+def with_wide(command: Command) -> Command:
+    """The command with ``--wide`` alone, for pages of several tables."""
+    return _choosing(command, {"wide": (_WIDE, False)})
+
+
+def _choosing(command: Command, options: Mapping[str, tuple[Any, Any]]) -> Command:
+    def run(*, wide: bool, columns: str | None = None, **values: Any) -> None:
         named = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
         token = _CHOICE.set(_Choice(wide, named))
         try:
@@ -49,20 +57,7 @@ def with_columns(command: Callable[..., None]) -> Callable[..., None]:
         finally:
             _CHOICE.reset(token)
 
-    return widened(command, run, {"wide": (_WIDE, False), "columns": (_COLUMNS, None)})
-
-
-def with_wide(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with ``--wide`` alone, for pages of several tables."""
-
-    def run(*, wide: bool, **values: Any) -> None:
-        token = _CHOICE.set(_Choice(wide))
-        try:
-            command(**values)
-        finally:
-            _CHOICE.reset(token)
-
-    return widened(command, run, {"wide": (_WIDE, False)})
+    return widened(command, run, options)
 
 
 class FittedTable:

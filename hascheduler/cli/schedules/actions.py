@@ -1,34 +1,63 @@
 """``hascheduler schedule pause``, ``resume``, ``reset``, ``trigger``, ``backfill`` and ``delete``."""
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 from uuid import uuid4
 
 import typer
 from rich.text import Text
 
-from hascheduler.cli.completion import ScheduleName, ScheduleNameOrNone
+from hascheduler.cli.completion import ScheduleName, ScheduleNameOrNone, complete_tenant
 from hascheduler.cli.input.prompts import delete_stored
 from hascheduler.cli.input.values import check_name, read_payload, sendable_key
+from hascheduler.cli.jobs.all_that_match import change_all
+from hascheduler.cli.jobs.options import filter_body
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.options import (
+    DEFAULT_URL,
+    AsJson,
+    DryRun,
+    Given,
+    LabelFilter,
+    Options,
+    Url,
+    Yes,
+    text_option,
+    with_options,
+)
+from hascheduler.cli.output.console import console, print_answer, print_json
 from hascheduler.cli.output.instants import with_utc
 from hascheduler.cli.replica import replica
-from hascheduler.cli.schedules.all_that_match import MATCHING, carry_out, is_of_many
 from hascheduler.cli.schedules.tables import schedule_page, trigger_text
+from hascheduler.client.synchronous.schedules import SchedulesApi
 from hascheduler.client.wire import ScheduleResponse, TriggerNowBody
 from hascheduler.clock import SystemClock
-from hascheduler.model.schedule import Overlap
+from hascheduler.errors import InvalidInput
+from hascheduler.model.schedule import Overlap, ScheduleState
+from hascheduler.model.verdict import Verdict
 
 _SHOWN_MAX = 20
+
+_MATCHING: Options = {
+    "all": Annotated[bool | None, typer.Option("--all", help="All that are active; of resume, all that are paused.")],
+    "text": text_option("--text", of="TEXT", help="All whose name contains it, in any case."),
+    "state": Annotated[ScheduleState | None, typer.Option("--state", help="Only those in this state.")],
+    "verdict": Annotated[
+        Verdict | None, typer.Option("--verdict", help="Only those whose last decided time got this verdict.")
+    ],
+    "tenant": text_option("--tenant", of="NAME", help="Only its own.", complete=complete_tenant),
+    "label": LabelFilter,
+}
+_DONE = {"pause": "paused", "resume": "resumed", "reset": "reset", "trigger": "triggered"}
 
 
 @example(
     'hascheduler schedule pause nightly --because "the disk is full"',
     "hascheduler schedule pause --label team=a --dry-run",
 )
-@with_options("given", MATCHING)
+@with_options("given", _MATCHING)
 @with_utc
 def pause(
     name: ScheduleNameOrNone = None,
@@ -41,17 +70,14 @@ def pause(
     given: Given,
 ) -> None:
     """Pause a schedule, or all that match. Their jobs go on, and they can still be triggered by hand."""
-    if is_of_many("pause", name, given, asked=dry_run or yes):
-        carry_out("pause", given, url, dry_run=dry_run, yes=yes, as_json=as_json, because=because)
-        return
-    assert name is not None
-    with replica(url) as scheduler:
-        answer = scheduler.schedules.pause(check_name(name), because)
-    _show(answer, as_json=as_json)
+    if _is_of_many("pause", name, given, asked=dry_run or yes):
+        _change_all("pause", given, url, dry_run=dry_run, yes=yes, as_json=as_json, because=because)
+    else:
+        _change_one(url, name, lambda schedules, name: schedules.pause(name, because), as_json=as_json)
 
 
 @example("hascheduler schedule resume nightly --catch-up", "hascheduler schedule resume --all")
-@with_options("given", MATCHING)
+@with_options("given", _MATCHING)
 @with_utc
 def resume(
     name: ScheduleNameOrNone = None,
@@ -69,13 +95,10 @@ def resume(
 
     What lay in between does not fire, unless with --catch-up.
     """
-    if is_of_many("resume", name, given, asked=dry_run or yes):
-        carry_out("resume", given, url, dry_run=dry_run, yes=yes, as_json=as_json, catch_up=catch_up or None)
-        return
-    assert name is not None
-    with replica(url) as scheduler:
-        answer = scheduler.schedules.resume(check_name(name), catch_up=catch_up)
-    _show(answer, as_json=as_json)
+    if _is_of_many("resume", name, given, asked=dry_run or yes):
+        _change_all("resume", given, url, dry_run=dry_run, yes=yes, as_json=as_json, catch_up=catch_up or None)
+    else:
+        _change_one(url, name, lambda schedules, name: schedules.resume(name, catch_up=catch_up), as_json=as_json)
 
 
 class ResetFrom(StrEnum):
@@ -83,7 +106,7 @@ class ResetFrom(StrEnum):
 
 
 @example("hascheduler schedule reset nightly --from now", "hascheduler schedule reset --all --dry-run")
-@with_options("given", MATCHING)
+@with_options("given", _MATCHING)
 @with_utc
 def reset(
     name: ScheduleNameOrNone = None,
@@ -100,20 +123,54 @@ def reset(
     Or all that match. It would be silent until the time that it had come to. Times that have a job already keep it, and
     do not fire again. Nothing changes for schedules that are not ahead.
     """
-    if is_of_many("reset", name, given, asked=dry_run or yes):
-        carry_out("reset", given, url, dry_run=dry_run, yes=yes, as_json=as_json)
-        return
-    assert name is not None
-    with replica(url) as scheduler:
-        answer = scheduler.schedules.reset(check_name(name), start.value)
-    _show(answer, as_json=as_json)
-
-
-def _show(answer: ScheduleResponse, *, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
+    if _is_of_many("reset", name, given, asked=dry_run or yes):
+        _change_all("reset", given, url, dry_run=dry_run, yes=yes, as_json=as_json)
     else:
-        console().print(schedule_page(answer, SystemClock().wall_ms()))
+        _change_one(url, name, lambda schedules, name: schedules.reset(name, start.value), as_json=as_json)
+
+
+def _change_one(
+    url: str, name: str | None, change: Callable[[SchedulesApi, str], ScheduleResponse], *, as_json: bool
+) -> None:
+    assert name is not None, "it is not of many"
+    with replica(url) as scheduler:
+        answer = change(scheduler.schedules, check_name(name))
+    print_answer(answer, lambda _: schedule_page(answer, SystemClock().wall_ms()), as_json=as_json)
+
+
+def _is_of_many(verb: str, name: str | None, given: Given, *, asked: bool, of_one: tuple[str, ...] = ()) -> bool:
+    """Whether no name is given; `InvalidInput` where nothing says which are meant, or both do. ``asked``: whether
+    ``--dry-run`` or ``--yes`` is given, which are for many; ``of_one`` are given options for one alone."""
+    if (name is None) == (not given):
+        problem = "a name and options can't be had together"
+        if name is None:
+            problem = f"nothing says which schedules to {verb}"
+        raise InvalidInput(("NAME",), problem, "the name of one, or options such as --text or --all")
+    if name is not None and asked:
+        raise InvalidInput(("NAME",), "--dry-run and --yes are for all that match", "a filter, or neither")
+    if name is None and of_one:
+        raise InvalidInput((of_one[0],), "is for one schedule", "its name, or no such option")
+    return name is None
+
+
+def _change_all(
+    verb: str,
+    given: Given,
+    url: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    again: str = "the command",
+    **more: Any,
+) -> None:
+    """Count the schedules, ask, and change them; ``more`` are arguments of the SDK's method."""
+    filter = filter_body(given)
+    if given.get("all"):
+        filter.setdefault("state", ScheduleState.PAUSED.value if verb == "resume" else ScheduleState.ACTIVE.value)
+    with replica(url) as scheduler:
+        where = partial(getattr(scheduler.schedules, f"{verb}_where"), **filter, **more)
+        change_all(where, "schedule", verb, _DONE[verb], dry_run=dry_run, yes=yes, as_json=as_json, again=again)
 
 
 @example("hascheduler schedule delete nightly --yes")
@@ -133,7 +190,7 @@ def delete(name: ScheduleName, yes: Yes = False, url: Url = DEFAULT_URL, as_json
     """hascheduler schedule trigger nightly --payload '{"full": true}'""",
     "hascheduler schedule trigger --verdict missed --dry-run",
 )
-@with_options("given", MATCHING)
+@with_options("given", _MATCHING)
 def trigger(
     name: ScheduleNameOrNone = None,
     overlap: Annotated[
@@ -162,10 +219,12 @@ def trigger(
     options = {"--overlap": overlap, "--payload": payload}
     of_one = tuple(option for option, value in options.items() if value is not None)
     key = None if idempotency_key is None else sendable_key(idempotency_key)
-    if is_of_many("trigger", name, given, asked=dry_run or yes, of_one=of_one):
+    if _is_of_many("trigger", name, given, asked=dry_run or yes, of_one=of_one):
         action = key or str(uuid4())
         again = f"the command with --idempotency-key {action}"
-        carry_out("trigger", given, url, dry_run=dry_run, yes=yes, as_json=as_json, again=again, idempotency_key=action)
+        _change_all(
+            "trigger", given, url, dry_run=dry_run, yes=yes, as_json=as_json, again=again, idempotency_key=action
+        )
         return
     assert name is not None
     check_name(name)

@@ -1,6 +1,7 @@
-"""``hascheduler schedule list``, ``get`` and ``verdicts``: schedules, and the verdicts on their times."""
+"""``hascheduler schedule list``, ``get`` and ``verdicts``, and ``hascheduler verdicts`` of all schedules."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -9,10 +10,10 @@ from rich.text import Text
 
 from hascheduler.cli.completion import ScheduleName, complete_tenant
 from hascheduler.cli.input.normal_forms import normal_schedule
-from hascheduler.cli.input.values import check_name
+from hascheduler.cli.input.values import check_name, instant_or_ago
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, LabelFilter, Url, Watch
-from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch, show_or_watch
+from hascheduler.cli.output.console import console, print_json, show
 from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.output.yaml_text import as_yaml
@@ -51,7 +52,6 @@ def list_schedules(
     watch: Watch = False,
 ) -> None:
     """List schedules, and how they stand."""
-    refuse_json_with_watch(as_json=as_json, watch=watch)
     given: dict[str, Any] = {
         "text": text,
         "state": [state.value for state in states or ()],
@@ -61,14 +61,12 @@ def list_schedules(
     }
     filter = {name: value for name, value in given.items() if value}
     with replica(url) as scheduler:
-
-        def ask() -> list[Any]:
-            return list(scheduler.schedules.list(labels, **filter))
-
-        if as_json:
-            print_json({"items": ask()})
-        else:
-            show_or_watch(lambda: schedules_table(ask(), SystemClock().wall_ms()), watch=watch)
+        show(
+            lambda: {"items": list(scheduler.schedules.list(labels, **filter))},
+            lambda answer: schedules_table(answer["items"], SystemClock().wall_ms()),
+            as_json=as_json,
+            watch=watch,
+        )
 
 
 @example("hascheduler schedule get nightly", "hascheduler schedule get nightly --yaml > nightly.yaml")
@@ -101,26 +99,21 @@ def verdicts(
 
     Fired, with the job and how it stands, or skipped, missed, coalesced, paused, excluded or throttled, and why.
     """
-    refuse_json_with_watch(as_json=as_json, watch=watch)
     check_name(name)
     wanted: list[Any] = [verdict.value for verdict in only or ()]
     with replica(url) as scheduler:
-
-        def ask() -> Mapping[str, Any]:
-            return scheduler.schedules.counts(name, wanted, limit=limit)
-
-        if as_json:
-            print_json(ask())
-        else:
-            show_or_watch(lambda: _picture(name, ask()), watch=watch)
+        show(
+            lambda: scheduler.schedules.counts(name, wanted, limit=limit),
+            lambda answer: _verdicts_page(name, answer),
+            as_json=as_json,
+            watch=watch,
+        )
 
 
-def _picture(name: str, answer: Mapping[str, Any]) -> RenderableType:
+def _verdicts_page(name: str, answer: Mapping[str, Any]) -> RenderableType:
     table = FittedTable("", "time", "verdict", "what came of it", wraps=("what came of it",))
     for item in answer["items"]:
-        count = f" × {item['count']}" if item["count"] > 1 else ""
-        verdict = Text(f"{item['verdict']}{count}", style=VERDICT_STYLES.get(item["verdict"], ""))
-        table.add_row(times_text(item), verdict, outcome_text(item))
+        table.add_row(_times(item), _verdict(item), _outcome(item))
     parts: list[RenderableType] = [Text(name, style="bold"), _counts(answer["counts"])]
     undecided = answer.get("undecided") or {}
     if undecided.get("count"):
@@ -137,13 +130,18 @@ def _counts(counts: Mapping[str, int]) -> Text:
     return Text("   ").join(Text(f"{name} {counts[name]}", style=VERDICT_STYLES.get(name, "")) for name in counts)
 
 
-def times_text(item: Mapping[str, Any]) -> str:
+def _verdict(item: Mapping[str, Any]) -> Text:
+    count = f" × {item['count']}" if item["count"] > 1 else ""
+    return Text(f"{item['verdict']}{count}", style=VERDICT_STYLES.get(item["verdict"], ""))
+
+
+def _times(item: Mapping[str, Any]) -> str:
     through = item.get("through_at")
     first = instant_text(item["nominal_at"])
     return first if through in (None, item["nominal_at"]) else f"{first}\n– {instant_text(through)}"
 
 
-def outcome_text(item: Mapping[str, Any]) -> Text:
+def _outcome(item: Mapping[str, Any]) -> Text:
     if item.get("job"):
         state = item.get("job_state") or "no longer kept"
         style = {"succeeded": "green", "failed": "red", "running": "cyan"}.get(state, "")
@@ -159,3 +157,59 @@ def outcome_text(item: Mapping[str, Any]) -> Text:
     if item["verdict"] == "unstorable":
         return Text("its job can't be stored: look at the schedule's payload")
     return Text()
+
+
+@example("hascheduler verdicts --verdict missed --since 1h --label team=a")
+@with_utc
+@with_columns
+def all_verdicts(
+    *,
+    only: Annotated[list[Verdict] | None, typer.Option("--verdict", help="Only these; again for more.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="INSTANT|SPAN", help="Only what was decided from then on; 1h: an hour ago."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="INSTANT|SPAN", help="Only what was decided before that.")
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="TEXT", help="Only of those whose name contains it, in any case."),
+    ] = None,
+    labels: LabelFilter = None,
+    tenant: Annotated[
+        str | None,
+        typer.Option("--tenant", metavar="NAME", help="Only of its schedules.", autocompletion=complete_tenant),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest decision first")] = 50,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+    watch: Watch = False,
+) -> None:
+    """Show which times of all schedules did not fire, and why.
+
+    The newest decision first. Times that fired have jobs: hascheduler job list.
+    """
+    now_ms = SystemClock().wall_ms()
+    wanted: list[Any] = [verdict.value for verdict in only or ()]
+    given = {"since": since, "until": until}
+    filter: dict[str, Any] = {
+        name: instant_or_ago(at, f"--{name}", now_ms) for name, at in given.items() if at is not None
+    }
+    filter |= {name: value for name, value in (("text", text), ("tenant", tenant), ("labels", labels)) if value}
+    with replica(url) as scheduler:
+        show(
+            lambda: {"items": list(islice(scheduler.verdicts(wanted, **filter), limit))},
+            lambda answer: _all_verdicts_table(answer["items"]),
+            as_json=as_json,
+            watch=watch,
+        )
+
+
+def _all_verdicts_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
+    if not items:
+        return Text("There are no such times.", style="dim")
+    table = FittedTable("", "schedule", "time", "verdict", "why", wraps=("why",))
+    for item in items:
+        table.add_row(Text(item["schedule"]), _times(item), _verdict(item), _outcome(item))
+    return table

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hascheduler.cli.input.normal_forms import NORMAL as FORMS
-from hascheduler.cli.input.normal_forms import normal_definition, normal_lane, normal_schedule, normal_tenant
 
 TICK: dict[str, Any] = {
     "name": "tick",
@@ -31,7 +30,7 @@ NORMAL: dict[str, Any] = {**TICK, "trigger": {"type": "interval", "every": "1m30
     ],
 )
 def test_defaults_and_what_only_answers_have_are_left_out(changes: dict[str, Any]) -> None:
-    assert normal_schedule({**TICK, **changes}) == NORMAL
+    assert FORMS["schedule"]({**TICK, **changes}) == NORMAL
 
 
 @pytest.mark.parametrize(
@@ -47,24 +46,24 @@ def test_defaults_and_what_only_answers_have_are_left_out(changes: dict[str, Any
     ],
 )
 def test_triggers_have_one_form_and_what_is_wrong_stays(part: dict[str, Any], normal: dict[str, Any]) -> None:
-    shown = normal_schedule({**TICK, "trigger": part})["trigger"]
+    shown = FORMS["schedule"]({**TICK, "trigger": part})["trigger"]
     assert shown == normal
     assert list(shown) == list(normal)
 
 
 @pytest.mark.parametrize("payload", [0, False, "", [], {}, {"a": None}])
 def test_a_payload_is_never_taken_for_its_default(payload: object) -> None:
-    job = normal_schedule({**TICK, "job": {"definition": "log", "payload": payload}})["job"]
+    job = FORMS["schedule"]({**TICK, "job": {"definition": "log", "payload": payload}})["job"]
     assert job == {"definition": "log", "payload": payload}
 
 
 def test_a_number_is_not_taken_for_false() -> None:
-    assert normal_schedule({**TICK, "job": {"definition": "log", "render": 0}})["job"]["render"] == 0
+    assert FORMS["schedule"]({**TICK, "job": {"definition": "log", "render": 0}})["job"]["render"] == 0
 
 
 def test_a_normal_form_is_its_own() -> None:
     body = {**TICK, "labels": {"b": "1", "a": "2"}, "misfire": {"limit": 3}, "overlap": "skip", "more": 1}
-    assert normal_schedule(normal_schedule(body)) == normal_schedule(body)
+    assert FORMS["schedule"](FORMS["schedule"](body)) == FORMS["schedule"](body)
 
 
 _JSON = st.recursive(
@@ -85,22 +84,22 @@ def test_whatever_it_is_it_has_a_form_that_is_its_own(body: dict[str, Any]) -> N
 
 
 def test_definitions_have_one_form_too() -> None:
-    assert normal_definition({"name": "a", "rev": 3, "max_concurrency": None, "retry": {"attempts": 5}}) == {
+    assert FORMS["definition"]({"name": "a", "rev": 3, "max_concurrency": None, "retry": {"attempts": 5}}) == {
         "name": "a"
     }
-    assert normal_definition({"name": "a", "retry": {"attempts": 6}}) == {"name": "a", "retry": {"attempts": 6}}
+    assert FORMS["definition"]({"name": "a", "retry": {"attempts": 6}}) == {"name": "a", "retry": {"attempts": 6}}
 
 
 def test_retries_and_timeouts_have_one_form() -> None:
     retry = {"max": "60s", "factor": 2.0, "backoff": 2, "attempts": 5}
-    assert normal_definition({"name": "a", "retry": retry, "timeout": None}) == {"name": "a"}
+    assert FORMS["definition"]({"name": "a", "retry": retry, "timeout": None}) == {"name": "a"}
     said = {"retry": {"factor": 1.5, "backoff": "500ms", "attempts": 3}, "total_timeout": 3600, "timeout": 300}
-    normal = normal_definition(said)
+    normal = FORMS["definition"](said)
     assert normal == {
         "retry": {"attempts": 3, "backoff": "500ms", "factor": 1.5}, "timeout": "5m", "total_timeout": "1h"
     }  # fmt: skip
     assert [*normal["retry"]] == ["attempts", "backoff", "factor"]
-    assert normal_tenant({"submit_rate": {"per": 60, "count": 3}}) == {"submit_rate": {"count": 3, "per": "1m"}}
+    assert FORMS["tenant"]({"submit_rate": {"per": 60, "count": 3}}) == {"submit_rate": {"count": 3, "per": "1m"}}
 
 
 @pytest.mark.parametrize(
@@ -114,20 +113,20 @@ def test_retries_and_timeouts_have_one_form() -> None:
     ],
 )
 def test_the_fairness_key_is_left_out_where_it_is_the_tenant(job: dict[str, Any], normal: dict[str, Any]) -> None:
-    assert normal_schedule({**TICK, "job": {"definition": "log", **job}})["job"] == {"definition": "log", **normal}
+    assert FORMS["schedule"]({**TICK, "job": {"definition": "log", **job}})["job"] == {"definition": "log", **normal}
 
 
 def test_spans_and_policies_of_nouns_have_one_form() -> None:
     body = {"retry": {"attempts": 5}, "resources": {}, "rate_limit": {"per": 60, "count": 3}, "default_cost": 90}
-    normal = normal_definition({"tier": 4, **body, "name": "a", "conflict_group": None})
+    normal = FORMS["definition"]({"tier": 4, **body, "name": "a", "conflict_group": None})
     assert normal == {"name": "a", "default_cost": "1m30s", "tier": 4, "rate_limit": {"count": 3, "per": "1m"}}
     assert [*normal] == ["name", "default_cost", "tier", "rate_limit"]
     assert [*normal["rate_limit"]] == ["count", "per"]
-    assert normal_definition({"name": "a", "default_cost": "1000ms"}) == {"name": "a"}
-    assert normal_lane({"name": "b", "promote_after": 60, "weight": 1}) == {"name": "b"}
-    assert normal_lane({"policy": "tier, score", "promote_after": ["60s"] * 11}) == {
+    assert FORMS["definition"]({"name": "a", "default_cost": "1000ms"}) == {"name": "a"}
+    assert FORMS["lane"]({"name": "b", "promote_after": 60, "weight": 1}) == {"name": "b"}
+    assert FORMS["lane"]({"policy": "tier, score", "promote_after": ["60s"] * 11}) == {
         "promote_after": ["1m"] * 11,
         "policy": ["tier", "score", "arrival"],
     }
-    assert normal_lane({"policy": "luck"}) == {"policy": "luck"}
-    assert normal_tenant({"name": "c", "rev": 3, "max_running": None}) == {"name": "c"}
+    assert FORMS["lane"]({"policy": "luck"}) == {"policy": "luck"}
+    assert FORMS["tenant"]({"name": "c", "rev": 3, "max_running": None}) == {"name": "c"}
