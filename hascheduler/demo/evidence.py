@@ -126,11 +126,6 @@ class DemoResult:
     def faulty(self) -> bool:
         return not self.expected or bool(self.missed or self.doubled or self.unexpected)
 
-    @property
-    def good(self) -> bool:
-        """Whether it is shown that nothing was lost or doubled: of what is pending it is not."""
-        return not self.faulty and not self.pending
-
 
 def evaluate(
     expectations: Iterable[Expectation],

@@ -21,8 +21,14 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from hascheduler.demo.environment import CurrentLeader, DemoEnvironment, ProcessStatus, Takeover
-from hascheduler.demo.replica_api import ReplicaApi, open_replica_api, until
+from hascheduler.demo.environment import (
+    CurrentLeader,
+    DemoEnvironment,
+    ProcessStatus,
+    ReplicaApi,
+    open_replica_api,
+    until,
+)
 from hascheduler.errors import CallerError, InvalidInput, StoreUnavailable, WorldError
 from hascheduler.model.job import LIVE
 from hascheduler.model.values.instants import WallMs
@@ -39,6 +45,7 @@ ACCESS_SCRIPT = (
     'date +%s%3N; echo "$HASCHEDULER_HTTP_TLS_CERT_FILE"; cat "${HASCHEDULER_ADMIN_TOKEN_FILE:-/dev/null}"; echo;'
     ' cat "${HASCHEDULER_CA_FILE:-/dev/null}"'
 )
+_OPENED = re.compile(r"Forwarding from 127\.0\.0\.1:(\d{1,5}) ->")
 _CALL_S, _TAKEOVER_S, _READY_S = 20.0, 90.0, 180.0
 
 Pod = Mapping[str, Any]
@@ -133,7 +140,7 @@ class KubernetesEnvironment(DemoEnvironment):
             assert process.stdout is not None, "it was asked for"
             try:
                 while line := await process.stdout.readline():
-                    if opened := re.match(rb"Forwarding from 127\.0\.0\.1:(\d+) ->", line):
+                    if opened := _OPENED.match(line.decode(errors="replace")):
                         self._urls[name] = f"{self.scheme}://127.0.0.1:{int(opened[1])}"
             finally:
                 self._urls.pop(name, None)
@@ -207,16 +214,16 @@ class KubernetesEnvironment(DemoEnvironment):
 
     async def leader(self) -> CurrentLeader:
         async def look() -> CurrentLeader | None:
-            snapshot = await self.snapshot()
+            snapshot = await self.api.snapshot()
             leader = snapshot.cluster["leader"] if snapshot else None
             name = leader["holder"].rpartition(".")[0] if leader else ""
-            return CurrentLeader(name, leader["term"]) if leader and name in self._pods else None
+            return CurrentLeader(name, {"": leader["term"]}) if leader and name in self._pods else None
 
         return await until(look, "a pod that leads")
 
-    async def end_leader(self, leader: CurrentLeader, way: str) -> Takeover:
+    async def end_leader(self, leader: CurrentLeader, way: str) -> Mapping[str, int]:
         await self._end(leader.name, way)
-        return Takeover(await measure_takeover(self.api, leader))
+        return {"": await measure_takeover(self.api, leader)}
 
     async def restore(self, leader: CurrentLeader) -> str:
         return await self._replaced("scheduler")
@@ -225,7 +232,7 @@ class KubernetesEnvironment(DemoEnvironment):
         await self._end(id.rpartition(".")[0], self.processor_way)
         return await self._replaced("processor")
 
-    async def count_unended(self, ids: Collection[str]) -> int:
+    async def read_jobs(self, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
         gate = asyncio.Semaphore(8)
 
         async def read(id: str) -> None:
@@ -233,14 +240,8 @@ class KubernetesEnvironment(DemoEnvironment):
                 with contextlib.suppress(StoreUnavailable):  # it may not be there yet
                     self._jobs[id] = (await self.api.ask(lambda scheduler: scheduler.get(id))).fields
 
-        await asyncio.gather(*(read(id) for id in ids if self._is_unended(id)))
-        return sum(map(self._is_unended, ids))
-
-    def _is_unended(self, id: str) -> bool:
-        return id not in self._jobs or self._jobs[id]["state"] in LIVE
-
-    async def read_jobs(self, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
-        await self.count_unended(ids)
+        # What has ended stays as it is.
+        await asyncio.gather(*(read(id) for id in ids if id not in self._jobs or self._jobs[id]["state"] in LIVE))
         return {id: self._jobs[id] for id in ids if id in self._jobs}
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Callable, Collection, ItemsView, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -13,8 +13,14 @@ from typing import Any
 from rich.console import RenderableType
 
 from hascheduler.clock import SystemClock
-from hascheduler.demo.environment import CurrentLeader, DemoEnvironment, ProcessStatus, Takeover
-from hascheduler.demo.replica_api import ReplicaApi, open_replica_api
+from hascheduler.demo.environment import (
+    CurrentLeader,
+    DemoEnvironment,
+    ProcessStatus,
+    ReplicaApi,
+    open_replica_api,
+    until,
+)
 from hascheduler.embedded.children import Child
 from hascheduler.embedded.stack import Stack, StackPlan, list_servers, list_stack, open_stack, processors_for
 from hascheduler.model.routing import Routing, shard_database, slot_of
@@ -28,7 +34,7 @@ _TENANTS_A_SHARD = 2
 _REBALANCE_AFTER = "2s"
 """Leaders are spread before the first kill."""
 _PATIENCE_S = 30.0
-_LIVE = ["pending", "dispatched", "running"]
+_LOOK_S = 0.01
 _SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM to": signal.SIGTERM}
 
 
@@ -92,14 +98,13 @@ class LocalEnvironment(DemoEnvironment):
         self._stack = stack
         self._shards = dict(zip([_HOME] if routing is None else routing.shards, databases, strict=True))
         self._routing = routing
-        self._clock = SystemClock()
         self.api = api
         self.shards: Sequence[str] = () if routing is None else routing.shards
         self.tenants: Sequence[str] = () if routing is None else tenants_of_each_shard(routing)
         self.title = f"transport {stack.transport}" + (f", {len(self.shards)} shards" if self.shards else "")
 
     def wall_ms(self) -> WallMs:
-        return self._clock.wall_ms()
+        return SystemClock().wall_ms()
 
     def replicas(self) -> Sequence[ProcessStatus]:
         return _members(self._stack.replicas)
@@ -117,31 +122,25 @@ class LocalEnvironment(DemoEnvironment):
         return _HOME if self._routing is None else self._routing.shards[self._routing.index_of(tenant)]
 
     async def leader(self) -> CurrentLeader:
-        async with asyncio.timeout(_PATIENCE_S):
-            while True:
-                leases = {shard: await database["leases"].find_one({"_id": shard}) for shard, database in self._each}
-                terms: dict[str, dict[str, int]] = {}
-                for shard, lease in leases.items():
-                    name = lease["holder"].rpartition(".")[0] if lease else ""
-                    if lease and name in self._stack.replicas:
-                        terms.setdefault(name, {})[shard] = lease["term"]
-                if sum(map(len, terms.values())) == len(leases):
-                    name, led = min(terms.items(), key=lambda one: (-len(one[1]), one[0]))
-                    return CurrentLeader(name, max(led.values()), led if self.shards else {})
-                await asyncio.sleep(0.01)
+        async def look() -> CurrentLeader | None:
+            terms: dict[str, dict[str, int]] = {}
+            for shard, database in self._shards.items():
+                lease = await database["leases"].find_one({"_id": shard})
+                name = lease["holder"].rpartition(".")[0] if lease else ""
+                if lease is None or name not in self._stack.replicas:
+                    return None
+                terms.setdefault(name, {})[shard] = lease["term"]
+            return CurrentLeader(*min(terms.items(), key=lambda one: (-len(one[1]), one[0])))
 
-    async def end_leader(self, leader: CurrentLeader, way: str) -> Takeover:
-        terms = leader.shards or {_HOME: leader.term}
-        at_ms = self._clock.wall_ms()
+        return await until(look, "each shard is led", _PATIENCE_S, _LOOK_S)
+
+    async def end_leader(self, leader: CurrentLeader, way: str) -> Mapping[str, int]:
+        at_ms = self.wall_ms()
         self._stack.replicas[leader.name].signal(_SIGNALS[way])
-        entries = await asyncio.gather(
-            *(
-                self._entry(shard, {"term": {"$gt": term}, "kind": "decisions", "at_ms": {"$gte": at_ms}})
-                for shard, term in terms.items()
-            )
-        )
-        took = {shard: int(entry["at_ms"]) - at_ms for shard, entry in zip(terms, entries, strict=True)}
-        return Takeover(max(took.values()), took if self.shards else {})
+        decided = (self._decided_ms(shard, term, at_ms) for shard, term in leader.terms.items())
+        return {
+            shard: one_ms - at_ms for shard, one_ms in zip(leader.terms, await asyncio.gather(*decided), strict=True)
+        }
 
     async def restore(self, leader: CurrentLeader) -> str:
         await _end(self._stack.replicas[leader.name])
@@ -157,29 +156,24 @@ class LocalEnvironment(DemoEnvironment):
         await self._stack.start_processor(name)
         return name
 
-    async def count_unended(self, ids: Collection[str]) -> int:
-        ended = {"_id": {"$in": list(ids)}, "state": {"$nin": _LIVE}}
-        return len(ids) - sum([await database["jobs"].count_documents(ended) for _, database in self._each])
-
     async def read_jobs(self, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
         which, fields = {"_id": {"$in": list(ids)}}, ["state", "attempt", "attempts"]
-        return {job["_id"]: job for _, database in self._each async for job in database["jobs"].find(which, fields)}
+        return {
+            job["_id"]: job for database in self._shards.values() async for job in database["jobs"].find(which, fields)
+        }
 
     async def complete_outputs(self) -> None:
         """Nothing to do: the handlers write to the files themselves."""
 
-    @property
-    def _each(self) -> ItemsView[str, Database]:
-        return self._shards.items()
+    async def _decided_ms(self, shard: str, term: int, from_ms: int) -> int:
+        """When a later term wrote its first decision down, once it has."""
+        which = {"term": {"$gt": term}, "kind": "decisions", "at_ms": {"$gte": from_ms}}
 
-    async def _entry(self, shard: str, which: dict[str, Any]) -> dict[str, Any]:
-        """The first of those journal entries, once it is written."""
-        async with asyncio.timeout(_PATIENCE_S):
-            while True:
-                entry = await self._shards[shard]["journal"].find_one(which, sort=[("_id", 1)])
-                if entry is not None:
-                    return entry
-                await asyncio.sleep(0.01)
+        async def look() -> int | None:
+            entry = await self._shards[shard]["journal"].find_one(which, sort=[("_id", 1)])
+            return None if entry is None else int(entry["at_ms"])
+
+        return await until(look, f"a decision after term {term}", _PATIENCE_S, _LOOK_S)
 
 
 def tenants_of_each_shard(routing: Routing) -> Sequence[str]:

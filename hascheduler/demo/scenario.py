@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
-from hascheduler.demo.environment import DemoEnvironment
+from hascheduler.demo.environment import DemoEnvironment, until
 from hascheduler.demo.evidence import Effects, Expectation
-from hascheduler.demo.replica_api import until
+from hascheduler.model.job import LIVE
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.instants import format_instant
 
@@ -18,6 +18,7 @@ _PATIENCE_S = 60.0
 """How long the last jobs are waited for while none of them ends; a backlog that shrinks is waited for longer."""
 _WAIT_MAX_S = 600.0
 _SAY_EVERY_S = 15.0
+_LOOK_S = 0.2
 _LAST_LINES_MS = 10_000
 _INTERVALS = (("1s", 16), ("500ms", 4), ("2s", 2), ("3s", 2))
 _NAPS = 4
@@ -28,14 +29,15 @@ _GRACE = "10m"
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """One process that was ended, between two times of the environment's clock. ``takeover_ms``: how long nothing was
-    decided; None for a process that did not lead. ``of_shards``: the same in each of several shards that it led."""
+    """One process that was ended, between two times of the environment's clock.
+
+    ``took_ms``: how long nothing was decided in each shard that it led, by name; empty if it led none.
+    """
 
     what: str
     at_ms: int
     over_ms: int
-    takeover_ms: int | None = None
-    of_shards: Mapping[str, int] = field(default_factory=dict)
+    took_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class RunRecord:
     """Their ids, which are unique per process start."""
     cut_outputs: dict[str, int] = field(default_factory=dict)
     """Of those processors, the ones whose last output lines may be lost, with the time of the first such line."""
-    jobs: dict[str, Any] = field(default_factory=dict)
+    jobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shards: Sequence[str] = ()
     """The names of several."""
     shard_of: dict[str, str] = field(default_factory=dict)
@@ -86,7 +88,7 @@ class DemoScenario:
         await self._finish()
 
     async def _look_for_a_backlog(self) -> None:
-        snapshot = await self._environment.snapshot()
+        snapshot = await self._environment.api.snapshot()
         waiting = snapshot.cluster["counts"].get("pending", 0) if snapshot else 0
         if waiting:
             self._say(
@@ -98,7 +100,11 @@ class DemoScenario:
         loop = asyncio.get_running_loop()
         began_s = progress_s = said_s = loop.time()
         fewest = len(jobs) + 1
-        while unended := await self._environment.count_unended(jobs):
+        while True:
+            stored = self._record.jobs = await self._environment.read_jobs(jobs)
+            unended = sum(job not in stored or stored[job]["state"] in LIVE for job in jobs)
+            if not unended:
+                return
             now_s = loop.time()
             if unended < fewest:
                 fewest, progress_s = unended, now_s
@@ -108,7 +114,7 @@ class DemoScenario:
             if now_s - said_s > _SAY_EVERY_S:
                 self._say(f"{unended} have not ended yet")
                 said_s = now_s
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(_LOOK_S)
 
     async def _create_schedules(self) -> None:
         environment, record = self._environment, self._record
@@ -123,19 +129,19 @@ class DemoScenario:
 
     async def _end_leader(self, way: str) -> None:
         leader = await self._environment.leader()
-        led = ", ".join(leader.shards)
-        what = f"which leads {led}" if led else f"the leader (term {leader.term})"
+        several = bool(self._environment.shards)
+        what = f"which leads {', '.join(leader.terms)}" if several else f"the leader (term {leader.term})"
         self._say(f"{way} {leader.name}, {what}")
         at_ms = self._environment.wall_ms()
-        takeover = await self._environment.end_leader(leader, way)
+        took = await self._environment.end_leader(leader, way)
         over_ms = self._environment.wall_ms()
         successor = await self._environment.leader()
-        kill = Kill(f"{way} {leader.name} (leader)", at_ms, over_ms, takeover.took_ms, takeover.of_shards)
-        self._record.kills.append(kill)
-        for shard, took_ms in takeover.of_shards.items():
-            self._say(f"shard {shard} has another leader: first decision after {took_ms} ms")
-        if not takeover.of_shards:
-            self._say(f"{successor.name} leads (term {successor.term}): first decision after {takeover.took_ms} ms")
+        self._record.kills.append(Kill(f"{way} {leader.name} (leader)", at_ms, over_ms, took))
+        for shard, took_ms in took.items():
+            leads = (
+                f"shard {shard} has another leader" if several else f"{successor.name} leads (term {successor.term})"
+            )
+            self._say(f"{leads}: first decision after {took_ms} ms")
         self._say(f"{await self._environment.restore(leader)} is back and follows")
 
     async def _kill_processor(self) -> None:
@@ -153,7 +159,7 @@ class DemoScenario:
         self._say(f"{starts}; what it was running moves on with the next attempt")
 
     async def _busiest_processor(self) -> str | None:
-        snapshot = await self._environment.snapshot()
+        snapshot = await self._environment.api.snapshot()
         ours = {processor.name for processor in self._environment.processors() if processor.running}
         known = [one for one in snapshot.processors if one["alive"] and one["name"] in ours] if snapshot else []
         busiest = max(known, key=lambda one: int(one["occupied"]), default=None)
@@ -168,7 +174,6 @@ class DemoScenario:
         await self._wait_for_all(expected)
         await self._environment.complete_outputs()
         self._effects.read(self._environment.outputs())
-        self._record.jobs.update(await self._environment.read_jobs(expected))
 
 
 def schedule_bodies(now_ms: int, prefix: str = "", tenants: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -7,9 +7,8 @@ import pytest
 from rich.console import Console
 
 from hascheduler.demo import scenario
-from hascheduler.demo.environment import DemoEnvironment
+from hascheduler.demo.environment import ClusterSnapshot, DemoEnvironment
 from hascheduler.demo.evidence import Effect, Effects, Expectation
-from hascheduler.demo.replica_api import ClusterSnapshot
 from hascheduler.demo.run import print_report
 from hascheduler.demo.scenario import DemoScenario, RunRecord
 from hascheduler.model.trigger import Once, Trigger
@@ -30,9 +29,14 @@ class Backlog:
     async def snapshot(self) -> ClusterSnapshot:
         return ClusterSnapshot({"counts": {"pending": self.waiting}}, [])
 
-    async def count_unended(self, _: object) -> int:
+    @property
+    def api(self) -> "Backlog":
+        return self
+
+    async def read_jobs(self, ids: list[str]) -> dict[str, Any]:
         self.looks += 1
-        return self.unended.pop(0) if len(self.unended) > 1 else self.unended[0]
+        unended = self.unended.pop(0) if len(self.unended) > 1 else self.unended[0]
+        return {id: {"state": "succeeded"} for id in ids[unended:]}
 
 
 def _scenario(environment: Backlog) -> tuple[DemoScenario, list[str]]:
@@ -50,9 +54,10 @@ async def test_a_backlog_is_seen_at_the_start(waiting: int, says: list[str]) -> 
 
 async def test_it_waits_as_long_as_jobs_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenario, "_PATIENCE_S", 0.25)
+    monkeypatch.setattr(scenario, "_LOOK_S", 0.1)
     environment = Backlog(unended=[4, 3, 2, 1, 0])
     steps, said = _scenario(environment)
-    await steps._wait_for_all(["job"] * 4)
+    await steps._wait_for_all(["a", "b", "c", "d"])
     assert (environment.looks, said) == (5, [])
 
 
@@ -61,7 +66,7 @@ async def test_it_waits_no_longer_than_that(limit: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(scenario, limit, 0.05)
     steps, said = _scenario(Backlog(unended=[7]))
     async with asyncio.timeout(20):
-        await steps._wait_for_all(["job"] * 7)
+        await steps._wait_for_all(list("abcdefg"))
     assert said == ["7 have not ended; waiting no longer"]
 
 

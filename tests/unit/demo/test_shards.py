@@ -55,7 +55,7 @@ def _reported(record: RunRecord) -> str:
 
 
 def test_the_report_says_of_each_shard_whether_a_kill_was_anything_to_it() -> None:
-    kills = [Kill("kill -9 x", 2_400, 2_900, 431, {"0001": 431}), Kill("kill -9 processor-1", 2_950, 2_950)]
+    kills = [Kill("kill -9 x", 2_400, 2_900, {"0001": 431}), Kill("kill -9 processor-1", 2_950, 2_950)]
     told = _reported(_record(kills, ("default", "0001")))
     rows = [line.split("│")[1:-1] for line in told[told.index("Failovers by shard") :].splitlines() if "kill" in line]
     assert [[cell.strip() for cell in row] for row in rows] == [
@@ -65,7 +65,7 @@ def test_the_report_says_of_each_shard_whether_a_kill_was_anything_to_it() -> No
 
 
 def test_of_one_shard_it_has_no_such_table() -> None:
-    assert "shard" not in _reported(_record([Kill("kill -9 x", 2_400, 2_900, 431)], ()))
+    assert "shard" not in _reported(_record([Kill("kill -9 x", 2_400, 2_900, {"default": 431})], ()))
 
 
 def test_what_any_tenure_of_a_killed_processor_ran_may_run_again() -> None:

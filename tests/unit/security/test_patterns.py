@@ -42,14 +42,15 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/wire/fields.py:NAME": ("match", None),
     "hascheduler/model/limit_keys.py:_KEY": ("fullmatch", 160),
     "hascheduler/model/job_graph.py:_REF": ("match", None),
-    "hascheduler/cli/environment.py:_OF_A_SERVICE": ("fullmatch", 4_096),
     "hascheduler/cli/setup/bootstrap.py:_KEY": ("fullmatch", None),
     "hascheduler/cli/setup/bootstrap.py:_MEMBER": ("fullmatch", None),
+    "hascheduler/cli/environment.py:_OF_A_SERVICE": ("fullmatch", 4_096),
     "hascheduler/cli/output/instants.py:_INSTANT": ("search", None),
     "hascheduler/cli/input/values.py:_JOB_ID": ("fullmatch", None),
     "hascheduler/cli/input/values.py:_NAME": ("fullmatch", None),
     "hascheduler/cli/resources/token.py:_ID": ("fullmatch", None),
     "hascheduler/client/requests.py:_JOB_ID": ("fullmatch", None),
+    "hascheduler/demo/kubernetes.py:_OPENED": ("match", None),
     "hascheduler/model/calendar.py:_DAY": ("fullmatch", None),
     "hascheduler/model/calendar.py:_YEARLY": ("fullmatch", None),
     "hascheduler/model/values/durations.py:_PART": ("match", 64),
@@ -84,10 +85,6 @@ NAMED: dict[str, tuple[str, int | None]] = {
 INLINE: dict[str, tuple[re.Pattern[Any], str]] = {
     "hascheduler/api/middleware/audit.py: '[/=]'": (re.compile(r"[/=]"), "search"),
     "hascheduler/cli/setup/bootstrap.py: '- *(\\\\S+)'": (re.compile(r"- *(\S+)"), "match"),
-    "hascheduler/demo/kubernetes.py: b'Forwarding from 127\\\\.0\\\\.0\\\\.1:(\\\\d+) ->'": (
-        re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ->"),
-        "search",
-    ),
     """hascheduler/rabbitmq/connection.py: "'[^']*'\"""": (re.compile(r"'[^']*'"), "search"),
     "hascheduler/triggers/expressions.py: '\\\\s+'": (re.compile(r"\s+"), "search"),
 }
