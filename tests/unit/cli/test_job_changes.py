@@ -107,28 +107,3 @@ async def test_jobs_are_chosen_by_their_ids_and_instants_too(replica: Replica, w
     for options, count in ((("--id", B), 1), (("--unschedulable",), 1), (("--until", "2030-01-01T00:00:00Z"), 0)):
         told = (await replica.done("job", "cancel", *options, "--dry-run")).out
         assert told == ("would cancel 1 job\n" if count else "There are no such jobs.\n"), options
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["cancel"], "JOB: nothing says which jobs to cancel"),
-        (["cancel", A, "--definition", "log"], "JOB: ids and options can't be had together"),
-        (["cancel", A, "--dry-run"], "--dry-run: counts the jobs that match"),
-        (["cancel", "--label", "team"], "--label: 'team' is not KEY=VALUE"),
-        (["cancel", "--label", "a=1", "--label", "a=2"], "--label: 'a' is there twice"),
-        (["cancel", "--tenant", "a b", "--yes"], "filter.tenant: 'a b' is not a name"),
-        (["retry", "?x", A], "JOB: '?x' is no id of a job"),
-        (["retry", A], f"no job '{A}'"),
-        (["reprioritize", "9", A, B], f"PRIORITY: 9 stands before the jobs; expected it after them: {A} {B} 9"),
-        (["reprioritize", "high"], "PRIORITY: 'high' is not a whole number"),
-        (["reprioritize", A, "11"], "PRIORITY: '11' is no priority"),
-    ],
-)
-async def test_a_mistake_is_one_line_and_status_2(
-    replica: Replica, world: World, arguments: list[str], said: str
-) -> None:
-    ended = await replica.run("job", *arguments)
-    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert said in ended.err
-    assert not world.everything()[Collection.JOBS]

@@ -176,30 +176,6 @@ async def test_why_of_a_job_that_has_ended(replica: Replica, world: World) -> No
     assert (answer["state"], answer["seen"]) == ("succeeded", False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["why", ID], "no job 'job:0001'"),
-        (["why", ".."], "JOB: '..' is no id of a job"),
-        (["why", "a/b"], "JOB: 'a/b' is no id of a job"),
-        (["why", ID, "--json", "--watch"], "--watch: can't be had with --json"),
-        (["job", "get", "?x"], "JOB: '?x' is no id of a job"),
-        (["job", "cancel", ID], "no job 'job:0001'"),
-        (["job", "submit", "a/b"], "definition: 'a/b' is not a name"),
-        (["job", "submit", "log", "--resources", "cpu=0"], "--resources: cpu: 0"),
-        (["job", "submit", "log", "--tenant", "a b"], "tenant: 'a b' is not a name"),
-        (["job", "submit", "log", "--payload", "{"], "--payload: is not JSON"),
-    ],
-)
-async def test_a_mistake_is_one_line_and_status_2(
-    replica: Replica, world: World, arguments: list[str], said: str
-) -> None:
-    ended = await replica.run(*arguments)
-    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert said in ended.err
-    assert world.everything() == World().everything()
-
-
 async def test_times_are_those_of_the_reader_except_for_programs(replica: Replica, world: World) -> None:
     sentence = "it is not to run before 2030-01-01T00:00:01.000Z"
     late = Block(BlockReason.NOT_BEFORE, sentence, "time passes", {}, WallMs(NOW + 1_000))

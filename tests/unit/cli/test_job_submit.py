@@ -109,28 +109,6 @@ async def test_jobs_depend_on_others_and_expire(replica: Replica) -> None:
     assert made["expires_at"] == "2031-01-01T00:00:00.000Z"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["submit", "log", "--idempotency-key", "a b"], "--idempotency-key: 'a b' can't be a key"),
-        (["submit", "log", "--wait", "soon"], "--wait: 'soon' is not a duration"),
-        (["submit", "log", "--wait", "1h"], "wait: "),
-        (["submit", "log", "--depends-on", "job:9"], "depends_on.0: "),
-        (["submit", "log", "--expires-at", "2020-01-01T00:00:00Z"], "expires_at: "),
-        (["wait", ID], f"no job '{ID}'"),
-        (["wait", "?x"], "JOB: '?x' is no id of a job"),
-        (["wait", ID, "--timeout", "soon"], "--timeout: 'soon' is not a duration"),
-    ],
-)
-async def test_a_mistake_is_one_line_and_status_2(
-    replica: Replica, world: World, arguments: list[str], said: str
-) -> None:
-    ended = await replica.run("job", *arguments)
-    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert said in ended.err
-    assert not world.everything()[Collection.JOBS]
-
-
 async def test_what_the_server_warns_of_is_told_beside_the_answer(replica: Replica) -> None:
     ended = await replica.done("job", "submit", "log", "--lane", 'bu"lk', "--json")
     assert ended.json["lane"] == 'bu"lk'

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.unit.cli.invoking import Replica, invoke
 
 
@@ -16,21 +14,6 @@ async def test_everything_is_paused_shown_and_resumed(replica: Replica) -> None:
     only: Any = (await replica.done("pause", "--all", "--because", "x", "--schedules-only", "--json")).json
     assert only["paused"]["schedules_only"] is True
     assert "all schedules are paused since" in (await replica.done("cluster", COLUMNS="120")).out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["pause"], "--all: missing; expected --all, or for one schedule: hascheduler schedule pause NAME"),
-        (["pause", "--all"], "--because: missing; expected a reason"),
-        (["resume"], "--all: missing; expected --all, or for one schedule: hascheduler schedule resume NAME"),
-    ],
-)
-def test_what_concerns_all_is_asked_for_in_words(arguments: list[str], said: str) -> None:
-    ended = invoke(*arguments)
-    assert ended.status == 2
-    assert said in ended.err
-    assert ended.err.count("\n") == 1
 
 
 async def test_a_processor_is_drained_listed_and_undrained(replica: Replica) -> None:

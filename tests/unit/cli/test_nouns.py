@@ -1,0 +1,183 @@
+"""``hascheduler definition``, ``lane``, ``calendar`` and ``tenant`` against the real API."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hascheduler.model.collection import Collection
+from tests.unit.api.doubles import World
+from tests.unit.cli.invoking import Replica
+
+_LIFE = {
+    "lane": (
+        "--weight 2 --promote-after 30s --policy fair",
+        "weight: 2\npromote_after: 30s\npolicy:\n- tier\n- fairness\n- arrival\n", "tier, fairness, arrival",
+        "--policy none --promote-after none --weight 3",
+        "#   weight: 2 → 3\n#   promote_after: 30s → 1m\n#   policy: [tier, fairness, arrival] → none\n", "weight: 3\n",
+    ),
+    "tenant": (
+        "--max-running 9 --max-pending 10000 --submit-rate 100/1s",
+        "max_running: 9\nmax_pending: 10000\nsubmit_rate:\n  count: 100\n  per: 1s\n", "100/1s",
+        "--max-running none --max-pending none --submit-rate none",
+        "#   max_running: 9 → none\n#   max_pending: 10000 → none\n"
+        "#   submit_rate: {count: 100, per: 1s} → none\n", "",
+    ),
+    "calendar": (
+        "--weekdays sat,sun --exclude --12-25,2030-12-24",
+        "weekdays:\n- sat\n- sun\nexclude:\n- '2030-12-24'\n- --12-25\n", "sat, sun",
+        "--exclude none", "#   exclude: ['2030-12-24', --12-25] → []\n", "weekdays:\n- sat\n- sun\n",
+    ),
+    "definition": (
+        "--max-concurrency 3", "max_concurrency: 3\n", "3",
+        "--attempts 9 --max-concurrency none",
+        "#   max_concurrency: 3 → none\n#   retry.attempts: 5 → 9\n", "retry:\n  attempts: 9\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", _LIFE)
+async def test_one_is_made_shown_listed_edited_and_deleted(replica: Replica, kind: str) -> None:
+    put, made, listed, edit, told, left = _LIFE[kind]
+    assert f"There are no {kind}s" in (await replica.done(kind, "list")).out
+    assert (await replica.done(kind, "put", "a", *put.split())).out == f"# {kind} a: created\nname: a\n{made}"
+    assert (await replica.done(kind, "get", "a")).out == f"name: a\n{made}"
+    assert listed in (await replica.done(kind, "list", COLUMNS="180")).out
+    edited = (await replica.done(kind, "edit", "a", *edit.split())).out
+    assert edited == f"# {kind} a: changed\n{told}name: a\n{left}"
+    manifest = f"kind: {kind.capitalize()}\n{edited}"
+    assert (await replica.done("apply", "-f", "-", input=manifest)).out == "1 unchanged\n"
+    answer: Any = (await replica.done(kind, "list", "--json")).json
+    assert [(one["name"], one["rev"]) for one in answer["items"]] == [("a", 2)]
+    unasked = await replica.run(kind, "delete", "a")
+    assert (unasked.status, f"Delete the {kind} a?" in unasked.err) == (2, True)
+    assert (await replica.done(kind, "delete", "a", "--yes", "--json")).json == {"name": "a", "deleted": True}
+    assert (await replica.run(kind, "get", "a")).err == f"hascheduler: no {kind} 'a'\n"
+
+
+async def test_each_priority_of_a_lane_may_have_its_own_step(replica: Replica) -> None:
+    steps = [f"{step}s" for step in range(11, 0, -1)]
+    made: Any = (await replica.done("lane", "put", "bulk", "--promote-after", ",".join(steps), "--json")).json
+    assert made["promote_after"] == steps
+    assert "11s, 10s" in (await replica.done("lane", "list", COLUMNS="120")).out
+
+
+_OPTIONS = (
+    "--default-cost", "20s", "--max-concurrency", "3", "--conflict-group", "git", "--conflict-scope",
+    "tenant", "--tier", "10", "--rate-limit",
+    "100/1s", "--key-limit", "payload.customer=2,10/1m",
+    "--unique", "payload.customer",
+    "--resources", "cpu=2,gpu=1", "--retry-attempts", "9", "--retry-backoff", "500ms",
+    "--retry-factor", "1.5", "--retry-max", "30s", "--timeout", "5m", "--total-timeout", "1h",
+)  # fmt: skip
+
+
+async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica) -> None:
+    made = await replica.done("definition", "put", "repack", *_OPTIONS)
+    assert made.out == (
+        "# definition repack: created\nname: repack\n"
+        "default_cost: 20s\nmax_concurrency: 3\nconflict_group: git\nconflict_scope: tenant\n"
+        "tier: 10\n"
+        "rate_limit:\n  count: 100\n  per: 1s\nkey_limits:\n- key: payload.customer\n  max_concurrency: 2\n"
+        "  rate_limit:\n    count: 10\n    per: 1m\nresources:\n  cpu: 2\n  gpu: 1\nunique:\n  by:\n"
+        "  - payload.customer\nretry:\n  attempts: 9\n"
+        "  backoff: 500ms\n  factor: 1.5\n  max: 30s\ntimeout: 5m\ntotal_timeout: 1h\n"
+    )
+    shown = (await replica.done("definition", "list", COLUMNS="180")).out
+    assert all(
+        text in shown
+        for text in ("20s", "git", "100/1s", "cpu=2,gpu=1", "payload.customer=2,10/1m", "payload.customer keep_first")
+    )
+    none = ["none" if not option.startswith("--") else option for option in _OPTIONS]
+    edited = (await replica.done("definition", "edit", "repack", *none)).out
+    assert edited.endswith("\n#   total_timeout: 1h → none\nname: repack\n")
+    assert "\n#   rate_limit: {count: 100, per: 1s} → none\n#   key_limits: " in edited
+    assert "\n#   resources.cpu: 2 → none\n" in edited
+    same = (await replica.done("definition", "put", "repack", *none)).out
+    assert same == "# definition repack: unchanged\nname: repack\n"
+
+
+async def test_what_becomes_of_duplicates_is_said_and_edited_part_by_part(replica: Replica) -> None:
+    async def done(command: str) -> str:
+        return (await replica.done("definition", *command.split())).out
+
+    spans = "--on-duplicate debounce --unique-period 30s --unique-max-wait 5m"
+    assert await done(f"put invoice --unique payload.customer --unique target {spans}") == (
+        "# definition invoice: created\nname: invoice\nunique:\n  by:\n  - payload.customer\n  - target\n"
+        "  on_duplicate: debounce\n  period: 30s\n  max_wait: 5m\n"
+    )
+    assert "payload.customer,target debounce 30s" in await done("list --columns unique")
+    edited = await done("edit invoice --unique-period 1m")
+    assert edited.startswith("# definition invoice: changed\n#   unique.period: 30s → 1m\n")
+    kept = "--on-duplicate keep_first --unique-period none --unique-max-wait none --unique target"
+    assert "  - target\n" in await done(f"edit invoice {kept}")
+    assert "→ none\nname: invoice\n" in await done("edit invoice --unique none")
+    assert (await done("put invoice --on-duplicate replace")).endswith("unique:\n  on_duplicate: replace\n")
+
+
+async def test_putting_replaces_the_whole(replica: Replica) -> None:
+    await replica.done("definition", "put", "repack", "--max-concurrency", "3", "--attempts", "9")
+    put = await replica.done("definition", "put", "repack")
+    assert put.out == (
+        "# definition repack: changed\n#   max_concurrency: 3 → none\n#   retry.attempts: 9 → 5\nname: repack\n"
+    )
+
+
+async def test_programs_are_told_what_a_put_and_an_edit_changed(replica: Replica) -> None:
+    told: list[Any] = [
+        (await replica.done("definition", *arguments, "--json")).json
+        for arguments in (
+            ("put", "repack", "--tier", "4"), ("put", "repack", "--tier", "4"), ("put", "repack", "--timeout", "90s"),
+            ("edit", "repack", "--timeout", "2m"), ("edit", "repack", "--timeout", "120s"),
+        )
+    ]  # fmt: skip
+    assert [(one["rev"], one["change"]) for one in told] == [
+        (1, "created"), (1, "unchanged"), (2, "changed"), (3, "changed"), (3, "unchanged")
+    ]  # fmt: skip
+    assert [one["changes"] for one in told] == [
+        [], [], [{"field": "tier", "before": 4, "after": None}, {"field": "timeout", "before": None, "after": "1m30s"}],
+        [{"field": "timeout", "before": "1m30s", "after": "2m"}], [],
+    ]  # fmt: skip
+
+
+async def test_a_schedule_is_put_on_calendars_and_taken_off(replica: Replica, world: World) -> None:
+    await replica.done("calendar", "put", "office", "--weekdays", "mon-fri")
+    add = ("schedule", "add", "s", "--cron", "0 9 * * *", "--definition", "log")
+    refused = await replica.run(*add, "--only-on", "ofice")
+    assert (refused.status, "expected office" in refused.err) == (2, True)
+    await replica.done(*add, "--only-on", "office", "--days-of", "europe/berlin")
+    stored = world.stored(Collection.SCHEDULES, "s")["trigger"]
+    assert (stored["type"], stored["only"], stored["timezone"]) == ("calendars", ["office"], "Europe/Berlin")
+    refused = await replica.run("calendar", "delete", "office", "--yes")
+    assert (refused.status, "used by the schedules s;" in refused.err) == (2, True)
+    assert (await replica.done("schedule", "calendar", "--days", "8")).out.count("s\n") >= 5
+    await replica.done("schedule", "edit", "s", "--only-on", "none", "--except-on", "none")
+    assert world.stored(Collection.SCHEDULES, "s")["trigger"]["type"] == "cron"
+
+
+MANIFESTS = """
+kind: Schedule
+name: closing
+trigger: {type: cron, expression: 0 18 * * *, timezone: Europe/Berlin, calendars: {only: [business-days], except: []}}
+job: {definition: log}
+---
+kind: Calendar
+name: business-days
+weekdays: [mon-fri]
+exclude: [12-24, 2030-12-31]
+"""
+
+
+async def test_calendars_are_applied_before_the_schedules_that_use_them_and_once(
+    replica: Replica, tmp_path: Path
+) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text(MANIFESTS, encoding="utf-8")
+    applied: Any = (await replica.done("apply", "-f", str(file), "--yes", "--json")).json
+    assert [(one["name"], one["change"]) for one in applied["documents"]] == [
+        ("business-days", "created"), ("closing", "created"),
+    ]  # fmt: skip
+    again: Any = (await replica.done("apply", "-f", str(file), "--yes", "--json")).json
+    assert {one["change"] for one in again["documents"]} == {"unchanged"}
+    shown = (await replica.done("calendar", "get", "business-days", "--yaml")).out
+    assert shown.startswith("kind: Calendar\nname: business-days\n")
