@@ -1,7 +1,5 @@
-"""``hascheduler cluster``: one replica's view of the whole cluster, as tables, as JSON, or live.
-
-Its other views are commands of their own: ``hascheduler cluster failovers`` lists the changes of leadership.
-"""
+"""``hascheduler cluster``, one replica's view of the whole, and what holds all of it or a processor back:
+``hascheduler pause`` and ``resume``, ``hascheduler processor list``, ``drain`` and ``undrain``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -14,15 +12,15 @@ from hascheduler.cli.commands import CLUSTER
 from hascheduler.cli.lazy_groups import example, lazy_group
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
 from hascheduler.cli.output.console import (
+    console,
     or_dash,
     print_answer,
+    print_json,
     show,
     yes_or_no,
 )
 from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.tables import FittedTable, with_columns, with_wide
-from hascheduler.cli.pause_all import pause_line
-from hascheduler.cli.processors import processor_state
 from hascheduler.cli.replica import replica
 from hascheduler.client import Scheduler
 from hascheduler.errors import InvalidInput
@@ -32,6 +30,10 @@ Answer = Mapping[str, Any]
 
 cluster = typer.Typer(cls=lazy_group(CLUSTER), invoke_without_command=True, add_completion=False, rich_markup_mode=None)
 _MOST = 20
+
+All = Annotated[bool, typer.Option("--all", help="Everything there is; demanded, as it concerns all.")]
+ProcessorName = Annotated[str, typer.Argument(metavar="NAME", help="What it is called; in Kubernetes, its pod's name")]
+_DRAIN_COLUMNS = ("processor", "runs", "occupied", "state", "since", "by", "because")
 
 
 @cluster.callback(epilog="\b\nExample:\n  hascheduler cluster --watch")
@@ -201,3 +203,147 @@ def _failovers_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
         texts = (str(item["term"]), instant_text(item["deciding_at"]), _name(item["holder"]), item["cause"], gap, first)
         table.add_row(*map(Text, (*([item["shard"]] if by_shard else []), *texts)))
     return table
+
+
+@example('hascheduler pause --all --because "the database of the invoices moves"')
+@with_utc
+def pause(
+    everything: All = False,
+    because: Annotated[
+        str | None, typer.Option("--because", metavar="TEXT", help="Why, for all who wonder; demanded.")
+    ] = None,
+    schedules_only: Annotated[
+        bool, typer.Option("--schedules-only", help="No schedule fires; jobs that wait are dispatched all the same.")
+    ] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Pause everything: no schedule fires, no job begins.
+
+    It lasts until `hascheduler resume --all`, through changes of the leader. What has been dispatched goes on to its
+    end. Then each schedule catches up as its misfire policy says, as after a time without a leader.
+    """
+    _demand_all("pause", everything=everything)
+    if because is None:
+        raise InvalidInput(("--because",), "missing", "a reason, for all who wonder why nothing happens")
+    with replica(url) as scheduler:
+        answer = scheduler.cluster.pause(because, schedules_only=schedules_only)
+    _show_paused(answer, as_json=as_json)
+
+
+@example("hascheduler resume --all")
+def resume(everything: All = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Resume everything that `hascheduler pause` has paused.
+
+    Schedules that are paused by themselves stay so, and drained processors drained.
+    """
+    _demand_all("resume", everything=everything)
+    with replica(url) as scheduler:
+        answer = scheduler.cluster.resume()
+    _show_paused(answer, as_json=as_json)
+
+
+def pause_line(paused: Mapping[str, Any]) -> str:
+    """``everything is paused since 2030-01-01T00:00:00Z by deployer: the database moves``."""
+    what = "all schedules are paused" if paused["schedules_only"] else "everything is paused"
+    return f"{what} since {instant_text(paused['since'])} by {paused['by']}: {paused['because']}"
+
+
+def _demand_all(command: str, *, everything: bool) -> None:
+    if not everything:
+        raise InvalidInput(("--all",), "missing", f"--all, or for one schedule: hascheduler schedule {command} NAME")
+
+
+def _show_paused(answer: Mapping[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+        return
+    paused = answer["paused"]
+    console().print("nothing is paused" if paused is None else pause_line(paused), markup=False, soft_wrap=True)
+
+
+@example("hascheduler processor list", "hascheduler processor list --json")
+@with_utc
+@with_columns
+def list_processors(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """List the processors, and which are drained."""
+    with replica(url) as scheduler:
+        answer = scheduler.cluster.processor_list()
+    print_answer(answer, _drains_table, as_json=as_json)
+
+
+@example('hascheduler processor drain resizer-0 --because "its node is being replaced"')
+@with_utc
+def drain(
+    name: ProcessorName,
+    because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Give the processors of a name no new jobs, until they are undrained.
+
+    What they run goes on to its end; `hascheduler processor list` says when it has. A processor that starts again
+    under that name is drained, too.
+    """
+    with replica(url) as scheduler:
+        answer = scheduler.cluster.drain(name, because)
+    _show_drained(answer, as_json=as_json)
+
+
+@example("hascheduler processor undrain resizer-0")
+def undrain(name: ProcessorName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Give the processors of a name jobs again."""
+    with replica(url) as scheduler:
+        answer = scheduler.cluster.undrain(name)
+    _show_drained(answer, as_json=as_json)
+
+
+def processor_state(processor: Mapping[str, Any]) -> str:
+    """``lost``, ``resting`` (it did not take up its last jobs), ``not consuming`` its queue, ``drained`` (nothing runs
+    there any more), ``draining`` or ``live``."""
+    if not processor["alive"]:
+        return "lost"
+    # A replica of an older release knows neither rests nor drains.
+    if not processor["draining"]:
+        return "resting" if processor.get("rest") else "live"
+    if not processor.get("drained") and not processor.get("consuming", True):
+        return "not consuming"
+    return "drained" if processor.get("drained") and not processor["occupied"] else "draining"
+
+
+def _drains_table(answer: Mapping[str, Any]) -> RenderableType:
+    if not answer["items"] and not answer.get("absent"):
+        return Text("There are no processors.", style="dim")
+    table = FittedTable("", *_DRAIN_COLUMNS, spare=("runs", "by", "since"), wraps=("because", "runs"))
+    for one in answer["items"]:
+        state = processor_state(one)
+        style = {"live": "green", "lost": "red"}.get(state, "yellow")
+        table.add_row(
+            Text(one["name"]),
+            Text(", ".join(one["definitions"])),
+            f"{one['occupied']}/{one['slots']}",
+            Text(state, style=style),
+            *_of_drain(one.get("drained")),
+        )
+    for drain in answer.get("absent", ()):
+        table.add_row(Text(drain["name"]), Text("–"), "–", Text("absent, drained", style="dim"), *_of_drain(drain))
+    return table
+
+
+def _of_drain(drain: Mapping[str, Any] | None) -> tuple[Text, Text, Text]:
+    if drain is None:
+        return Text("–"), Text("–"), Text("–")
+    return Text(instant_text(drain["since"])), Text(drain["by"]), Text(or_dash(drain["because"]))
+
+
+def _show_drained(answer: Mapping[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+        return
+    drained = answer["drained"]
+    if drained is None:
+        line = f"{answer['name']} gets jobs"
+    else:
+        reason = "" if drained["because"] is None else f": {drained['because']}"
+        line = f"{answer['name']} is drained since {instant_text(drained['since'])} by {drained['by']}{reason}"
+    console().print(line, markup=False, soft_wrap=True)

@@ -14,9 +14,9 @@ CLUSTER: CommandTable = {
 }
 
 _PROCESSOR: CommandTable = {
-    "list": LazyCommand("processors:list_processors", "List the processors, and which are drained."),
-    "drain": LazyCommand("processors:drain", "Give the processors of a name no new jobs, until they are undrained."),
-    "undrain": LazyCommand("processors:undrain", "Give the processors of a name jobs again."),
+    "list": LazyCommand("cluster:list_processors", "List the processors, and which are drained."),
+    "drain": LazyCommand("cluster:drain", "Give the processors of a name no new jobs, until they are undrained."),
+    "undrain": LazyCommand("cluster:undrain", "Give the processors of a name jobs again."),
 }
 
 _SCHEDULE: CommandTable = {
@@ -95,8 +95,8 @@ COMMANDS: CommandTable = {
         "run.demo:demo", "Run the system, kill the leader again and again and a processor once, and report."
     ),
     "cluster": LazyCommand("cluster:cluster", "Show who leads, who is there, and what is wrong."),
-    "pause": LazyCommand("pause_all:pause", "Pause everything: no schedule fires, no job begins."),
-    "resume": LazyCommand("pause_all:resume", "Resume everything that `hascheduler pause` has paused."),
+    "pause": LazyCommand("cluster:pause", "Pause everything: no schedule fires, no job begins."),
+    "resume": LazyCommand("cluster:resume", "Resume everything that `hascheduler pause` has paused."),
     "schedule": LazyGroup("See, preview, make and change schedules.", _SCHEDULE),
     "verdicts": LazyCommand("schedules.show:all_verdicts", "Show which times of all schedules did not fire, and why."),
     "job": LazyGroup("Submit, see, wait for, cancel and retry jobs; `hascheduler why` says why one waits.", _JOB),

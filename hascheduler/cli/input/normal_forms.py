@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hascheduler.cli.output.changes import ANSWERED
+from hascheduler.cli.output.yaml_text import ANSWERED
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.trigger import Interval
 from hascheduler.model.values.durations import format_duration

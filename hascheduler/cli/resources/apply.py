@@ -78,12 +78,13 @@ class PlanStep:
 Failures = dict[Noun, HaschedulerError]
 _OTHERS_SHOWN_MAX = 10
 _SIGNS = {
-    PlannedChange.CREATED: "green",
-    PlannedChange.CHANGED: "yellow",
-    PlannedChange.REPAIRED: "yellow",
-    PlannedChange.PRUNED: "red",
-    PlannedChange.UNCHANGED: "dim",
+    PlannedChange.CREATED: ("green", "is new"),
+    PlannedChange.CHANGED: ("yellow", "changes"),
+    PlannedChange.REPAIRED: ("yellow", "can't be read, and is written again"),
+    PlannedChange.PRUNED: ("red", "goes"),
+    PlannedChange.UNCHANGED: ("dim", "stays as it is"),
 }
+"""How each is shown, and what is said of it beforehand."""
 
 
 @example(
@@ -137,7 +138,8 @@ def apply(
         if not as_json:
             _show(wanted)
         failures: Failures = {step.noun: Conflict(step.used_by) for step in wanted if step.used_by is not None}
-        doing = bool(possible) and not dry_run and confirmed(_question(len(possible)), yes=yes)
+        question = f"Apply {len(possible)} change{'s' if len(possible) > 1 else ''}?"
+        doing = bool(possible) and not dry_run and confirmed(question, yes=yes)
         if doing:
             _carry_out_all(scheduler, possible, failures)
     _print_outcome(steps, failures, done=doing or not possible, dry_run=dry_run, as_json=as_json)
@@ -184,28 +186,17 @@ def _nouns(steps: Sequence[PlanStep]) -> list[Noun]:
     return [step.noun for step in steps if step.change is PlannedChange.PRUNED and step.kind != "schedule"]
 
 
-def _question(count: int) -> str:
-    return f"Apply {count} change{'s' if count > 1 else ''}?"
-
-
 def _show(steps: Sequence[PlanStep]) -> None:
     for step in steps:
-        will = _will(step.change) if step.used_by is None else f"stays: {step.used_by}"
-        console().print(Text(f"{step.kind} {step.name} {will}", style=f"bold {_SIGNS[step.change]}"), soft_wrap=True)
+        style, will = _SIGNS[step.change]
+        if step.used_by is not None:
+            will = f"stays: {step.used_by}"
+        console().print(Text(f"{step.kind} {step.name} {will}", style=f"bold {style}"), soft_wrap=True)
         if step.used_by is not None:
             continue
         console().print(coloured_diff(step.difference), soft_wrap=True)
         for warning in step.warnings:
             console().print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
-
-
-def _will(change: PlannedChange) -> str:
-    return {
-        PlannedChange.CREATED: "is new",
-        PlannedChange.CHANGED: "changes",
-        PlannedChange.REPAIRED: "can't be read, and is written again",
-        PlannedChange.PRUNED: "goes",
-    }.get(change, str(change))
 
 
 def _print_outcome(
@@ -223,7 +214,7 @@ def _print_outcome(
         print_json({"dry_run": dry_run, "documents": [_as_json(step, failures) for step in steps]})
         return
     counts = Counter(step.change for step in steps if step.noun not in failures)
-    parts = [Text(f"{counts[change]} {change}", style=_SIGNS[change]) for change in PlannedChange if counts[change]]
+    parts = [Text(f"{counts[change]} {change}", style=_SIGNS[change][0]) for change in PlannedChange if counts[change]]
     if failures:
         parts.append(Text(f"{len(failures)} failed", style="bold red"))
     how = "" if done else "would be: " if dry_run else "not done: "

@@ -30,10 +30,9 @@ from hascheduler.cli.options import (
     with_options,
     with_parameters,
 )
-from hascheduler.cli.output.changes import NounChange, change
 from hascheduler.cli.output.console import console, print_answer, print_json
 from hascheduler.cli.output.tables import FittedTable, with_columns
-from hascheduler.cli.output.yaml_text import as_text, as_yaml
+from hascheduler.cli.output.yaml_text import NounChange, as_text, as_yaml, change
 from hascheduler.cli.replica import named_api, replica
 from hascheduler.client.synchronous.named import NamedApi
 

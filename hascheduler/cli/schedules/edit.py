@@ -5,11 +5,19 @@ from typing import Annotated, Any
 import typer
 
 from hascheduler.cli.completion import NewName, ScheduleName
+from hascheduler.cli.input.normal_forms import normal_schedule
+from hascheduler.cli.input.prompts import edit_document
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
+from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.instants import with_utc
+from hascheduler.cli.output.yaml_text import NounChange, as_text, change
+from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.options import SCHEDULE, changed_schedule, new_schedule
+from hascheduler.cli.schedules.preview_page import preview_page
+from hascheduler.cli.schedules.tables import schedule_page
+from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 
 
@@ -35,14 +43,6 @@ def edit(
     `none` puts a part back to its default, `--label KEY-` removes a label. Times that were decided stay decided.
     """
     body = changed_schedule(given)
-
-    from hascheduler.cli.output.changes import NounChange, change
-    from hascheduler.cli.output.console import console, print_json
-    from hascheduler.cli.replica import replica
-    from hascheduler.cli.schedules.preview_page import preview_page
-    from hascheduler.cli.schedules.tables import schedule_page
-    from hascheduler.clock import SystemClock
-
     now_ms = SystemClock().wall_ms()
     check_name(name)
     answer: Any
@@ -67,9 +67,6 @@ def edit(
 
 
 def _in_editor(schedules: Any, stored: Any, *, yes: bool) -> Any:
-    from hascheduler.cli.input.normal_forms import normal_schedule
-    from hascheduler.cli.input.prompts import edit_document
-
     name = stored["name"]
     # Being paused is not edited, but changed by pausing and resuming.
     document = {part: value for part, value in normal_schedule(stored).items() if part != "paused"}
@@ -101,15 +98,6 @@ def add(
     --cron, --every or --at say when, --definition says what.
     """
     body = new_schedule(name, given) | ({"paused": True} if paused else {})
-
-    from hascheduler.cli.output.changes import change
-    from hascheduler.cli.output.console import console, print_json
-    from hascheduler.cli.output.yaml_text import as_text
-    from hascheduler.cli.replica import replica
-    from hascheduler.cli.schedules.preview_page import preview_page
-    from hascheduler.cli.schedules.tables import schedule_page
-    from hascheduler.clock import SystemClock
-
     now_ms = SystemClock().wall_ms()
     answer: Any
     with replica(url) as scheduler:

@@ -1,6 +1,8 @@
 """``hascheduler schedule preview``: the next fires of a schedule, from a replica or computed here."""
 
-from typing import Annotated, Any
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +13,11 @@ from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, with_option
 from hascheduler.cli.output.instants import with_utc
 from hascheduler.cli.schedules.options import TRIGGER, new_trigger
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.instants import WallMs, parse_instant
+from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
+
+if TYPE_CHECKING:
+    from hascheduler.model.trigger import Trigger
+    from hascheduler.triggers import Upcoming
 
 
 @example(
@@ -61,10 +67,48 @@ def preview_schedule(
 
 
 def _computed(name: str | None, given: Given, now_ms: WallMs, after_ms: WallMs, count: int) -> dict[str, Any]:
-    from hascheduler.cli.schedules.local_preview import preview
     from hascheduler.wire.trigger import checked_trigger
 
-    return preview(name or "preview", checked_trigger(new_trigger(given), now_ms), after_ms, count=count)
+    return _preview(name or "preview", checked_trigger(new_trigger(given), now_ms), after_ms, count=count)
+
+
+def _preview(schedule: str, trigger: "Trigger", after_ms: WallMs, *, count: int) -> dict[str, Any]:
+    """The first ``count`` fires after ``after_ms``, and the clock changes of the next 400 days.
+
+    ``schedule`` is the name that decides the jitter.
+    """
+    from hascheduler.dispatch.schedules import previews
+
+    times = list(_times(schedule, trigger, after_ms, count))
+    made = asdict(previews.finished(previews.make_preview(schedule, trigger, after_ms, times)))
+    # A trigger alone has no payload.
+    return {**made, "fires": [{**fire, "payload": None} for fire in made["fires"]]}
+
+
+def _times(schedule: str, trigger: "Trigger", after_ms: WallMs, count: int) -> "Iterator[Upcoming]":
+    """``count`` fires, and of each window of excluded times that lies between them the first, with how many there are.
+
+    A window may hold millions of them, so they are counted and not looked at.
+    """
+    from hascheduler.triggers import Upcoming, count_nominal, excluded_until, upcoming
+
+    fired, passed_ms = 0, after_ms
+    while True:
+        for one in upcoming(schedule, trigger, passed_ms, fired=fired):
+            end_ms = excluded_until(trigger, one.nominal_ms)
+            if end_ms is not None:
+                left_out = count_nominal(trigger, one.nominal_ms - 1, end_ms - 1)
+                times = "1 time is" if left_out == 1 else f"{left_out:,} times are"
+                note = f"{times} excluded, until {format_instant(end_ms)}"
+                yield Upcoming(one.nominal_ms, one.due_ms, excluded=True, note=note)
+                passed_ms = WallMs(end_ms - 1)
+                break
+            yield one
+            fired += 1
+            if fired == count:
+                return
+        else:
+            return
 
 
 def _from_replica(url: str, name: str, start: str | None, count: int) -> dict[str, Any]:

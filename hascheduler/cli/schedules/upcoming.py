@@ -1,6 +1,6 @@
 """``hascheduler schedule timeline`` and ``calendar``: when all schedules fire in the next hours or days."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -185,23 +185,16 @@ def coming_fires(scheduler: Scheduler, labels: list[str] | None, now_ms: WallMs)
     schedules = list(scheduler.schedules.list(labels))
     uses_calendars = any(schedule["trigger"].get("calendars") for schedule in schedules)
     calendars = {each["name"]: _calendar(each) for each in scheduler.calendars.list()} if uses_calendars else {}
-    return _in_order(schedules, calendars, now_ms)
-
-
-def _in_order(
-    schedules: Iterable[Mapping[str, Any]], calendars: Mapping[str, Calendar], now_ms: WallMs
-) -> list[ComingFires]:
-    ordered = sorted(schedules, key=lambda one: (one["next_at"] is None, _at(one["next_at"]), one["name"]))
+    ordered = sorted(
+        schedules,
+        key=lambda one: (one["next_at"] is None, one["next_at"] and parse_instant(one["next_at"]), one["name"]),
+    )
     return [_row(schedule, calendars, now_ms) for schedule in ordered]
 
 
 def _calendar(answer: Mapping[str, Any]) -> Calendar:
     said = {field: answer[field] for field in ("weekdays", "include", "exclude")}
     return validated(CalendarBody, said).resource(answer["name"])
-
-
-def _at(instant: str | None) -> int:
-    return 0 if instant is None else parse_instant(instant)
 
 
 def _row(schedule: Mapping[str, Any], calendars: Mapping[str, Calendar], now_ms: WallMs) -> ComingFires:

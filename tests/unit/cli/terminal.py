@@ -14,7 +14,6 @@ _IMPORTED = (
     "hascheduler.cli.input.normal_forms",
     "hascheduler.cli.input.prompts",
     "hascheduler.cli.jobs.events",
-    "hascheduler.cli.output.changes",
     "hascheduler.cli.replica",
     "hascheduler.cli.resources.apply",
     "hascheduler.cli.resources.nouns",
