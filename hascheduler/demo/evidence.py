@@ -1,7 +1,7 @@
 """The evidence: the expected nominal times, the observed effects, the stored jobs, and what comparing them shows."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.triggers import next_nominal
 
 _EFFECT = b'{"effect"'
-_NONE: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +132,15 @@ def evaluate(
     jobs: Mapping[str, Mapping[str, Any]],
     *,
     until_ms: int,
-    killed: Collection[str],
-    cut: Mapping[str, int] = _NONE,
+    killed: Mapping[str, int | None],
 ) -> DemoResult:
     """Compare what happened (``effects``, and the stored ``jobs`` by id) with every nominal time up to ``until_ms``.
 
-    ``killed`` are the ids of the processors that were killed, of any tenure: only what their processes ran may run
-    again. ``cut`` are those whose output may end too early, and from when on: only there may an effect be unseen.
+    ``killed`` has the ids of the processors that were killed, of any tenure, and from when on the output of each may
+    be cut off, if it may: only what their processes ran may run again, and only there may an effect be unseen.
     """
     verdict = DemoResult()
-    killed = {process_of(id) for id in killed}
+    processes = {process_of(id) for id in killed}
     attempts_of: dict[str, list[int]] = {}
     for effect in effects:
         if effect.nominal_ms is None or effect.nominal_ms <= until_ms:
@@ -154,32 +152,33 @@ def evaluate(
             seen = attempts_of.pop(job_id, [])
             if job is not None and job["state"] in LIVE:
                 verdict.pending.append(job_id)
-                if _doubled(job, seen, killed):
+                if _doubled(job, seen, processes):
                     verdict.doubled.append(job_id)
                 continue
             if job is None or job["state"] != "succeeded":
                 verdict.missed.append(job_id)
                 continue
             if expectation.logs and not seen:
-                if int(job_id.rpartition(":")[2]) < cut.get(_succeeded_at(job), until_ms + 1):
+                cut_ms = killed.get(_succeeded_at(job))
+                if cut_ms is None or int(job_id.rpartition(":")[2]) < cut_ms:
                     verdict.missed.append(job_id)
                     continue
                 verdict.unseen.append(job_id)
             verdict.fired += 1
             if job["attempt"] > 1:
                 verdict.rerun.append(job_id)
-            if _doubled(job, seen, killed):
+            if _doubled(job, seen, processes):
                 verdict.doubled.append(job_id)
     verdict.unexpected = sorted(attempts_of)
     return verdict
 
 
 def _succeeded_at(job: Mapping[str, Any]) -> str:
-    """The processor that says it has done it; "" where the job does not tell."""
+    """Return the processor that says it has done it; "" if the job does not tell."""
     return next((str(record["processor"]) for record in job["attempts"] if record["outcome"] == "succeeded"), "")
 
 
-def _doubled(job: Mapping[str, Any], seen: list[int], killed: Collection[str]) -> bool:
+def _doubled(job: Mapping[str, Any], seen: list[int], killed: Set[str]) -> bool:
     """An attempt that ran twice, or two attempts where the earlier one was not lost with its processor."""
     records = job["attempts"]
     succeeded = [record for record in records if record["outcome"] == "succeeded"]

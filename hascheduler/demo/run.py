@@ -166,8 +166,7 @@ def print_report(console: Console, record: RunRecord, effects: list[Effect]) -> 
     """Print what was expected and what happened; the exit status, as of `run_demo`."""
     assert record.until_ms is not None, "the scenario has ended"
     until_ms = record.until_ms
-    killed, cut = record.killed_processors, record.cut_outputs
-    verdict = evaluate(record.expectations, effects, record.jobs, until_ms=until_ms, killed=killed, cut=cut)
+    verdict = evaluate(record.expectations, effects, record.jobs, until_ms=until_ms, killed=record.killed)
     due = [effect for effect in effects if effect.nominal_ms is None or effect.nominal_ms <= until_ms]
     faults = (verdict.missed, verdict.doubled, verdict.unexpected)
     columns = ("expected", "fired", "pending", "missed", "doubled", "unexpected", "run again")

@@ -12,8 +12,6 @@ from hascheduler.model.job import LIVE
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.instants import format_instant
 
-PAUSE_S = 8.0
-"""Long enough to see it run undisturbed."""
 _PATIENCE_S = 60.0
 """How long the last jobs are waited for while none of them ends; a backlog that shrinks is waited for longer."""
 _WAIT_MAX_S = 600.0
@@ -46,10 +44,8 @@ class RunRecord:
 
     expectations: list[Expectation] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
-    killed_processors: set[str] = field(default_factory=set)
-    """Their ids, which are unique per process start."""
-    cut_outputs: dict[str, int] = field(default_factory=dict)
-    """Of those processors, the ones whose last output lines may be lost, with the time of the first such line."""
+    killed: dict[str, int | None] = field(default_factory=dict)
+    """By the id of a processor, which is new with each start, the time from which its output lines may be lost."""
     jobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shards: Sequence[str] = ()
     """The names of several."""
@@ -66,7 +62,7 @@ class DemoScenario:
         effects: Effects,
         say: Callable[[str], None],
         record: RunRecord,
-        pause_s: float = PAUSE_S,
+        pause_s: float,
     ) -> None:
         self._environment = environment
         self._effects = effects
@@ -151,9 +147,7 @@ class DemoScenario:
         self._say(f"{way} {name}, which is at work")
         at_ms = self._environment.wall_ms()
         self._record.kills.append(Kill(f"{way} {name}", at_ms, at_ms))
-        self._record.killed_processors.add(id)
-        if self._environment.cuts_outputs:
-            self._record.cut_outputs[id] = at_ms - _LAST_LINES_MS
+        self._record.killed[id] = at_ms - _LAST_LINES_MS if self._environment.cuts_outputs else None
         successor = await self._environment.end_processor(id)
         starts = f"{name} starts again" if successor == name else f"{successor} takes its place"
         self._say(f"{starts}; what it was running moves on with the next attempt")

@@ -2,15 +2,13 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from hascheduler.cli import credentials
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.run.dev import SHARDS_SHOWN_MAX, TransportOption, require_folder, require_own_servers
-
-if TYPE_CHECKING:
-    from hascheduler.demo.run import OpenEnvironment
 
 _NAMESPACE = "hascheduler"
 _KILLS = 3
@@ -56,7 +54,7 @@ def demo(
     """
     from rich.console import Console
 
-    from hascheduler.demo.run import run_demo
+    from hascheduler.demo.run import OpenEnvironment, run_demo
     from hascheduler.embedded.children import run_in_foreground
     from hascheduler.errors import InvalidInput
     from hascheduler.model.values.durations import parse_duration
@@ -69,10 +67,18 @@ def demo(
             raise InvalidInput((option,), "is for a system on this machine", "no --kubernetes beside it")
         if value is not None:
             raise InvalidInput((option,), "is for a cluster", "--kubernetes beside it")
+    opening: OpenEnvironment
     if kubernetes:
-        opening = _in_cluster(folder, context, namespace or _NAMESPACE, kills or _KILLS)
+        from hascheduler.demo.kubernetes import Kubectl, open_kubernetes_environment
+
+        kubectl, token = Kubectl(context, namespace or _NAMESPACE), credentials.token()
+        opening = partial(
+            open_kubernetes_environment, kubectl=kubectl, folder=folder, kills=kills or _KILLS, token=token
+        )
     else:
-        opening = _here(folder, None if transport is None else transport.value, shards or 1)
+        from hascheduler.demo.local import open_local_environment
+
+        opening = partial(open_local_environment, folder, None if transport is None else transport.value, shards or 1)
     require_folder(folder)
     console = Console(highlight=False)
 
@@ -82,17 +88,3 @@ def demo(
         return await run_demo(console, opening, keep=keep, pause_s=pause_ms / 1_000)
 
     raise typer.Exit(run_in_foreground(checked_demo()))
-
-
-def _here(folder: Path, transport: str | None, shards: int) -> "OpenEnvironment":
-    from hascheduler.demo.local import open_local_environment
-
-    return partial(open_local_environment, folder, transport, shards)
-
-
-def _in_cluster(folder: Path, context: str | None, namespace: str, kills: int) -> "OpenEnvironment":
-    from hascheduler.cli import credentials
-    from hascheduler.demo.kubernetes import Kubectl, open_kubernetes_environment
-
-    kubectl = Kubectl(context, namespace)
-    return partial(open_kubernetes_environment, kubectl=kubectl, folder=folder, kills=kills, token=credentials.token())

@@ -13,7 +13,7 @@ from hascheduler.errors import Conflict
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from tests.tiers import spread
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica
 from tests.unit.cli.terminal import Terminal
 
@@ -324,4 +324,77 @@ async def test_a_concurrent_change_is_not_replaced(
 
     with pytest.raises(Conflict):
         await asyncio.to_thread(do)
+    assert world.everything() == before
+
+
+_GRAPH = """\
+kind: Schedule
+name: tick
+trigger: {type: interval, every: 1s}
+jobs:
+- {ref: extract, definition: pull}
+- {ref: load, definition: store, depends_on: [extract]}
+"""
+
+
+async def test_a_graph_is_applied_from_a_file_and_shown(replica: Replica, file: Path) -> None:
+    want(file, _GRAPH)
+    assert (await replica.done("apply", "-f", str(file), "--yes")).out.endswith("1 created\n")
+    assert (await replica.done("apply", "-f", str(file))).out == "1 unchanged\n"
+    shown = (await replica.done("schedule", "get", "tick")).out
+    for part in ("extract  pull", "load     store after extract"):
+        assert part in shown
+    again = (await replica.done("schedule", "get", "tick", "--yaml")).out
+    assert (await replica.done("apply", "-f", "-", input=again)).out == "1 unchanged\n"
+
+
+async def test_what_failed_with_a_job_of_a_graph_is_retried_with_it(replica: Replica, world: World, file: Path) -> None:
+    want(file, _GRAPH)
+    await replica.done("apply", "-f", str(file), "--yes")
+    last = await world.fire(NOW + 1_000)
+    first = f"{last}.extract"
+    world.rewrite(Collection.JOBS, first, state="failed", error="it broke")
+    world.rewrite(Collection.JOBS, last, state="failed", error=f"its dependency {first} failed")
+    retried = await replica.done("job", "retry", first, "--with-dependents")
+    assert retried.out.splitlines() == [f"{first} waits again", f"  {last} waits for it again"]
+    assert (world.job(first)["state"], world.job(last)["state"]) == ("pending", "pending")
+    assert world.job(last)["waits_for"] == [first]
+
+
+_LATER = "2031-01-01T00:00:00Z"
+
+
+def _schedule(trigger: str = "{type: interval, every: 1s}", job: str = "") -> str:
+    return f"kind: Schedule\nname: bad\ntrigger: {trigger}\njob: {{definition: log{job}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (_schedule(f"{{type: cron, expression: '{'* ' * 5_120}'}}"), "trigger.expression"),
+        (_schedule(f"{{type: times, at: [{', '.join([_LATER] * 10_001)}]}}"), "trigger.at"),
+        (_schedule(f"{{type: times, at: [{', '.join([_LATER] * 1_000_000)}]}}"), "larger than 4 MiB"),
+        (_schedule("{type: once, at: 2029-01-01T00:00:00Z}"), "trigger.at"),
+        (_schedule("{type: once, at: 2016-12-31T23:59:60Z}"), "trigger.at"),
+        (_schedule(job=", render: true, payload: '${x}'"), "job.payload"),
+        (_schedule(job=", payload: .nan"), "job.payload"),
+    ],
+    ids=[
+        "10 KiB of cron",
+        "10,001 times",
+        "a million times",
+        "the past",
+        "a leap second",
+        "no placeholder",
+        "no number",
+    ],
+)
+async def test_what_can_not_be_is_one_line_and_writes_nothing(
+    replica: Replica, world: World, file: Path, text: str, where: str
+) -> None:
+    want(file, text)
+    before = world.everything()
+    ended = await replica.run("apply", "-f", str(file), "--yes")
+    assert (ended.status, ended.err.count("\n"), len(ended.err) < 1_000) == (2, 1, True)
+    assert where in ended.err
     assert world.everything() == before

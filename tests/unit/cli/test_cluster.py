@@ -1,9 +1,13 @@
-"""``hascheduler cluster`` against the real API with a small cluster behind it."""
+"""``hascheduler cluster``, ``pause``, ``resume`` and ``processor list | drain | undrain`` against the real API."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from hascheduler.model.failover import Failover
 from hascheduler.model.processor import Rest
-from tests.factories import NOW
+from tests.factories import NOW, make_failover
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica, invoke
 
@@ -63,3 +67,72 @@ def test_what_is_to_be_watched_is_not_for_programs() -> None:
     for command in (["cluster"], ["schedule", "list"], ["schedule", "timeline"], ["schedule", "verdicts", "x"]):
         ended = invoke(*command, "--json", "--watch")
         assert (ended.status, ended.err.startswith("hascheduler: --watch: ")) == (2, True)
+
+
+async def test_they_are_a_table_the_latest_first_or_json(replica: Replica, world: World) -> None:
+    assert "No change of leadership has been reported" in (await replica.done("cluster", "failovers")).out
+    for failover in (make_failover(6), make_failover(7, gap_ms=None, first_decision_at_ms=None), make_failover(8)):
+        await world.failovers.save(failover)
+    lines = (await replica.done("cluster", "failovers", "--limit", "2", COLUMNS="200")).out.splitlines()
+    assert [" ".join(line.split()) for line in lines if "2030" in line] == [
+        "8 2030-01-01T00:00:00.140Z r2 died 120 ms 2030-01-01T00:00:00.150Z",
+        "7 2030-01-01T00:00:00.140Z r2 died – –",
+    ]
+    items = (await replica.done("cluster", "failovers", "--json", "--limit", "2")).json["items"]
+    assert isinstance(items, list)
+    assert [(item["term"], item["gap_ms"]) for item in items] == [(8, 120), (7, None)]
+
+
+async def test_where_there_are_several_shards_each_has_its_name_before_it(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = [make_failover(8, shard=shard) for shard in ("0001", "default")]
+
+    async def newest(shard: str, limit: int) -> Sequence[Failover]:
+        return both
+
+    monkeypatch.setattr(world.failovers, "newest", newest)
+    lines = (await replica.done("cluster", "failovers", COLUMNS="200")).out.splitlines()
+    assert [line.split()[:2] for line in lines if "2030" in line] == [["0001", "8"], ["default", "8"]]
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--watch"], ["--url", "http://x"]])
+def test_options_of_the_cluster_are_not_passed_over_in_silence(options: list[str]) -> None:
+    ended = invoke("cluster", *options, "failovers")
+    assert (ended.status, ended.err.startswith(f"hascheduler: {options[0]}: stands before failovers")) == (2, True)
+
+
+async def test_everything_is_paused_shown_and_resumed(replica: Replica) -> None:
+    said = (await replica.done("pause", "--all", "--because", "the [database] moves")).out
+    assert said == "everything is paused since 2030-01-01T00:00:00Z by anonymous: the [database] moves\n"
+    assert said.strip() in (await replica.done("cluster", COLUMNS="120")).out
+    assert (await replica.done("resume", "--all")).out == "nothing is paused\n"
+    assert "paused since" not in (await replica.done("cluster", COLUMNS="120")).out
+    only: Any = (await replica.done("pause", "--all", "--because", "x", "--schedules-only", "--json")).json
+    assert only["paused"]["schedules_only"] is True
+    assert "all schedules are paused since" in (await replica.done("cluster", COLUMNS="120")).out
+
+
+async def test_a_processor_is_drained_listed_and_undrained(replica: Replica) -> None:
+    assert "live" in (await replica.done("processor", "list", COLUMNS="140")).out
+    said = (await replica.done("processor", "drain", "p-1", "--because", "its node goes")).out
+    assert said == "p-1 is drained since 2030-01-01T00:00:00Z by anonymous: its node goes\n"
+    listed = (await replica.done("processor", "list", COLUMNS="140")).out
+    for text in ("p-1", "2/8", "draining", "its node goes"):
+        assert text in listed
+    assert "draining" in (await replica.done("cluster", COLUMNS="140")).out
+    answer: Any = (await replica.done("processor", "list", "--json")).json
+    assert answer["items"][0]["drained"]["by"] == "anonymous"
+    assert (await replica.done("processor", "undrain", "p-1")).out == "p-1 gets jobs\n"
+    refused = await replica.run("processor", "drain", "nobody")
+    assert (refused.status, refused.err) == (2, "hascheduler: no processor 'nobody'\n")
+
+
+def test_the_command_that_runs_a_processor_takes_modules_as_before() -> None:
+    assert "MODULE" in invoke("processor").err
+    refused = invoke("processor", "--slots", "0", "processors.log")
+    assert (refused.status, "HASCHEDULER_SLOTS" in refused.err) == (2, True)
+    shown = invoke("processor", "--help").out
+    assert "MODULE" in shown
+    assert "drain " in shown
+    assert "Usage: hascheduler processor drain [OPTIONS]" in invoke("processor", "drain", "--help").out

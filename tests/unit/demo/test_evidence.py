@@ -37,8 +37,7 @@ def _verdict(effects: list[Effect], cut_from_ms: int | None = None, **jobs: dict
         effects,
         stored,
         until_ms=UNTIL_MS,
-        killed={"p.1"},
-        cut={} if cut_from_ms is None else {"p.1": cut_from_ms},
+        killed={"p.1": cut_from_ms},
     )
     assert verdict.expected == len(JOBS)
     found = {"missed": verdict.missed, "doubled": verdict.doubled, "unexpected": verdict.unexpected}

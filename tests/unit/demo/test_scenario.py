@@ -41,7 +41,7 @@ class Backlog:
 
 def _scenario(environment: Backlog) -> tuple[DemoScenario, list[str]]:
     said: list[str] = []
-    return DemoScenario(cast(DemoEnvironment, environment), Effects(), said.append, RunRecord()), said
+    return DemoScenario(cast(DemoEnvironment, environment), Effects(), said.append, RunRecord(), pause_s=0), said
 
 
 @pytest.mark.parametrize(("waiting", "says"), [(0, []), (1_553, ["1553"])])

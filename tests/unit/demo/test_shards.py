@@ -75,6 +75,6 @@ def test_what_any_tenure_of_a_killed_processor_ran_may_run_again() -> None:
     effects = [Effect("fire:a:2500", number, 2_500, 2_600) for number in (1, 2)]
     for killed, doubled in (("p.0a1b", False), ("p.0a1b-3", False), ("p.ffff", True)):
         found = evaluate(
-            [Expectation("a", ONCE, WallMs(500), logs=True)], effects, jobs, until_ms=3_000, killed=[killed]
+            [Expectation("a", ONCE, WallMs(500), logs=True)], effects, jobs, until_ms=3_000, killed={killed: None}
         )
         assert bool(found.doubled) is doubled
