@@ -1,7 +1,9 @@
-"""``hascheduler cluster``, one replica's view of the whole, and what holds all of it or a processor back:
-``hascheduler pause`` and ``resume``, ``hascheduler processor list``, ``drain`` and ``undrain``."""
+"""The cluster as a whole: ``hascheduler cluster`` shows it, ``hascheduler audit-log`` who changed something or was
+refused; ``pause``, ``resume`` and ``processor list``, ``drain`` and ``undrain`` hold all of it or a processor back.
+"""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -9,16 +11,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hascheduler.cli.commands import CLUSTER
+from hascheduler.cli.completion import complete_tenant
 from hascheduler.cli.lazy_groups import example, lazy_group
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
-from hascheduler.cli.output.console import (
-    console,
-    or_dash,
-    print_answer,
-    print_json,
-    show,
-    yes_or_no,
-)
+from hascheduler.cli.output.console import console, or_dash, print_answer, print_json, show, yes_or_no
 from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.tables import FittedTable, with_columns, with_wide
 from hascheduler.cli.replica import replica
@@ -347,3 +343,45 @@ def _show_drained(answer: Mapping[str, Any], *, as_json: bool) -> None:
         reason = "" if drained["because"] is None else f": {drained['because']}"
         line = f"{answer['name']} is drained since {instant_text(drained['since'])} by {drained['by']}{reason}"
     console().print(line, markup=False, soft_wrap=True)
+
+
+@example(
+    "hascheduler audit-log --path /v1/schedules --limit 100",
+    "hascheduler audit-log --who deployer --since 2030-01-01T00:00:00Z --json",
+)
+@with_utc
+@with_columns
+def audit_log(
+    who: Annotated[
+        str | None, typer.Option("--who", metavar="NAME", help="Only of the token with this name, or id.")
+    ] = None,
+    tenant: Annotated[
+        str | None,
+        typer.Option("--tenant", metavar="NAME", help="Only of this tenant's tokens.", autocompletion=complete_tenant),
+    ] = None,
+    path: Annotated[str | None, typer.Option("--path", metavar="PREFIX", help="Only of paths that begin so.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="INSTANT", help="Only from then on: RFC 3339 with an offset.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many, the newest first")] = 50,
+    *,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Show who changed what, the newest first."""
+    with replica(url) as scheduler:
+        found = list(islice(scheduler.cluster.audit(who=who, tenant=tenant, path=path, since=since), limit))
+    print_answer({"items": found}, lambda _: _audit_table(found), as_json=as_json)
+
+
+def _audit_table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
+    if not records:
+        return Text("There are no such records.", style="dim")
+    columns = ("at", "who", "tenant", "from", "request", "answer", "because")
+    table = FittedTable("", *columns, spare=("from", "tenant", "because", "answer"), wraps=("because",))
+    for record in records:
+        status = Text(str(record["status"]), style="" if record["status"] < 400 else "red")
+        texts = (instant_text(record["at"]), record["who"], or_dash(record["tenant"]), record["address"])
+        request, because = Text(f"{record['method']} {record['path']}"), Text(or_dash(record.get("because")))
+        table.add_row(*map(Text, texts), request, status, because)
+    return table

@@ -90,9 +90,11 @@ COMMANDS: CommandTable = {
     "processor": LazyCommand(
         "run.processes:processor", "Run one processor with the handlers of the given modules.", commands=_PROCESSOR
     ),
-    "dev": LazyCommand("run.dev:dev", "Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C."),
+    "dev": LazyCommand(
+        "run.whole_system:dev", "Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C."
+    ),
     "demo": LazyCommand(
-        "run.demo:demo", "Run the system, kill the leader again and again and a processor once, and report."
+        "run.whole_system:demo", "Run the system, kill the leader again and again and a processor once, and report."
     ),
     "cluster": LazyCommand("cluster:cluster", "Show who leads, who is there, and what is wrong."),
     "pause": LazyCommand("cluster:pause", "Pause everything: no schedule fires, no job begins."),
@@ -116,7 +118,7 @@ COMMANDS: CommandTable = {
         "Look through the whole database for what should never be: times without a verdict, jobs that are stuck, ...",
     ),
     "audit": LazyCommand("setup.check:audit", "The old name of `hascheduler check`.", hidden=True),
-    "audit-log": LazyCommand("audit_log:audit_log", "Show who changed what, the newest first."),
+    "audit-log": LazyCommand("cluster:audit_log", "Show who changed what, the newest first."),
     "apply": LazyCommand(
         "resources.apply:apply", "Make schedules, definitions, lanes, calendars and tenants as files say."
     ),

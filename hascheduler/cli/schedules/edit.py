@@ -15,7 +15,7 @@ from hascheduler.cli.output.instants import with_utc
 from hascheduler.cli.output.yaml_text import NounChange, as_text, change
 from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.options import SCHEDULE, changed_schedule, new_schedule
-from hascheduler.cli.schedules.preview_page import preview_page
+from hascheduler.cli.schedules.preview import preview_page
 from hascheduler.cli.schedules.tables import schedule_page
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput

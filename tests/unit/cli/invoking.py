@@ -6,6 +6,7 @@ import os
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from typing import Any
 from unittest.mock import patch
 
 import orjson
@@ -60,3 +61,7 @@ class Replica:
         ended = await self.run(*arguments, input=input, **variables)
         assert ended.status == 0, ended
         return ended
+
+    async def json(self, *arguments: str, input: str = "", **variables: str) -> Any:
+        """What `done` prints with ``--json``."""
+        return (await self.done(*arguments, "--json", input=input, **variables)).json

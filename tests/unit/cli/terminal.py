@@ -18,7 +18,7 @@ _IMPORTED = (
     "hascheduler.cli.resources.apply",
     "hascheduler.cli.resources.nouns",
     "hascheduler.cli.schedules.edit",
-    "hascheduler.cli.schedules.preview_page",
+    "hascheduler.cli.schedules.preview",
     "hascheduler.cli.simulate",
     "httpcore",
     "typer._adapters",

@@ -1,7 +1,6 @@
 """``hascheduler cluster``, ``pause``, ``resume`` and ``processor list | drain | undrain`` against the real API."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -52,7 +51,7 @@ async def test_a_processor_that_gets_no_jobs_is_shown_as_what_it_is(replica: Rep
 
 
 async def test_json_is_for_programs(replica: Replica) -> None:
-    answer: Any = (await replica.done("cluster", "--json")).json
+    answer = await replica.json("cluster")
     assert answer["leader"]["term"] == 7
     assert answer["processors"][0]["name"] == "p-1"
 
@@ -108,7 +107,7 @@ async def test_everything_is_paused_shown_and_resumed(replica: Replica) -> None:
     assert said.strip() in (await replica.done("cluster", COLUMNS="120")).out
     assert (await replica.done("resume", "--all")).out == "nothing is paused\n"
     assert "paused since" not in (await replica.done("cluster", COLUMNS="120")).out
-    only: Any = (await replica.done("pause", "--all", "--because", "x", "--schedules-only", "--json")).json
+    only = await replica.json("pause", "--all", "--because", "x", "--schedules-only")
     assert only["paused"]["schedules_only"] is True
     assert "all schedules are paused since" in (await replica.done("cluster", COLUMNS="120")).out
 
@@ -121,7 +120,7 @@ async def test_a_processor_is_drained_listed_and_undrained(replica: Replica) -> 
     for text in ("p-1", "2/8", "draining", "its node goes"):
         assert text in listed
     assert "draining" in (await replica.done("cluster", COLUMNS="140")).out
-    answer: Any = (await replica.done("processor", "list", "--json")).json
+    answer = await replica.json("processor", "list")
     assert answer["items"][0]["drained"]["by"] == "anonymous"
     assert (await replica.done("processor", "undrain", "p-1")).out == "p-1 gets jobs\n"
     refused = await replica.run("processor", "drain", "nobody")

@@ -23,7 +23,7 @@ async def test_a_preview_prints_the_golden_times(name: str, replica: Replica, wo
     file = tmp_path / "golden.yaml"
     file.write_text("\n---\n".join(map(json.dumps, [*calendars, schedule])), encoding="utf-8")
     await replica.done("apply", "-f", str(file), "--yes")
-    shown: Any = (await replica.done("schedule", "preview", "golden", "--count", "40", "--json")).json
+    shown = await replica.json("schedule", "preview", "golden", "--count", "40")
     until_ms = parse_instant(golden["until"])
     fires = [fire for fire in shown["fires"] if parse_instant(fire["nominal_at"]) <= until_ms]
     for expected, excluded in (("fires", False), ("left_out", True)):

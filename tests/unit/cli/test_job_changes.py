@@ -1,7 +1,5 @@
 """``hascheduler job cancel``, ``reprioritize`` and ``retry``: by id, or all that match, but never unseen."""
 
-from typing import Any
-
 import pytest
 
 from hascheduler.model.collection import Collection
@@ -22,7 +20,7 @@ async def test_each_of_several_ids_has_its_answer(replica: Replica, world: World
     ended = await replica.run("job", "cancel", A, B, "job:9")
     assert (ended.status, ended.out) == (2, f"cancelled {A}\n{B} runs, and was asked to stop\n")
     assert ended.err == "hascheduler: no job 'job:9'\n"
-    answer: Any = (await replica.done("job", "cancel", A, B, "--json")).json
+    answer = await replica.json("job", "cancel", A, B)
     assert [(one["job"], one["answer"]) for one in answer["results"]] == [(A, "already_done"), (B, "already_running")]
 
 
@@ -59,7 +57,7 @@ async def test_what_failed_with_a_job_is_retried_with_it(replica: Replica, world
         f"  {B} waits for it again",
         "  job:0003 stays as it is: how it ended has another reason",
     ]
-    answer: Any = (await replica.done("job", "retry", A, "--with-dependents", "--json")).json
+    answer = await replica.json("job", "retry", A, "--with-dependents")
     assert (answer["answer"], answer["dependents"][0]) == ("not_ended", {"job": B, "answer": "not_ended"})
     once = ("--with-dependents", "--idempotency-key", "k")
     world.rewrite(Collection.JOBS, A, state="failed")
@@ -94,7 +92,7 @@ async def test_all_that_match_are_changed_by_as_many_requests_as_it_takes(
 ) -> None:
     monkeypatch.setattr("hascheduler.api.jobs.all_that_match.CHANGED_MAX", 1)
     await two_jobs(replica)
-    answer: Any = (await replica.done("job", "cancel", "--definition", "log", "--yes", "--json")).json
+    answer = await replica.json("job", "cancel", "--definition", "log", "--yes")
     assert answer == {
         "matched": 2, "exact": True, "changed": 2, "asked_to_stop": 0, "refused": 0, "error": None, "complete": True
     }  # fmt: skip

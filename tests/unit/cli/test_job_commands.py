@@ -47,13 +47,11 @@ async def test_every_field_of_a_job_has_an_option(replica: Replica) -> None:
         "lane": "bulk", "mode": "on_demand", "resources": {"cpu": 2}, "labels": {"a": "b"},
         "not_before": "2031-01-01T00:00:00.000Z",
     }  # fmt: skip
-    made: Any = (
-        await replica.done(
-            "job", "submit", "log", "--target", "demo", "--payload", "null", "--priority", "9", "--tenant", "acme",
-            "--fairness-key", "k", "--lane", "bulk", "--mode", "on_demand", "--resources", "cpu=2", "--label", "a=b",
-            "--not-before", "2031-01-01T00:00:00Z", "--json",
-        )
-    ).json  # fmt: skip
+    options = (
+        "--target demo --payload null --priority 9 --tenant acme --fairness-key k --lane bulk --mode on_demand "
+        "--resources cpu=2 --label a=b --not-before 2031-01-01T00:00:00Z"
+    )
+    made = await replica.json("job", "submit", "log", *options.split())
     assert {name: made[name] for name in body} == body
 
 
@@ -69,7 +67,7 @@ async def test_a_list_is_of_those_that_match(replica: Replica, world: World) -> 
     await replica.done("job", "submit", "log", "--tenant", "acme")
     world.rewrite(Collection.JOBS, ID, batch="batch:1")
     for filter in (["--target", "site"], ["--label", "team=a"], ["--tenant", "default"], ["--batch", "batch:1"]):
-        listed: Any = (await replica.done("job", "list", *filter, "--json")).json
+        listed = await replica.json("job", "list", *filter)
         assert [job["id"] for job in listed["items"]] == [ID]
 
 
@@ -79,7 +77,7 @@ async def test_a_list_is_of_several_states_and_of_a_time(replica: Replica, world
         world.rewrite(Collection.JOBS, f"job:000{number}", state=state, submitted_at_ms=NOW + number)
 
     async def listed(*options: str) -> list[str]:
-        answer: Any = (await replica.done("job", "list", *options, "--json")).json
+        answer = await replica.json("job", "list", *options)
         assert answer["next"] is None
         return [job["id"] for job in answer["items"]]
 
@@ -137,7 +135,7 @@ async def test_failed_jobs_are_listed_with_what_went_wrong(replica: Replica, wor
     [row] = [line.split() for line in shown.splitlines() if "it broke" in line]
     assert (row[0], row[3]) == (ID, "5")
     assert (await replica.done("job", "failed", "--tenant", "acme")).out == "No job has failed.\n"
-    listed: Any = (await replica.done("job", "failed", "--json")).json
+    listed = await replica.json("job", "failed")
     assert [job["id"] for job in listed["items"]] == [ID]
 
 
@@ -172,7 +170,7 @@ async def test_why_of_a_job_that_has_ended(replica: Replica, world: World) -> No
     await replica.done("job", "submit", "log")
     world.rewrite(Collection.JOBS, ID, state="succeeded", finished_at_ms=NOW)
     assert "it succeeded at 2030-01-01T00:00:00Z\n" in (await replica.done("why", ID)).out
-    answer: Any = (await replica.done("why", ID, "--json")).json
+    answer = await replica.json("why", ID)
     assert (answer["state"], answer["seen"]) == ("succeeded", False)
 
 
@@ -203,7 +201,7 @@ async def test_how_often_attempts_were_lost_is_a_column(replica: Replica, world:
 async def test_a_list_is_of_ids_that_begin_so(replica: Replica) -> None:
     for _ in range(2):
         await replica.done("job", "submit", "log")
-    listed: Any = (await replica.done("job", "list", "--id", "job:0002", "--json")).json
+    listed = await replica.json("job", "list", "--id", "job:0002")
     assert [job["id"] for job in listed["items"]] == ["job:0002"]
 
 
@@ -213,7 +211,7 @@ async def test_jobs_are_counted_by_state(replica: Replica, world: World) -> None
     rows = [line.split() for line in (await replica.done("job", "counts", "--target", "site")).out.splitlines()]
     assert ["failed", "1"] in rows
     assert ["all", "1"] in rows
-    answer: Any = (await replica.done("job", "counts", "--state", "failed", "--json")).json
+    answer = await replica.json("job", "counts", "--state", "failed")
     assert (answer["failed"], answer["exact"]) == (1, True)
 
 
@@ -233,5 +231,5 @@ async def test_errors_are_grouped(replica: Replica, world: World) -> None:
         world.rewrite(Collection.JOBS, f"job:000{number}", state="failed", error=f"no answer in {number} s")
     shown = (await replica.done("job", "errors", COLUMNS="140")).out
     assert "no answer in <n> s" in shown
-    answer: Any = (await replica.done("job", "errors", "--id", "job:", "--json")).json
+    answer = await replica.json("job", "errors", "--id", "job:")
     assert [group["count"] for group in answer["groups"]] == [2]

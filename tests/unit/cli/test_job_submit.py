@@ -1,7 +1,6 @@
 """``hascheduler job submit`` and ``wait``: one job, once, and its end."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -47,7 +46,7 @@ async def test_what_is_waited_for_tells_its_result(replica: Replica, world: Worl
     await replica.done(*asked)
     world.rewrite(Collection.JOBS, ID, state="succeeded", finished_at_ms=NOW, result={"n": 1})
     assert (await replica.done(*asked, "--wait", "30s")).out == f"{ID} succeeded\nresult:\n  n: 1\n"
-    answer: Any = (await replica.done(*asked, "--wait", "30s", "--json")).json
+    answer = await replica.json(*asked, "--wait", "30s")
     assert answer["result"] == {"n": 1}
     assert (await replica.done("job", "wait", ID)).out == f"{ID} succeeded\nresult:\n  n: 1\n"
 
@@ -99,12 +98,8 @@ async def test_a_job_wait_fails_at_once_where_no_replica_answers() -> None:
 
 async def test_jobs_depend_on_others_and_expire(replica: Replica) -> None:
     await replica.done("job", "submit", "log")
-    made: Any = (
-        await replica.done(
-            "job", "submit", "log", "--depends-on", ID, "--on-dependency-failure", "ignore",
-            "--expires-at", "2031-01-01T00:00:00Z", "--json",
-        )
-    ).json  # fmt: skip
+    made = await replica.json("job", "submit", "log", "--depends-on", ID, "--on-dependency-failure", "ignore",
+            "--expires-at", "2031-01-01T00:00:00Z")  # fmt: skip
     assert (made["depends_on"], made["on_dependency_failure"]) == ([ID], "ignore")
     assert made["expires_at"] == "2031-01-01T00:00:00.000Z"
 

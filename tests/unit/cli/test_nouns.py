@@ -47,7 +47,7 @@ async def test_one_is_made_shown_listed_edited_and_deleted(replica: Replica, kin
     assert edited == f"# {kind} a: changed\n{told}name: a\n{left}"
     manifest = f"kind: {kind.capitalize()}\n{edited}"
     assert (await replica.done("apply", "-f", "-", input=manifest)).out == "1 unchanged\n"
-    answer: Any = (await replica.done(kind, "list", "--json")).json
+    answer = await replica.json(kind, "list")
     assert [(one["name"], one["rev"]) for one in answer["items"]] == [("a", 2)]
     unasked = await replica.run(kind, "delete", "a")
     assert (unasked.status, f"Delete the {kind} a?" in unasked.err) == (2, True)

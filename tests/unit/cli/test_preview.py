@@ -147,18 +147,14 @@ async def test_a_stored_schedule_is_previewed_by_the_replica(replica: Replica) -
     assert "Next fires of nightly" in shown
     assert "Tue 1 Jan 2030" in shown
     assert "Sun 31 Mar 2030  clocks go forward 02:00 → 03:00" in shown
-    far: Any = (await replica.done("schedule", "preview", "nightly", "--from", "2035-01-01T00:00:00Z", "--json")).json
+    far = await replica.json("schedule", "preview", "nightly", "--from", "2035-01-01T00:00:00Z")
     assert far["fires"][0]["nominal_at"] == "2035-01-01T01:30:00.000Z"
 
 
 async def test_the_preview_of_an_unsaved_trigger_is_that_of_the_replica(replica: Replica) -> None:
     given = ("--every", "1h", "--anchor", "2030-01-01T00:17:00Z", "--jitter", "10m")
-    here: Any = (
-        await replica.done("schedule", "preview", "tick", *given, "--from", "2030-01-01T00:00:00.001Z", "--json")
-    ).json
-    there: Any = (
-        await replica.done("schedule", "add", "tick", *given, "--definition", "log", "--dry-run", "--json")
-    ).json
+    here = await replica.json("schedule", "preview", "tick", *given, "--from", "2030-01-01T00:00:00.001Z")
+    there = await replica.json("schedule", "add", "tick", *given, "--definition", "log", "--dry-run")
     assert here == there["preview"]
 
 
@@ -170,9 +166,9 @@ async def test_what_is_coming_is_listed_by_schedule_and_by_day(replica: Replica)
     rows = {line[0]: line[-1] if line[-1] == "paused" else tuple(line[-2:]) for line in listed[1:-1]}
     assert rows.pop("hourly")[0].endswith(":05")
     assert rows == {"daily": ("02:30", "1"), "off": "paused"}
-    counted: Any = (await replica.done("schedule", "timeline", "--label", "team=a", "--json")).json
+    counted = await replica.json("schedule", "timeline", "--label", "team=a")
     assert counted == {"hours": 24, "fires": {"hourly": 24}}
-    days: Any = (await replica.done("schedule", "calendar", "--days", "3", "--json")).json
+    days = await replica.json("schedule", "calendar", "--days", "3")
     whole_day = days["days"][1]["fires"]
     assert whole_day == [
         {"name": "hourly", "count": 24, "at": []},
@@ -180,7 +176,7 @@ async def test_what_is_coming_is_listed_by_schedule_and_by_day(replica: Replica)
     ]
     assert "24 times  hourly" in (await replica.done("schedule", "calendar")).out
     await replica.done("schedule", "add", "few", "--every", "5m", "--definition", "log", "--max-fires", "2")
-    bounded: Any = (await replica.done("schedule", "timeline", "--json")).json
+    bounded = await replica.json("schedule", "timeline")
     assert bounded["fires"]["few"] == 2
 
 

@@ -1,7 +1,6 @@
 """``hascheduler token …``, ``hascheduler audit-log``, and what a token does for all other commands."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -51,7 +50,7 @@ async def test_a_file_may_hold_the_token(replica: Replica, tmp_path: Path) -> No
 async def test_they_are_listed_and_revoked(replica: Replica) -> None:
     assert "There are no tokens" in (await replica.done("token", "list", HASCHEDULER_TOKEN=ADMIN)).out
     secret = await made(replica)
-    listed: Any = (await replica.done("token", "list", "--json", HASCHEDULER_TOKEN=ADMIN)).json
+    listed = await replica.json("token", "list", HASCHEDULER_TOKEN=ADMIN)
     [one] = listed["items"]
     assert (one["name"], one["role"], one["tenant"]) == ("ci", "operator", "acme")
     assert "token" not in one
@@ -133,7 +132,7 @@ async def test_the_audit_log_is_shown_and_filtered(replica: Replica, world: Worl
     await replica.done("definition", "put", "log", HASCHEDULER_TOKEN=secret)
     await replica.run("lane", "put", "slow", HASCHEDULER_TOKEN=secret)
     await world.audit_writer.flush()
-    shown: Any = (await replica.done("audit-log", "--who", "ci", "--json", HASCHEDULER_TOKEN=ADMIN)).json
+    shown = await replica.json("audit-log", "--who", "ci", HASCHEDULER_TOKEN=ADMIN)
     told = [(record["method"], record["path"], record["status"]) for record in shown["items"]]
     assert told == [("PUT", "/v1/lanes/slow", 403), ("PUT", "/v1/definitions/log", 201)]
     only = await replica.done("audit-log", "--limit", "1", "--json", HASCHEDULER_TOKEN=ADMIN)

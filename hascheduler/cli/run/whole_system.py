@@ -1,0 +1,185 @@
+"""``hascheduler dev``: a whole system on this machine, until Ctrl-C. Nothing restarts a process that ends: experiments
+may break things. ``hascheduler demo``: its leader killed again and again, here or in a cluster, and a report.
+"""
+
+import asyncio
+import os
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hascheduler.cli import credentials
+from hascheduler.cli.lazy_groups import example
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hascheduler.embedded.children import Child
+    from hascheduler.embedded.stack import StackPlan
+
+
+_SHARDS_SHOWN_MAX = 9
+"""More processes than that are of no use on one machine."""
+
+
+class _Transport(StrEnum):
+    RABBITMQ = "rabbitmq"
+    MONGO = "mongo"
+
+
+def dev(
+    *,
+    replicas: Annotated[int, typer.Option(min=1, max=9, help="How many replicas.")] = 3,
+    processors: Annotated[
+        int | None,
+        typer.Option(min=0, max=_SHARDS_SHOWN_MAX, help="How many processors [2, and one for each shard]"),
+    ] = None,
+    slots: Annotated[int, typer.Option(min=1, max=1_000, help="Jobs that each processor runs at once.")] = 8,
+    transport: Annotated[
+        _Transport | None, typer.Option(help="How jobs reach processors; RabbitMQ where it is installed.")
+    ] = None,
+    shards: Annotated[int, typer.Option(min=1, max=_SHARDS_SHOWN_MAX, help="How many shards.")] = 1,
+    folder: Annotated[Path, typer.Option(help="Where the processes' logs go.")] = Path(".run"),
+) -> None:
+    """Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C.
+
+    HASCHEDULER_MONGODB_URI and HASCHEDULER_AMQP_URL, where set, are used instead of servers of its own.
+    """
+    from rich.console import Console
+
+    from hascheduler.embedded.children import run_in_foreground
+    from hascheduler.embedded.stack import StackPlan, processors_for
+
+    _require_folder(folder)
+    plan = StackPlan(
+        folder,
+        replicas,
+        processors_for(shards) if processors is None else processors,
+        slots,
+        None if transport is None else transport.value,
+        shards=shards,
+    )
+    run_in_foreground(_run(plan, Console(highlight=False)))
+
+
+def _require_folder(folder: Path) -> None:
+    """`InvalidInput` where no logs can go: it is a file, or below one, or may not be written."""
+    from hascheduler.errors import InvalidInput
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = "is no folder" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
+        raise InvalidInput(("--folder",), f"{folder} {problem}", "a folder, which is made if need be") from None
+
+
+async def _require_own_servers(transport: str | None) -> None:
+    """`InvalidInput` where those that the environment names can't be used: said before any process starts."""
+    from hascheduler import assembly
+    from hascheduler.settings import read_settings
+
+    if os.environ.get("HASCHEDULER_MONGODB_URI"):
+        used = transport or ("rabbitmq" if os.environ.get("HASCHEDULER_AMQP_URL") else "mongo")
+        await assembly.require_servers(read_settings(startup_patience_ms=0, transport=used))
+
+
+async def _run(plan: "StackPlan", console: "Console") -> None:
+    from hascheduler.embedded.stack import list_servers, list_stack, open_stack
+
+    await _require_own_servers(plan.transport)
+    async with open_stack(plan, console.print) as stack:
+        console.print(list_stack(stack))
+        console.print(list_servers(stack), soft_wrap=True)
+        console.print("Ctrl-C stops everything.")
+        async with asyncio.TaskGroup() as watches:
+            for child in (*stack.replicas.values(), *stack.processors.values()):
+                watches.create_task(_tell_when_ended(child, console))
+            await asyncio.Event().wait()  # until cancelled
+
+
+async def _tell_when_ended(child: "Child", console: "Console") -> None:
+    code = await child.wait()
+    console.print(f"{child.name} ended with {code}; see {child.log}", style="red")
+
+
+_NAMESPACE = "hascheduler"
+_KILLS = 3
+
+
+@example("hascheduler demo", "hascheduler demo --shards 4", "hascheduler demo --kubernetes --kills 6")
+def demo(
+    *,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave everything running after the report, until Ctrl-C.")
+    ] = False,
+    transport: Annotated[
+        _Transport | None, typer.Option(help="How jobs reach processors; RabbitMQ where it is installed.")
+    ] = None,
+    shards: Annotated[
+        int | None, typer.Option(min=1, max=_SHARDS_SHOWN_MAX, help="How many shards [1]", show_default=False)
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Where the processes' logs go.")] = Path(".run/demo"),
+    pause: Annotated[str, typer.Option(help="How long it is left alone between two kills.")] = "8s",
+    kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="Not on this machine: in a cluster that hascheduler runs in.")
+    ] = False,
+    context: Annotated[
+        str | None, typer.Option(help="The cluster, as kubectl knows it; default: its current context.")
+    ] = None,
+    namespace: Annotated[
+        str | None, typer.Option(help=f"Where hascheduler is in that cluster [{_NAMESPACE}]", show_default=False)
+    ] = None,
+    kills: Annotated[
+        int | None, typer.Option(min=1, max=100, help="How often the leader's pod is ended [3]", show_default=False)
+    ] = None,
+) -> None:
+    """Run the system, kill the leader again and again and a processor once, and report.
+
+    On this machine that is three replicas and two processors, started for it, and takes about a minute. With --shards 4
+    the schedules are spread over four shards, each with a leader of its own, and the replica is killed that leads most
+    of them: the report shows that the others did not notice. With
+    --kubernetes it is what is there: the leader's pod, found by its lease, is killed from inside, deleted, and deleted
+    by force, in turns. Its schedules have names of their own and are deleted at the end.
+
+    Exits with 1 if a nominal time was missed or an effect was doubled, and with 3 if that can't be said yet: jobs are
+    late, behind a backlog for example, and still to run.
+    """
+    from rich.console import Console
+
+    from hascheduler.demo.run import OpenEnvironment, run_demo
+    from hascheduler.embedded.children import run_in_foreground
+    from hascheduler.errors import InvalidInput
+    from hascheduler.model.values.durations import parse_duration
+
+    pause_ms = parse_duration(pause)
+    of_a_cluster = {"--context": context, "--namespace": namespace, "--kills": kills}
+    of_this_machine = {"--keep": keep or None, "--transport": transport, "--shards": shards}
+    for option, value in (of_this_machine if kubernetes else of_a_cluster).items():
+        if value is not None and kubernetes:
+            raise InvalidInput((option,), "is for a system on this machine", "no --kubernetes beside it")
+        if value is not None:
+            raise InvalidInput((option,), "is for a cluster", "--kubernetes beside it")
+    opening: OpenEnvironment
+    if kubernetes:
+        from hascheduler.demo.kubernetes import Kubectl, open_kubernetes_environment
+
+        kubectl, token = Kubectl(context, namespace or _NAMESPACE), credentials.token()
+        opening = partial(
+            open_kubernetes_environment, kubectl=kubectl, folder=folder, kills=kills or _KILLS, token=token
+        )
+    else:
+        from hascheduler.demo.local import open_local_environment
+
+        opening = partial(open_local_environment, folder, None if transport is None else transport.value, shards or 1)
+    _require_folder(folder)
+    console = Console(highlight=False)
+
+    async def checked_demo() -> int:
+        if not kubernetes:
+            await _require_own_servers(None if transport is None else transport.value)
+        return await run_demo(console, opening, keep=keep, pause_s=pause_ms / 1_000)
+
+    raise typer.Exit(run_in_foreground(checked_demo()))
