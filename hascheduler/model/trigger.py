@@ -45,6 +45,8 @@ class Once:
 
 Part = Interval | Cron | Times | Once
 
+EVERY_MIN_MS = 100
+TIMES_MAX = 10_000
 PARTS_MIN, PARTS_MAX = 2, 10
 
 

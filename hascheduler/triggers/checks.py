@@ -11,16 +11,25 @@ from dataclasses import replace
 from itertools import pairwise
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import PARTS_MAX, PARTS_MIN, AnyOf, Cron, Interval, Once, Part, Times, Trigger
+from hascheduler.model.trigger import (
+    EVERY_MIN_MS,
+    PARTS_MAX,
+    PARTS_MIN,
+    TIMES_MAX,
+    AnyOf,
+    Cron,
+    Interval,
+    Once,
+    Part,
+    Times,
+    Trigger,
+)
 from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.instants import format_instant
 from hascheduler.triggers import cron
-from hascheduler.triggers.days import CALENDARS_USED_MAX
-from hascheduler.triggers.due import excluded_until
+from hascheduler.triggers.due import CALENDARS_USED_MAX, excluded_until
 from hascheduler.triggers.expressions import walls_of
-from hascheduler.triggers.interval import EVERY_MIN_MS
 from hascheduler.triggers.nominal import next_nominal
-from hascheduler.triggers.times import TIMES_MAX
 from hascheduler.triggers.zones import zone_of
 
 WINDOWS_MAX = 100

@@ -31,7 +31,7 @@ Not in it, because readers differ about the meaning: ``5-5``, ``*`` in a list, a
 (``H``) and random (``R``) forms, which would not be the same on every replica. Go's ``@every 90s`` is an interval
 (`hascheduler.triggers.cron.read_pattern`). Where the seconds stand first, as in Quartz and robfig/cron, and the
 expression can't be read with the seconds last, the error says how it would be written here; where it can, `remarks`
-do (`hascheduler.triggers.remarks`).
+do (`hascheduler.triggers.preview`).
 """
 
 import re
@@ -43,8 +43,8 @@ from typing import cast
 from croniter import croniter
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.trigger import EVERY_MIN_MS
 from hascheduler.model.values.durations import format_duration, parse_duration
-from hascheduler.triggers.interval import EVERY_MIN_MS
 from hascheduler.triggers.walls import DayOfMonth, Walls
 
 EXPRESSION_CHARACTERS_MAX = 256

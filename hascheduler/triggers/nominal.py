@@ -1,12 +1,16 @@
-"""The nominal times of a trigger within its bounds, whatever its pattern."""
+"""The nominal times of a trigger within its bounds, whatever its pattern.
 
+Those of an interval are ``anchor + k × every`` for every whole k, before the anchor as well.
+"""
+
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from hascheduler.model.trigger import AnyOf, Cron, Interval, Once, Part, Pattern, Times, Trigger
 from hascheduler.model.values.instants import LATEST_MS, WallMs
-from hascheduler.triggers import cron, interval, times
+from hascheduler.triggers import cron
 from hascheduler.triggers.day_bits import count_distinct
 
 
@@ -35,14 +39,15 @@ def count_nominal(trigger: Trigger, after_ms: int, through_ms: int) -> int:
 
 def _next(pattern: Pattern, after_ms: int) -> WallMs | None:
     match pattern:
-        case Interval():
-            return interval.next_nominal(pattern, after_ms)
+        case Interval(every_ms, anchor_ms):
+            return WallMs(anchor_ms + (_multiples(pattern, after_ms) + 1) * every_ms)
         case Cron():
             return cron.next_nominal(pattern, after_ms)
         case Times(at_ms):
-            return times.next_nominal(at_ms, after_ms)
-        case Once(at_ms):
-            return times.next_nominal((at_ms,), after_ms)
+            place = bisect_right(at_ms, after_ms)
+            return at_ms[place] if place < len(at_ms) else None
+        case Once(once_ms):
+            return once_ms if once_ms > after_ms else None
         case AnyOf(parts):
             found = (_next(part, after_ms) for part in parts)
             return min((nominal_ms for nominal_ms in found if nominal_ms is not None), default=None)
@@ -50,14 +55,15 @@ def _next(pattern: Pattern, after_ms: int) -> WallMs | None:
 
 def _latest(pattern: Pattern, through_ms: int) -> WallMs | None:
     match pattern:
-        case Interval():
-            return interval.latest_nominal(pattern, through_ms)
+        case Interval(every_ms, anchor_ms):
+            return WallMs(anchor_ms + _multiples(pattern, through_ms) * every_ms)
         case Cron():
             return cron.latest_nominal(pattern, through_ms)
         case Times(at_ms):
-            return times.latest_nominal(at_ms, through_ms)
-        case Once(at_ms):
-            return times.latest_nominal((at_ms,), through_ms)
+            place = bisect_right(at_ms, through_ms)
+            return at_ms[place - 1] if place else None
+        case Once(once_ms):
+            return once_ms if once_ms <= through_ms else None
         case AnyOf(parts):
             found = (_latest(part, through_ms) for part in parts)
             return max((nominal_ms for nominal_ms in found if nominal_ms is not None), default=None)
@@ -66,13 +72,20 @@ def _latest(pattern: Pattern, through_ms: int) -> WallMs | None:
 def _count(pattern: Part, after_ms: int, through_ms: int) -> int:
     match pattern:
         case Interval():
-            return interval.count_nominal(pattern, after_ms, through_ms)
+            return max(0, _multiples(pattern, through_ms) - _multiples(pattern, after_ms))
         case Cron():
             return cron.count_nominal(pattern, after_ms, through_ms)
-        case Times(at_ms):
-            return times.count_nominal(at_ms, after_ms, through_ms)
-        case Once(at_ms):
-            return times.count_nominal((at_ms,), after_ms, through_ms)
+        case Times() | Once():
+            return len(_between(pattern, after_ms, through_ms))
+
+
+def _multiples(interval: Interval, at_ms: int) -> int:
+    return (at_ms - interval.anchor_ms) // interval.every_ms
+
+
+def _between(listed: Times | Once, after_ms: int, through_ms: int) -> Sequence[WallMs]:
+    times_ms = listed.at_ms if isinstance(listed, Times) else (listed.at_ms,)
+    return times_ms[bisect_right(times_ms, after_ms) : bisect_right(times_ms, through_ms)]
 
 
 def _count_any(parts: Sequence[Part], after_ms: int, through_ms: int) -> int:
@@ -86,10 +99,8 @@ def _count_any(parts: Sequence[Part], after_ms: int, through_ms: int) -> int:
                 meeting[0].append(part)
             case Interval():
                 meeting[part.anchor_ms % 1_000].append(part)
-            case Times(at_ms):
-                listed.update(times.between(at_ms, after_ms, through_ms))
-            case Once(at_ms):
-                listed.update(times.between((at_ms,), after_ms, through_ms))
+            case Times() | Once():
+                listed.update(_between(part, after_ms, through_ms))
     count = 0
     for apart_ms, patterns in meeting.items():
         if len(patterns) == 1:

@@ -12,13 +12,39 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from tzlocal.windows_tz import win_tz
+
 from hascheduler.errors import InvalidInput
+from hascheduler.model.values.error_texts import near_names
 from hascheduler.model.values.zone_data import read_zone, zone_names
-from hascheduler.triggers.zone_hints import expected_zone
 
 DAY_S = 86_400
 # Changes closer to each other than this would be overlooked; since 1970 the closest are a week apart (Boa Vista, 2000).
 _PROBE_EVERY_S = 3 * DAY_S
+
+_EXPECTED = "an IANA time zone such as Europe/Paris"
+_REGIONS: Mapping[str, str] = {
+    "acdt": "Australia/Adelaide", "acst": "Australia/Adelaide or Australia/Darwin", "adt": "America/Halifax",
+    "aedt": "Australia/Sydney", "aest": "Australia/Sydney or Australia/Brisbane", "akdt": "America/Anchorage",
+    "akst": "America/Anchorage", "art": "America/Argentina/Buenos_Aires", "ast": "America/Halifax or Asia/Riyadh",
+    "awst": "Australia/Perth", "brt": "America/Sao_Paulo", "bst": "Europe/London or Asia/Dhaka",
+    "cat": "Africa/Maputo", "cdt": "America/Chicago or America/Havana", "cest": "Europe/Paris",
+    "clt": "America/Santiago", "cot": "America/Bogota", "cst": "America/Chicago, Asia/Shanghai or America/Havana",
+    "ct": "America/Chicago", "eat": "Africa/Nairobi", "edt": "America/New_York", "eest": "Europe/Athens",
+    "et": "America/New_York", "gst": "Asia/Dubai", "hdt": "America/Adak", "hkt": "Asia/Hong_Kong",
+    "ict": "Asia/Bangkok", "idt": "Asia/Jerusalem", "ist": "Asia/Kolkata, Europe/Dublin or Asia/Jerusalem",
+    "jst": "Asia/Tokyo", "kst": "Asia/Seoul", "mdt": "America/Denver", "mest": "Europe/Paris",
+    "mesz": "Europe/Berlin", "mez": "Europe/Berlin", "msk": "Europe/Moscow", "mt": "America/Denver",
+    "myt": "Asia/Kuala_Lumpur", "ndt": "America/St_Johns", "npt": "Asia/Kathmandu", "nst": "America/St_Johns",
+    "nzdt": "Pacific/Auckland", "nzst": "Pacific/Auckland", "pdt": "America/Los_Angeles", "pet": "America/Lima",
+    "pht": "Asia/Manila", "pkt": "Asia/Karachi", "pst": "America/Los_Angeles or Asia/Manila",
+    "pt": "America/Los_Angeles", "sast": "Africa/Johannesburg", "sgt": "Asia/Singapore", "sst": "Pacific/Pago_Pago",
+    "trt": "Europe/Istanbul", "wast": "Africa/Lagos", "wat": "Africa/Lagos", "west": "Europe/Lisbon",
+    "wib": "Asia/Jakarta", "wit": "Asia/Jayapura", "wita": "Asia/Makassar",
+}  # fmt: skip
+"""Abbreviations that are in use and are no IANA names. One may stand for several regions."""
+_OF_WINDOWS = {name.lower(): zone for name, zone in win_tz.items()}
+"""The names of Windows, by the CLDR table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +74,7 @@ def zone_of(name: str) -> ZoneInfo:
     """`InvalidInput` (without a path) where there is no such zone; upper and lower case are one."""
     known = canonical_zone(name)
     if known is None:
-        raise InvalidInput((), f"{name[:64]!r} is not a time zone", expected_zone(name, _known_zones()))
+        raise InvalidInput((), f"{name[:64]!r} is not a time zone", _expected_zone(name))
     try:
         return read_zone(known)
     except (ValueError, OSError):
@@ -64,6 +90,22 @@ def canonical_zone(name: str) -> str | None:
 def _known_zones() -> Mapping[str, str]:
     """By their names in lower case."""
     return {name.lower(): name for name in sorted(zone_names())}
+
+
+def _expected_zone(name: str) -> str:
+    """Return what would be right.
+
+    Only a misspelt region is guessed by its letters: an abbreviation or an offset resembles others that mean
+    something else.
+    """
+    low, known = name.strip().lower(), _known_zones()
+    if low in _REGIONS:
+        return f"a region, such as {_REGIONS[low]}"
+    if low in _OF_WINDOWS:
+        return _OF_WINDOWS[low]
+    is_region = "/" in low and not any(sign.isdigit() for sign in low)
+    near = near_names(low, known, 1) if is_region else []
+    return known[near[0]] if near else _EXPECTED
 
 
 def offset_s(zone: ZoneInfo, at_s: int) -> int:

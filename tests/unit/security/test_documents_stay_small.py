@@ -26,14 +26,13 @@ from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
 from hascheduler.model.schedule import PAST_MAX, TriggerPeriod
-from hascheduler.model.trigger import Times, Trigger, Window
+from hascheduler.model.trigger import TIMES_MAX, Times, Trigger, Window
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.work import finishes
 from hascheduler.ports import AuditRecord, encode_audit_record
 from hascheduler.testing.memory import work as memory_work
 from hascheduler.triggers.checks import WINDOWS_MAX
-from hascheduler.triggers.times import TIMES_MAX
 from hascheduler.wire.fields import LABELS_MAX, TEXT_LENGTH_MAX
 from hascheduler.wire.job import DEPENDENCIES_MAX
 from tests.factories import NOW, make_job, make_processor, make_schedule

@@ -3,9 +3,9 @@
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import Cron, Interval, Once, Pattern, Times, Trigger, Window
+from hascheduler.model.trigger import TIMES_MAX, Cron, Interval, Once, Pattern, Times, Trigger, Window
 from hascheduler.model.values.instants import WallMs, parse_instant
-from hascheduler.triggers import TIMES_MAX, check_trigger, next_nominal
+from hascheduler.triggers import check_trigger, next_nominal
 
 DAY_MS = 86_400_000
 T0 = parse_instant("2027-01-01T00:00Z")
