@@ -6,7 +6,7 @@ up. A change that the mirror is ahead of, as it read the document meanwhile, giv
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.documents.schedule import decode_missed
@@ -47,12 +47,12 @@ def events_of(change: Change, known: JobRef | None) -> list[Event]:
     before = known if known is not None and rev is not None and rev > known.rev else None
     if change.operation is _PATCH:
         types = _types_of_patch(fields)
-        subject = _UNKNOWN if known is None else _Subject(known.tenant, known.definition)
+        subject: tuple[str | None, str | None] = (None, None) if known is None else (known.tenant, known.definition)
     else:
         types = _types_of_document(fields, known, before)
-        subject = _Subject(_text(fields.get("tenant")), _text(fields.get("definition")))
+        subject = (_text(fields.get("tenant")), _text(fields.get("definition")))
     return [
-        _event(type, change, change.position if place == 0 else next_in_change(change.position), subject, before)
+        _event(type, change, next_in_change(change.position) if place else change.position, subject, before)
         for place, type in enumerate(types)
     ]
 
@@ -85,14 +85,6 @@ def events_of_schedule(change: Change, known: ScheduleRef | None) -> list[Event]
     ]
 
 
-class _Subject(NamedTuple):
-    tenant: str | None
-    definition: str | None
-
-
-_UNKNOWN = _Subject(None, None)
-
-
 def _types_of_patch(fields: Mapping[str, object]) -> list[EventType]:
     state = fields.get("state")
     if state == _PENDING and "attempt" in fields:
@@ -123,7 +115,10 @@ def _types_of_document(fields: Mapping[str, object], known: JobRef | None, befor
     return [EventType.REVIVED] if known is None and state == _PENDING and _integer(attempt) else []
 
 
-def _event(type: EventType, change: Change, id: str, subject: _Subject, before: JobRef | None) -> Event:
+def _event(
+    type: EventType, change: Change, id: str, subject: tuple[str | None, str | None], before: JobRef | None
+) -> Event:
+    """``subject``: the tenant and the definition of the job."""
     fields: Mapping[str, Any] = change.fields
     job = str(change.id)
     processor = None
@@ -146,8 +141,8 @@ def _event(type: EventType, change: Change, id: str, subject: _Subject, before: 
         _at_ms(type, change),
         type,
         job,
-        subject.tenant,
-        subject.definition,
+        subject[0],
+        subject[1],
         schedule_of(job),
         0 if type is _SUBMITTED else _integer(_value("attempt", fields, before)),
         processor,

@@ -12,9 +12,8 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.mirror.changes import BatchSeen, Change, JournalSeen, Operation, Quarantined, Seen
-from hascheduler.mirror.digest import Digest
 from hascheduler.mirror.events import events_of, events_of_schedule
-from hascheduler.mirror.live_counts import LiveCounts
+from hascheduler.mirror.sums import Digest, LiveCounts
 from hascheduler.mirror.tables import TABLES, Table
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head
@@ -31,14 +30,7 @@ _JOBS, _SCHEDULES, _JOURNAL, _REPLICAS = (
 )  # fmt: skip
 _PUT, _DELETE = Operation.PUT, Operation.DELETE
 _UNDIGESTED = frozenset(
-    {
-        Collection.PROCESSORS,
-        Collection.LEASES,
-        Collection.REPLICAS,
-        Collection.META,
-        Collection.SHARES,
-        Collection.ROUTING,
-    }
+    {Collection.PROCESSORS, Collection.LEASES, _REPLICAS, Collection.META, Collection.SHARES, Collection.ROUTING}
 )
 """They change with every heartbeat, and people compare them by eye. And replicas of neighbouring releases have equal
 digests only as long as all of them mirror what is digested."""
@@ -113,8 +105,7 @@ class Mirror:
     # Folding
 
     def fold(self, changes: Iterable[Change]) -> Folded:
-        facts = self._fold_all(changes)
-        return self._folded(facts)
+        return self._folded(self._fold_all(changes))
 
     def want(self, collection: Collection, id: str) -> None:
         """Have the document read again: the database has it in a state other than the one known here."""
@@ -251,12 +242,7 @@ class Mirror:
         return True
 
     def _put(
-        self,
-        table: Table,
-        key: tuple[Collection, str],
-        change: Change,
-        fields: Mapping[str, Any],
-        facts: list[Seen],
+        self, table: Table, key: tuple[Collection, str], change: Change, fields: Mapping[str, Any], facts: list[Seen]
     ) -> None:
         collection, id = key
         try:

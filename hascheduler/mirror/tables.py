@@ -32,18 +32,6 @@ from hascheduler.model.schema_version import decode_schema_version, encode_schem
 from hascheduler.model.values.fields import is_integer
 
 
-def _never(_: Any) -> bool:
-    return False
-
-
-def _never_alone(_: Any) -> None:
-    return None
-
-
-def _unpatched(noun: Any, _: Any) -> Any:
-    return noun
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """``decode(id, fields)`` makes the noun and ``encode`` the fields again; ``arrived`` and ``left`` report it.
@@ -62,24 +50,27 @@ class Table:
     revision: Callable[[Any], tuple[int, ...]]
     revised: str = ""
     unnumbered: frozenset[str] = frozenset()
-    ends: Callable[[Any], bool] = _never
+    ends: Callable[[Any], bool] = lambda _: False
     advanced: Callable[[Any, Mapping[str, Any]], Any] | None = None
-    decode_patch: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = _never_alone
-    patched: Callable[[Any, Mapping[str, Any]], Any] = _unpatched
+    decode_patch: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda _: None
+    patched: Callable[[Any, Mapping[str, Any]], Any] = lambda noun, _: noun
 
 
-def _left(gone: Callable[[str], seen.Seen]) -> Callable[[str, Mapping[str, Any]], seen.Seen]:
-    return lambda noun_id, _last: gone(noun_id)
-
-
-def _edited(
+def _table(
     decode: Callable[[object, Any], Any],
     encode: Callable[[Any], Any],
     arrived: Callable[[Any], seen.Seen],
     gone: Callable[[str], seen.Seen],
+    revision: Callable[[Any], tuple[int, ...]] | None = None,
 ) -> Table:
-    """A noun of which every write is an edit, and raises its ``rev``."""
-    return Table(decode, encode, arrived, _left(gone), revision=lambda noun: (noun.rev,), revised="rev")
+    """Without a ``revision`` every write of the noun is an edit, and raises its ``rev``."""
+
+    def left(id: str, _last: Mapping[str, Any]) -> seen.Seen:
+        return gone(id)
+
+    if revision is None:
+        return Table(decode, encode, arrived, left, revision=lambda noun: (noun.rev,), revised="rev")
+    return Table(decode, encode, arrived, left, revision)
 
 
 def _job_left(id: str, fields: Mapping[str, Any]) -> seen.JobGone:
@@ -115,60 +106,40 @@ TABLES: dict[Collection, Table] = {
         decode=decode_schedule,
         encode=encode_schedule_ref,
         arrived=seen.ScheduleSeen,
-        left=_left(seen.ScheduleGone),
+        left=lambda name, _last: seen.ScheduleGone(name),
         # The cursor advances without an edit; what takes it back, a reset, raises rev.
         revision=lambda schedule: (schedule.rev, schedule.cursor_ms),
         revised="rev",
         unnumbered=LEADER_FIELDS,
         advanced=with_leader_fields,
     ),
-    Collection.DEFINITIONS: _edited(decode_definition, encode_definition, seen.DefinitionSeen, seen.DefinitionGone),
-    Collection.LANES: _edited(decode_lane, encode_lane, seen.LaneSeen, seen.LaneGone),
-    Collection.CALENDARS: _edited(decode_calendar, encode_calendar, seen.CalendarSeen, seen.CalendarGone),
-    Collection.TENANTS: _edited(decode_tenant, encode_tenant, seen.TenantSeen, seen.TenantGone),
-    Collection.PAUSES: _edited(decode_pause, encode_pause, seen.PauseSeen, seen.PauseGone),
-    Collection.SHARES: Table(
-        decode=decode_share,
-        encode=encode_share,
-        arrived=seen.ShareSeen,
-        left=_left(seen.ShareGone),
-        # The home replaces it, with a later revision; the leader says what it has released.
-        revision=lambda share: (share.rev, share.released),
+    Collection.DEFINITIONS: _table(decode_definition, encode_definition, seen.DefinitionSeen, seen.DefinitionGone),
+    Collection.LANES: _table(decode_lane, encode_lane, seen.LaneSeen, seen.LaneGone),
+    Collection.CALENDARS: _table(decode_calendar, encode_calendar, seen.CalendarSeen, seen.CalendarGone),
+    Collection.TENANTS: _table(decode_tenant, encode_tenant, seen.TenantSeen, seen.TenantGone),
+    Collection.PAUSES: _table(decode_pause, encode_pause, seen.PauseSeen, seen.PauseGone),
+    # The home replaces it, with a later revision; the leader says what it has released.
+    Collection.SHARES: _table(
+        decode_share, encode_share, seen.ShareSeen, seen.ShareGone, lambda share: (share.rev, share.released)
     ),
-    Collection.ROUTING: Table(
-        decode=lambda _, fields: decode_routing(fields),
-        encode=encode_routing,
-        arrived=seen.RoutingSeen,
-        left=_left(seen.RoutingGone),
-        revision=lambda routing: (routing.epoch,),
+    Collection.ROUTING: _table(
+        lambda _, fields: decode_routing(fields),
+        encode_routing,
+        seen.RoutingSeen,
+        seen.RoutingGone,
+        lambda routing: (routing.epoch,),
     ),
-    Collection.TOKENS: _edited(decode_token, encode_token, seen.TokenSeen, seen.TokenGone),
-    Collection.PROCESSORS: Table(
-        decode=decode_processor,
-        encode=encode_processor,
-        arrived=seen.ProcessorSeen,
-        left=_left(seen.ProcessorGone),
-        revision=lambda processor: (processor.beat,),
+    Collection.TOKENS: _table(decode_token, encode_token, seen.TokenSeen, seen.TokenGone),
+    Collection.PROCESSORS: _table(
+        decode_processor, encode_processor, seen.ProcessorSeen, seen.ProcessorGone, lambda processor: (processor.beat,)
     ),
-    Collection.LEASES: Table(
-        decode=decode_lease,
-        encode=encode_lease,
-        arrived=seen.LeaseSeen,
-        left=_left(seen.LeaseGone),
-        revision=lambda lease: (lease.term, lease.renewals),
+    Collection.LEASES: _table(
+        decode_lease, encode_lease, seen.LeaseSeen, seen.LeaseGone, lambda lease: (lease.term, lease.renewals)
     ),
-    Collection.REPLICAS: Table(
-        decode=decode_replica,
-        encode=encode_replica,
-        arrived=seen.ReplicaSeen,
-        left=_left(seen.ReplicaGone),
-        revision=lambda replica: (replica.beat,),
+    Collection.REPLICAS: _table(
+        decode_replica, encode_replica, seen.ReplicaSeen, seen.ReplicaGone, lambda replica: (replica.beat,)
     ),
-    Collection.META: Table(
-        decode=decode_schema_version,
-        encode=encode_schema_version,
-        arrived=seen.SchemaSeen,
-        left=_left(seen.SchemaGone),
-        revision=lambda schema: (schema.rev,),
+    Collection.META: _table(
+        decode_schema_version, encode_schema_version, seen.SchemaSeen, seen.SchemaGone, lambda schema: (schema.rev,)
     ),
 }

@@ -28,7 +28,6 @@ class Collection(StrEnum):
     """The token buckets of tenants: admission reads and writes the database itself."""
     FAILOVERS = "failovers"
     """Reports of changes of leadership: read on demand, never by a mirror."""
-    """Actions on all that matches, and how far they are: their runners and people read them, no mirror has them."""
     ROUTING = "routing"
     """Of the home of several shards: which has which slot."""
     NAMES = "names"

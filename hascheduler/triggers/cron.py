@@ -21,7 +21,6 @@ exact):
 
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -196,8 +195,3 @@ class _RealTime:
             end_s = min(span.to_s - 1, through_s)
             yield after_s, end_s, span.offset_s
             after_s = end_s
-
-
-def local(cron: Cron, at_ms: int) -> datetime:
-    """The instant as the zone's clock shows it."""
-    return datetime.fromtimestamp(at_ms / 1_000, UTC).astimezone(zone_of(cron.timezone))

@@ -3,7 +3,7 @@
 import random
 from hashlib import blake2b
 
-from hascheduler.mirror.digest import UNHASHED_MAX, Digest
+from hascheduler.mirror.sums import UNHASHED_MAX, Digest
 
 
 def _sum(members: dict[str, int]) -> str:
