@@ -15,11 +15,10 @@ from hascheduler.daemon.leadership.standstill import StandstillWatch
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.loop.attempt_metrics import AttemptMetrics
 from hascheduler.daemon.loop.batch_delay import PER_CHANGE_MS, PER_DECISION_MS, BatchDelay
+from hascheduler.daemon.loop.checks import DigestCheck, InvariantChecker
 from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
-from hascheduler.daemon.loop.digest_check import DigestCheck
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.daemon.loop.inbox import Inbox
-from hascheduler.daemon.loop.invariant_checker import InvariantChecker
 from hascheduler.daemon.loop.processor_probe import ProcessorProbe
 from hascheduler.daemon.loop.recorder import Recorder
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
@@ -27,8 +26,7 @@ from hascheduler.daemon.loop.stepper import Stepper
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.outbound.event_publisher import EventPublisher
 from hascheduler.daemon.outbound.event_tail import EventTail
-from hascheduler.daemon.outbound.message_spans import MessageSpans
-from hascheduler.daemon.outbound.publisher import Publisher
+from hascheduler.daemon.outbound.publisher import MessageSpans, Publisher
 from hascheduler.daemon.outbound.waiters import Waiters
 from hascheduler.daemon.readiness import Readiness
 from hascheduler.daemon.router import FactRouter
@@ -117,8 +115,8 @@ class Replica:
         )
         self._digests = DigestCheck(config.replica_id, __version__, clock, self._feeder, lambda: self.lease_holder)
         self._router = FactRouter(
-            config.shard,
-            config.replica_id,
+            shard=config.shard,
+            replica_id=config.replica_id,
             feeder=self._feeder,
             heartbeat=self._heartbeat,
             inbox=self._inbox,
@@ -136,7 +134,7 @@ class Replica:
         )
         self._attempts = AttemptMetrics(metrics, self._leader.leads)
         self._stepper = Stepper(
-            core,
+            core=core,
             heartbeats=Heartbeats(config.heartbeat_timeout_ms, config.retry_period_ms),
             inbox=self._inbox,
             publisher=self._publisher,

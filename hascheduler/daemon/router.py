@@ -1,12 +1,14 @@
 """Where the facts of the stream go: the core's to the inbox, in order; the few others to the parts that follow them."""
 
+from dataclasses import dataclass, field
+
 import structlog
 
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.liveness import LeaderProbe
 from hascheduler.daemon.leadership.standstill import StandstillWatch
+from hascheduler.daemon.loop.checks import DigestCheck
 from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
-from hascheduler.daemon.loop.digest_check import DigestCheck
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
@@ -42,6 +44,7 @@ from hascheduler.model.values.instants import MonoMs
 log = structlog.get_logger(__name__)
 
 
+@dataclass(kw_only=True)
 class FactRouter:
     """`loop.feeder.FactSink` and `loop.stepper.Hearing`. Owner of how far the inbox has what was written.
 
@@ -49,59 +52,35 @@ class FactRouter:
     ``leases_streamed`` False: a lease in the stream was left by replicas with other settings, and is passed over.
     """
 
-    def __init__(
-        self,
-        shard: str,
-        replica_id: str,
-        *,
-        feeder: Feeder,
-        heartbeat: ReplicaHeartbeat,
-        inbox: Inbox,
-        leader: Leader,
-        probe: LeaderProbe,
-        standstill: StandstillWatch,
-        checkpoint: CostCheckpoint,
-        digests: DigestCheck,
-        events: EventLog,
-        event_tail: EventTail,
-        event_publisher: EventPublisher,
-        ended: Waiters,
-        dispatched: Waiters,
-        leases_streamed: bool,
-    ) -> None:
-        self._shard = shard
-        self._replica_id = replica_id
-        self._feeder = feeder
-        self._heartbeat = heartbeat
-        self._inbox = inbox
-        self._leader = leader
-        self._probe = probe
-        self._standstill = standstill
-        self._checkpoint = checkpoint
-        self._digests = digests
-        self._events = events
-        self._event_tail = event_tail
-        self._event_publisher = event_publisher
-        self._ended = ended
-        self._dispatched = dispatched
-        self._leases_streamed = leases_streamed
-        self._heard_ms: MonoMs | None = None
+    shard: str
+    replica_id: str
+    feeder: Feeder
+    heartbeat: ReplicaHeartbeat
+    inbox: Inbox
+    leader: Leader
+    probe: LeaderProbe
+    standstill: StandstillWatch
+    checkpoint: CostCheckpoint
+    digests: DigestCheck
+    events: EventLog
+    event_tail: EventTail
+    event_publisher: EventPublisher
+    ended: Waiters
+    dispatched: Waiters
+    leases_streamed: bool
+    heard_ms: MonoMs | None = field(default=None, init=False)
 
     @property
     def listening(self) -> bool:
-        return self._heartbeat.fresh
-
-    @property
-    def heard_ms(self) -> MonoMs | None:
-        return self._heard_ms
+        return self.heartbeat.fresh
 
     def latency_sensitive(self) -> bool:
-        waited_for = self._ended.names or self._dispatched.names or self._events.followers
-        return self._leader.in_term or bool(waited_for)
+        waited_for = self.ended.names or self.dispatched.names or self.events.followers
+        return self.leader.in_term or bool(waited_for)
 
     async def take(self, folded: Folded) -> None:
-        self._event_tail.look(folded.events)
-        self._digests.folded(self._feeder.mirror, folded.marks)
+        self.event_tail.look(folded.events)
+        self.digests.folded(self.feeder.mirror, folded.marks)
         for_core: list[Input] = []
         heads: list[JournalHead] = []
         for fact in folded.facts:
@@ -109,29 +88,29 @@ class FactRouter:
                 # Jobs first: nearly all facts are theirs.
                 case JobSeen(job):
                     if job.state is JobState.DISPATCHED and job.processor is not None:
-                        self._dispatched.notify(job.processor)
+                        self.dispatched.notify(job.processor)
                     for_core.append(fact)
                 case ScheduleSeen():  # at a start there may be a million
                     for_core.append(fact)
                 case JobGone(job_id):
-                    self._ended.notify(job_id)
+                    self.ended.notify(job_id)
                     for_core.append(fact)
                 case JournalSeen(head):
-                    if head.shard == self._shard:
+                    if head.shard == self.shard:
                         heads.append(head)
-                case LeaseSeen() | LeaseGone() if not self._leases_streamed:
+                case LeaseSeen() | LeaseGone() if not self.leases_streamed:
                     pass
-                case LeaseSeen(lease) if lease.shard == self._shard:
+                case LeaseSeen(lease) if lease.shard == self.shard:
                     self.lease_seen(lease)
-                case LeaseGone(shard) if shard == self._shard:
+                case LeaseGone(shard) if shard == self.shard:
                     self.lease_seen(None)
                 case ReplicaSeen(replica):
-                    self._heartbeat.seen(replica)
-                    self._standstill.sign_seen(replica.id)
-                    self._digests.seen(replica)
+                    self.heartbeat.seen(replica)
+                    self.standstill.sign_seen(replica.id)
+                    self.digests.seen(replica)
                 case ReplicaGone(replica_id):
-                    self._heartbeat.gone(replica_id)
-                    self._standstill.gone(replica_id)
+                    self.heartbeat.gone(replica_id)
+                    self.standstill.gone(replica_id)
                 case LeaseSeen() | LeaseGone() | Quarantined():
                     pass
                 case TokenSeen() | TokenGone() | RoutingSeen() | RoutingGone():
@@ -141,36 +120,36 @@ class FactRouter:
                 case _:
                     for_core.append(fact)
         # The core's facts go first: a term may begin only once the inbox has everything before its entry.
-        await self._inbox.put(for_core)
-        self._heard_ms = self._heartbeat.heard_ms
+        await self.inbox.put(for_core)
+        self.heard_ms = self.heartbeat.heard_ms
         for head in heads:
-            self._leader.journal_seen(head)
-            self._standstill.sign_seen(head.holder)
-        self._standstill.heard(self._heard_ms)
+            self.leader.journal_seen(head)
+            self.standstill.sign_seen(head.holder)
+        self.standstill.heard(self.heard_ms)
 
     async def restarted(self) -> None:
-        self._leader.restarted()
-        self._standstill.restarted()
-        self._event_tail.restarted()
-        self._digests.restarted()
-        self._ended.notify_all()
-        self._inbox.put_now(Resynced())
+        self.leader.restarted()
+        self.standstill.restarted()
+        self.event_tail.restarted()
+        self.digests.restarted()
+        self.ended.notify_all()
+        self.inbox.put_now(Resynced())
         # Before the jobs, so that a dispatch that is in the accounts is not charged again.
-        self._inbox.put_now(AccountsRestored(await self._checkpoint.load()))
+        self.inbox.put_now(AccountsRestored(await self.checkpoint.load()))
 
     def completed(self) -> None:
         # Else a client that follows events as soon as this replica is ready would have to list all jobs again.
-        self._event_tail.look([])
+        self.event_tail.look([])
 
     def lease_seen(self, lease: LeaseRecord | None) -> None:
         """The lease of this shard, as the stream or a poll shows it; None: there is none."""
-        self._leader.lease_seen(lease)
-        self._probe.watch(lease)
-        self._standstill.lease_seen(lease)
-        if lease is not None and lease.holder not in ("", self._replica_id):
-            self._event_publisher.other_leads()
+        self.leader.lease_seen(lease)
+        self.probe.watch(lease)
+        self.standstill.lease_seen(lease)
+        if lease is not None and lease.holder not in ("", self.replica_id):
+            self.event_publisher.other_leads()
 
     def _warn_if_outgrown(self) -> None:
-        reason = outgrown_because(self._feeder.mirror)
+        reason = outgrown_because(self.feeder.mirror)
         if reason:
             log.error("database_outgrown", reason=reason)

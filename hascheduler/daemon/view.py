@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.leadership.leader import Leader
-from hascheduler.daemon.loop.digest_check import DigestCheck
+from hascheduler.daemon.loop.checks import DigestCheck, InvariantChecker
 from hascheduler.daemon.loop.feeder import Feeder
-from hascheduler.daemon.loop.invariant_checker import InvariantChecker
 from hascheduler.daemon.loop.recorder import Recorder
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.daemon.loop.stepper import Stepper

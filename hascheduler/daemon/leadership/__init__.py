@@ -1,13 +1,5 @@
 """Who leads: how a replica gets the lease, begins a term, keeps it, and gives it up.
 
-::
-
-    LeaseStore ◄──► leader ──► fence (term_began in the journal) ──► committer, for as long as the term lasts
-                      ▲ │
-      lease poller ───┤ └─► failover reporter (log, metrics, record)
-      leader probe ───┘
-      (liveness)
-
 Two walls in a row. The lease says who may try; it can be wrong, as clocks and pauses are. The fence in the journal says
 who may write, and nothing about it depends on time. So a challenge that comes too early is safe, and what watches the
 leader (`liveness`, `lease_poller`) may only make a takeover quicker.

@@ -7,6 +7,7 @@ a loop that hangs, for whatever reason, loses the lease.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from math import exp
 from typing import Protocol
 
@@ -80,134 +81,109 @@ class Hearing(Protocol):
         ...
 
 
+@dataclass(kw_only=True)
 class Stepper:
     """``active_committer`` gives the present term's committer, or None when this replica must not decide.
 
-    ``seen`` gets the inputs of each step, right after it; ``decided`` what is submitted, right before."""
+    ``seen`` gets the inputs of each step, right after it; ``decided`` what is submitted, right before. ``rounds``
+    counts how often the loop came round, also where the committer had no room; ``turned_at_ms`` is when it last took a
+    step. At ``next_step_at_ms`` the core has something to decide of its own accord; None: only when it sees something
+    new.
+    """
 
-    def __init__(
-        self,
-        core: Dispatcher,
-        *,
-        heartbeats: Heartbeats,
-        inbox: Inbox,
-        publisher: Publisher,
-        recorder: Recorder,
-        clock: Clock,
-        active_committer: Callable[[], DecisionSink | None],
-        hearing: Hearing,
-        want: Callable[[Iterable[str]], None],
-        seen: Callable[[Sequence[Input]], None],
-        decided: Callable[[Sequence[Decision]], None],
-        metrics: ReplicaMetrics,
-        batch_delay: BatchDelay,
-    ) -> None:
-        self._core = core
-        self._heartbeats = heartbeats
-        self._inbox = inbox
-        self._publisher = publisher
-        self._recorder = recorder
-        self._clock = clock
-        self._active_committer = active_committer
-        self._hearing = hearing
-        self._want = want
-        self._seen = seen
-        self._decided = decided
-        self._metrics = metrics
-        self._wake_at_ms: int | None = None
-        self._turned_at = clock.mono_ms()
-        self._rounds = 0
-        self._delay = batch_delay
+    core: Dispatcher
+    heartbeats: Heartbeats
+    inbox: Inbox
+    publisher: Publisher
+    recorder: Recorder
+    clock: Clock
+    active_committer: Callable[[], DecisionSink | None]
+    hearing: Hearing
+    want: Callable[[Iterable[str]], None]
+    seen: Callable[[Sequence[Input]], None]
+    decided: Callable[[Sequence[Decision]], None]
+    metrics: ReplicaMetrics
+    batch_delay: BatchDelay
+    rounds: int = field(default=0, init=False)
+    next_step_at_ms: int | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.turned_at_ms = self.clock.mono_ms()
         self._decision_lag = DecisionLag()
-
-    @property
-    def turned_at_ms(self) -> MonoMs:
-        """When the loop last came round."""
-        return self._turned_at
-
-    @property
-    def rounds(self) -> int:
-        """How often the loop came round, also where the committer had no room."""
-        return self._rounds
-
-    @property
-    def next_step_at_ms(self) -> int | None:
-        """When the core has something to decide of its own accord; None: only when it sees something new."""
-        return self._wake_at_ms
 
     @property
     def decision_lag_ms(self) -> int | None:
         """How long what this leader decides takes to come back in its stream; None: it decides nothing."""
-        return self._decision_lag.mean_ms(self._clock.mono_ms())
+        return self._decision_lag.mean_ms(self.clock.mono_ms())
 
     async def run(self) -> None:
         while True:
             # A core with more to do than one step holds must not keep the other loops waiting: this gives way.
-            await self._inbox.wait(self._pause_s())
+            await self.inbox.wait(self._pause_s())
             # Nothing is held back after a quiet time.
-            delay_s = self._delay.wait_s(self._clock.mono_ms())
+            delay_s = self.batch_delay.wait_s(self.clock.mono_ms())
             if delay_s:
                 await asyncio.sleep(delay_s)
-            committer = self._active_committer()
+            committer = self.active_committer()
             room = await committer.ready() if committer is not None else True
             # The lease may have been lost while waiting for room, and a new term may have begun. The time is read
             # first: what the committer answers for is the clock as it was then.
-            now = self._clock.wall_ms()
-            committer = self._active_committer()
-            self._rounds += 1
+            now = self.clock.wall_ms()
+            committer = self.active_committer()
+            self.rounds += 1
             if room:
-                self._turned_at = self._clock.mono_ms()
+                self.turned_at_ms = self.clock.mono_ms()
                 self._turn(committer, now)
 
     def _turn(self, committer: DecisionSink | None, now: WallMs) -> None:
-        inputs = self._inbox.take()
+        inputs = self.inbox.take()
         self._watch_processors(inputs)
         if committer is None:
             inputs.append(TrustLost())
-            self._recorder.follows()
-        with self._metrics.step_seconds.time() if committer is not None else nullcontext():
-            step = self._core.step(now, inputs)
-        self._wake_at_ms = step.wake_at_ms
-        self._inbox.ends_can_wait = not self._core.awaits_ends
-        self._seen(inputs)
-        self._recorder.stepped(now, inputs, step.decisions)
+            self.recorder.follows()
+        with self.metrics.step_seconds.time() if committer is not None else nullcontext():
+            step = self.core.step(now, inputs)
+        self.next_step_at_ms = step.wake_at_ms
+        self.inbox.ends_can_wait = not self.core.awaits_ends
+        self.seen(inputs)
+        self.recorder.stepped(now, inputs, step.decisions)
         if step.refetch:
-            self._want(step.refetch)
+            self.want(step.refetch)
         if committer is None:
             self._decision_lag.clear()
             return
-        promised_at_ms = self._core.oldest_promise_at_ms
+        promised_at_ms = self.core.oldest_promise_at_ms
         if promised_at_ms is not None:
-            self._decision_lag.observe(max(now - promised_at_ms, 0), self._clock.mono_ms())
+            self._decision_lag.observe(max(now - promised_at_ms, 0), self.clock.mono_ms())
         if step.settled:
             committer.settled(step.settled)
         if step.decisions:
-            self._decided(step.decisions)
+            self.decided(step.decisions)
             committer.submit(step.decisions, majority=step.retried)
-            self._delay.passed(len(step.decisions), self._clock.mono_ms())
+            self.batch_delay.passed(len(step.decisions), self.clock.mono_ms())
         if step.sends:
-            self._publisher.offer(step.sends)
+            self.publisher.offer(step.sends)
 
     def _watch_processors(self, inputs: list[Input]) -> None:
-        now = self._clock.mono_ms()
+        now = self.clock.mono_ms()
         for seen in inputs:
             match seen:
                 case ProcessorSeen(processor):
-                    self._heartbeats.seen(processor, now)
+                    self.heartbeats.seen(processor, now)
                 case ProcessorGone(processor_id):
-                    self._heartbeats.gone(processor_id)
+                    self.heartbeats.gone(processor_id)
                 case Resynced():
-                    self._heartbeats.clear()
+                    self.heartbeats.clear()
                 case _:
                     pass
-        silent = self._heartbeats.newly_lost(now, listening=self._hearing.listening, heard=self._hearing.heard_ms)
+        silent = self.heartbeats.newly_lost(now, listening=self.hearing.listening, heard=self.hearing.heard_ms)
         for processor_id, beat in silent:
             log.warning("processor_lost", processor=processor_id, beat=beat)
             inputs.append(ProcessorLost(processor_id, beat))
 
     def _pause_s(self) -> float:
         """Until the core's next appointment, but never long: silence must be noticed, and progress shown."""
-        longest_ms = _FOLLOWING_PAUSE_MAX_MS if self._active_committer() is None else _LEADING_PAUSE_MAX_MS
-        if self._wake_at_ms is None:
+        longest_ms = _FOLLOWING_PAUSE_MAX_MS if self.active_committer() is None else _LEADING_PAUSE_MAX_MS
+        if self.next_step_at_ms is None:
             return longest_ms / 1000
-        return min(max(self._wake_at_ms - self._clock.wall_ms(), 0), longest_ms) / 1000
+        return min(max(self.next_step_at_ms - self.clock.wall_ms(), 0), longest_ms) / 1000

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, cast
 
-from hascheduler.daemon.loop.digest_check import DigestCheck
+from hascheduler.daemon.loop.checks import DigestCheck
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.mirror.changes import Change, Operation, ReplicaSeen
 from hascheduler.mirror.mirror import Folded, Mirror

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hascheduler.check.finding import CheckReport, Finding, FindingKind
-from hascheduler.daemon.loop.invariant_checker import InvariantChecker
+from hascheduler.daemon.loop.checks import InvariantChecker
 from hascheduler.errors import StoreUnavailable
 from hascheduler.ports.invariant_scan import LIGHT, ScanBounds, ScanProgress
 

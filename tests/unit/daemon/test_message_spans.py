@@ -7,8 +7,7 @@ from contextlib import suppress
 import pytest
 
 from hascheduler.daemon.loop.inbox import Inbox
-from hascheduler.daemon.outbound.message_spans import MessageSpans
-from hascheduler.daemon.outbound.publisher import Publisher
+from hascheduler.daemon.outbound.publisher import MessageSpans, Publisher
 from hascheduler.dispatch.decisions import CancelNotice, Publish, Send
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.message import MessageKind, decode_message
