@@ -4,6 +4,8 @@ The last is whether this release can still read the database, as the mirror show
 `hascheduler.model.schema_version`.
 """
 
+from dataclasses import dataclass
+
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
@@ -12,21 +14,21 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.schema_version import SCHEMA_ID, UNSTATED_VERSION, SchemaVersion, why_unreadable
 
 
+@dataclass(frozen=True)
 class Readiness:
     """Reads only; each answer is of this moment."""
 
-    def __init__(self, feeder: Feeder, heartbeat: ReplicaHeartbeat, clock: TrustedClock) -> None:
-        self._feeder = feeder
-        self._heartbeat = heartbeat
-        self._clock = clock
+    feeder: Feeder
+    heartbeat: ReplicaHeartbeat
+    clock: TrustedClock
 
     def unready_reason(self) -> str:
         """Why this replica should not be asked, and must not lead; "" where it may."""
-        if not self._feeder.complete:
+        if not self.feeder.complete:
             return "the mirror is not complete yet"
-        if not self._heartbeat.fresh:
+        if not self.heartbeat.fresh:
             return "the change stream has been silent for too long"
-        return self._clock.wrong_because or outgrown_because(self._feeder.mirror)
+        return self.clock.wrong_because or outgrown_because(self.feeder.mirror)
 
     def can_lead(self) -> bool:
         return not self.unready_reason()

@@ -23,8 +23,7 @@ from hascheduler.daemon.loop.processor_probe import ProcessorProbe
 from hascheduler.daemon.loop.recorder import Recorder
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.daemon.loop.stepper import Stepper
-from hascheduler.daemon.outbound.event_log import EventLog
-from hascheduler.daemon.outbound.event_publisher import EventPublisher
+from hascheduler.daemon.outbound.event_log import EventLog, EventPublisher
 from hascheduler.daemon.outbound.event_tail import EventTail
 from hascheduler.daemon.outbound.publisher import MessageSpans, Publisher
 from hascheduler.daemon.outbound.waiters import Waiters
@@ -163,7 +162,7 @@ class Replica:
         )
         self._invariants = InvariantChecker(ports.scan, config.audit_interval_ms, leading=self._leader.leads)
         self.view = ReplicaView(
-            config,
+            config=config,
             feeder=self._feeder,
             heartbeat=self._heartbeat,
             readiness=readiness,
@@ -178,7 +177,7 @@ class Replica:
             ended=self._ended,
             dispatched=self._dispatched,
             clock=clock,
-            stopping=self._stopping.is_set,
+            is_stopping=self._stopping.is_set,
         )
 
     def on_job_arrival(self, listener: Callable[[JobRef], None]) -> None:

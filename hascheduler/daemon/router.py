@@ -12,8 +12,7 @@ from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
-from hascheduler.daemon.outbound.event_log import EventLog
-from hascheduler.daemon.outbound.event_publisher import EventPublisher
+from hascheduler.daemon.outbound.event_log import EventLog, EventPublisher
 from hascheduler.daemon.outbound.event_tail import EventTail
 from hascheduler.daemon.outbound.waiters import Waiters
 from hascheduler.daemon.readiness import outgrown_because

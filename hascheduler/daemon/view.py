@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as SomeOf
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.leadership.leader import Leader
@@ -45,51 +45,34 @@ _BUSY_WEIGHT = 0.3
 _LEADERLESS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment", "when one takes the lease")
 
 
+@dataclass(kw_only=True)
 class ReplicaView:
-    """`hascheduler.ports.ClusterView`. ``stopping``: this replica is about to end."""
+    """`hascheduler.ports.ClusterView`. ``is_stopping``: this replica is about to end."""
 
-    def __init__(
-        self,
-        config: ReplicaConfig,
-        *,
-        feeder: Feeder,
-        heartbeat: ReplicaHeartbeat,
-        readiness: Readiness,
-        leader: Leader,
-        stepper: Stepper,
-        core: Dispatcher,
-        recorder: Recorder,
-        publisher: Publisher,
-        invariants: InvariantChecker,
-        digests: DigestCheck,
-        events: EventLog,
-        ended: Waiters,
-        dispatched: Waiters,
-        clock: Clock,
-        stopping: Callable[[], bool],
-    ) -> None:
-        self._config = config
-        self._feeder = feeder
-        self._heartbeat = heartbeat
-        self._readiness = readiness
-        self._leader = leader
-        self._stepper = stepper
-        self._core = core
-        self._recorder = recorder
-        self._ended = ended
-        self._dispatched = dispatched
-        self._publisher = publisher
-        self._invariants = invariants
-        self._digests = digests
-        self._clock = clock
-        self._stopping = stopping
+    config: ReplicaConfig
+    feeder: Feeder
+    heartbeat: ReplicaHeartbeat
+    readiness: Readiness
+    leader: Leader
+    stepper: Stepper
+    core: Dispatcher
+    recorder: Recorder
+    publisher: Publisher
+    invariants: InvariantChecker
+    digests: DigestCheck
+    events: EventLog
+    ended: Waiters
+    dispatched: Waiters
+    clock: Clock
+    is_stopping: Callable[[], bool]
+
+    def __post_init__(self) -> None:
         self._least_lags: deque[tuple[int, int]] = deque(maxlen=_LEAST_LAG_MINUTES)
         self._busy = 1.0
-        self._events = events
-        self._counted: tuple[Mapping[str, int], MonoMs] = ({}, clock.mono_ms())
+        self._counted: tuple[Mapping[str, int], MonoMs] = ({}, self.clock.mono_ms())
         self._events_per_s: Mapping[str, int] = {}
         self._unschedulable: frozenset[str] = frozenset()
-        self._look_again_at_ms: int = clock.mono_ms()
+        self._look_again_at_ms: int = self.clock.mono_ms()
 
     @property
     def ready(self) -> bool:
@@ -97,11 +80,11 @@ class ReplicaView:
 
     @property
     def unready_reason(self) -> str:
-        return self._readiness.unready_reason()
+        return self.readiness.unready_reason()
 
     @property
     def leading(self) -> bool:
-        return self._leader.leads()
+        return self.leader.leads()
 
     @property
     def leader_lag(self) -> LeaderLag:
@@ -111,29 +94,29 @@ class ReplicaView:
     def observe_leader(self) -> None:
         """Remember the least lag of each of the last minutes, how busy the processors are and what has happened to
         jobs; to be called once a retry period."""
-        minute, lag_ms = self._clock.mono_ms() // 60_000, self._leader_lag_ms()
+        minute, lag_ms = self.clock.mono_ms() // 60_000, self._leader_lag_ms()
         if self._least_lags and self._least_lags[-1][0] == minute:
             lag_ms = min(lag_ms, self._least_lags.pop()[1])
         self._least_lags.append((minute, lag_ms))
         self._busy += _BUSY_WEIGHT * (self._busy_now() - self._busy)
-        (before, since), counted, now = self._counted, dict(self._events.counted), self._clock.mono_ms()
+        (before, since), counted, now = self._counted, dict(self.events.counted), self.clock.mono_ms()
         self._counted = counted, now
         self._events_per_s = {
             type: round((count - before.get(type, 0)) * 1_000 / max(now - since, 1)) for type, count in counted.items()
         }
 
     def _busy_now(self) -> float:
-        mirror = self._feeder.mirror
-        _, slots = processors_by_state(mirror, self._core)
+        mirror = self.feeder.mirror
+        _, slots = processors_by_state(mirror, self.core)
         total = slots["occupied"] + slots["free"]
         return min(mirror.live_counts.jobs["running"] / total, 1.0) if total else 1.0
 
     def _leader_lag_ms(self) -> int:
-        if self._leader.leads():
-            decision_lag_ms, stream_lag_ms = self._stepper.decision_lag_ms, self._heartbeat.lag_ms
+        if self.leader.leads():
+            decision_lag_ms, stream_lag_ms = self.stepper.decision_lag_ms, self.heartbeat.lag_ms
         else:
-            holder = "" if self._leader.lease is None else self._leader.lease.holder
-            leader: ReplicaStatus | None = self._feeder.mirror.nouns(Collection.REPLICAS).get(holder)
+            holder = "" if self.leader.lease is None else self.leader.lease.holder
+            leader: ReplicaStatus | None = self.feeder.mirror.nouns(Collection.REPLICAS).get(holder)
             if leader is None:
                 return 0
             decision_lag_ms, stream_lag_ms = leader.decision_lag_ms, leader.stream_lag_ms
@@ -141,92 +124,92 @@ class ReplicaView:
 
     @property
     def stopping(self) -> bool:
-        return self._stopping()
+        return self.is_stopping()
 
     @property
     def alive(self) -> bool:
-        return self._clock.mono_ms() - self._stepper.turned_at_ms < _WEDGED_AFTER_MS
+        return self.clock.mono_ms() - self.stepper.turned_at_ms < _WEDGED_AFTER_MS
 
     def job_end_waiter(self, job_id: str) -> AbstractContextManager[StreamWaiter]:
-        return self._ended.waiting(job_id)
+        return self.ended.waiting(job_id)
 
     def dispatch_waiter(self, processor_id: str) -> AbstractContextManager[StreamWaiter]:
-        return self._dispatched.waiting(processor_id)
+        return self.dispatched.waiting(processor_id)
 
     def dispatched_attempts(self, processor_id: str) -> Sequence[tuple[str, int]]:
-        jobs = self._feeder.mirror.nouns(Collection.JOBS)
-        held = [jobs[id] for id in self._core.occupants(processor_id) if id in jobs]
+        jobs = self.feeder.mirror.nouns(Collection.JOBS)
+        held = [jobs[id] for id in self.core.occupants(processor_id) if id in jobs]
         return [
             (job.id, job.attempt) for job in held if job.state is JobState.DISPATCHED and job.processor == processor_id
         ]
 
     def pending(self, tenant: str | None = None) -> int:
-        return self._core.pending(tenant)
+        return self.core.pending(tenant)
 
     def dependencies(self) -> int:
-        return self._core.dependencies
+        return self.core.dependencies
 
     def runnable(self) -> int:
-        return self._core.runnable
+        return self.core.runnable
 
     def tenant(self, name: str) -> Tenant | None:
-        tenant: Tenant | None = self._feeder.mirror.nouns(Collection.TENANTS).get(name)
+        tenant: Tenant | None = self.feeder.mirror.nouns(Collection.TENANTS).get(name)
         return tenant
 
     def lanes(self) -> Mapping[str, Lane]:
-        return self._feeder.mirror.nouns(Collection.LANES)
+        return self.feeder.mirror.nouns(Collection.LANES)
 
     def definitions(self) -> Mapping[str, Definition]:
-        return self._feeder.mirror.nouns(Collection.DEFINITIONS)
+        return self.feeder.mirror.nouns(Collection.DEFINITIONS)
 
     def calendars(self) -> Mapping[str, Calendar]:
-        return self._feeder.mirror.nouns(Collection.CALENDARS)
+        return self.feeder.mirror.nouns(Collection.CALENDARS)
 
     def unseen_shards(self, tenant: str | None = None) -> SomeOf[str]:
         return ()
 
     def schedules(self) -> Mapping[str, ScheduleRef]:
-        return self._feeder.mirror.nouns(Collection.SCHEDULES)
+        return self.feeder.mirror.nouns(Collection.SCHEDULES)
 
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
-        counts = self._feeder.mirror.live_counts
+        counts = self.feeder.mirror.live_counts
         if definition is not None:
             return counts.of_definition.get(definition, {})
         return counts.jobs if tenant is None else counts.of_tenant.get(tenant, {})
 
     def schedules_on(self, calendar: str) -> list[str]:
-        return self._core.schedules_on(calendar)
+        return self.core.schedules_on(calendar)
 
     def processor(self, id: str) -> ProcessorRef | None:
-        processor: ProcessorRef | None = self._feeder.mirror.nouns(Collection.PROCESSORS).get(id)
+        processor: ProcessorRef | None = self.feeder.mirror.nouns(Collection.PROCESSORS).get(id)
         return processor
 
     def occupied(self, processor_id: str) -> int:
-        return self._core.occupied(processor_id)
+        return self.core.occupied(processor_id)
 
     def processors(self) -> Iterable[ProcessorRef]:
-        return self._feeder.mirror.nouns(Collection.PROCESSORS).values()
+        return self.feeder.mirror.nouns(Collection.PROCESSORS).values()
 
     def token(self, digest: str) -> Token | None:
-        token: Token | None = self._feeder.mirror.nouns(Collection.TOKENS).get(digest)
+        token: Token | None = self.feeder.mirror.nouns(Collection.TOKENS).get(digest)
         return token
 
     def cluster(self) -> Cluster:
-        mirror = self._feeder.mirror
+        mirror = self.feeder.mirror
         states = mirror.live_counts.jobs
         processors = mirror.nouns(Collection.PROCESSORS)
         unreadable = self._unreadable()
         replicas = mirror.nouns(Collection.REPLICAS)
         return Cluster(
-            replica_id=self._config.replica_id,
-            lease=self._leader.lease,
-            journal=mirror.journal_head(self._config.shard),
-            leading=self._leader.leads(),
+            replica_id=self.config.replica_id,
+            lease=self.leader.lease,
+            journal=mirror.journal_head(self.config.shard),
+            leading=self.leader.leads(),
             ready=self.ready,
             replicas=[replica for _, replica in sorted(replicas.items())],
-            silent=frozenset(filter(self._heartbeat.is_silent, replicas)),
+            silent=frozenset(filter(self.heartbeat.is_silent, replicas)),
             processors=[
-                (processor, self._core.occupied(id), self._core.is_live(id))
+                (processor, self.core.occupied(id), self.core.is_live(id))
                 for id, processor in sorted(processors.items())
             ],
             counts={
@@ -241,31 +224,31 @@ class ReplicaView:
                 for (collection, id), reason in reversed(unreadable[-_QUARANTINE_SHOWN_MAX:])
             ],
             quarantined=len(unreadable),
-            stream_lag_ms=self._heartbeat.lag_ms,
-            position=self._feeder.position,
+            stream_lag_ms=self.heartbeat.lag_ms,
+            position=self.feeder.position,
             digest=mirror.digest,
             schema_version=stored_version(mirror),
             last_check=self._newest_check(),
-            differing=sorted(self._digests.differing),
+            differing=sorted(self.digests.differing),
             pause=mirror.nouns(Collection.PAUSES).get(EVERYTHING),
             drains=drains(mirror.nouns(Collection.PAUSES)),
-            rests=dict(self._core.rests),
+            rests=dict(self.core.rests),
         )
 
     def gauges(self) -> Gauges:
-        mirror, lease = self._feeder.mirror, self._leader.lease
-        processors, slots = processors_by_state(mirror, self._core)
-        last_check = self._invariants.last_check
+        mirror, lease = self.feeder.mirror, self.leader.lease
+        processors, slots = processors_by_state(mirror, self.core)
+        last_check = self.invariants.last_check
         return Gauges(
-            leading=self._leader.leads(),
-            shards_led=int(self._leader.leads()),
+            leading=self.leader.leads(),
+            shards_led=int(self.leader.leads()),
             ready=self.ready,
             term=None if lease is None else lease.term,
-            stream_lag_ms=self._heartbeat.lag_ms,
-            decision_lag_ms=self._stepper.decision_lag_ms,
-            loop_age_ms=self._clock.mono_ms() - self._stepper.turned_at_ms,
+            stream_lag_ms=self.heartbeat.lag_ms,
+            decision_lag_ms=self.stepper.decision_lag_ms,
+            loop_age_ms=self.clock.mono_ms() - self.stepper.turned_at_ms,
             quarantined=len(self._unreadable()),
-            broker_accepting=self._publisher.accepting,
+            broker_accepting=self.publisher.accepting,
             jobs=mirror.live_counts.jobs,
             jobs_of_definition=mirror.live_counts.of_definition,
             jobs_of_lane=mirror.live_counts.of_lane,
@@ -274,64 +257,64 @@ class ReplicaView:
             lanes=mirror.nouns(Collection.LANES),
             tenants=mirror.nouns(Collection.TENANTS),
             unschedulable=len(self.unschedulable()),
-            dependencies=self._core.dependencies,
-            waited_ms=waited_ms(self._core, self._clock.wall_ms()),
-            wait_bound_ms=overtaken_for_ms(self._config.dispatch.policy),
+            dependencies=self.core.dependencies,
+            waited_ms=waited_ms(self.core, self.clock.wall_ms()),
+            wait_bound_ms=overtaken_for_ms(self.config.dispatch.policy),
             schedules=schedules_by_state(mirror),
             processors=processors,
-            unable=_unable(mirror, self._core),
+            unable=_unable(mirror, self.core),
             slots=slots,
             events_per_s=self._events_per_s,
             findings=None if last_check is None else last_check.counts,
-            mirrors_differ=len(self._digests.differing),
+            mirrors_differ=len(self.digests.differing),
             pause=mirror.nouns(Collection.PAUSES).get(EVERYTHING),
         )
 
     def explain(self, job_id: str, only: str | None = None) -> Explanation | None:
-        explanation = self._core.explain(job_id, self._clock.wall_ms(), only)
+        explanation = self.core.explain(job_id, self.clock.wall_ms(), only)
         if explanation is None or explanation.state != "waiting" or self._has_leader():
             return explanation
         others = [block for block in explanation.blocks if block.rule is not BlockReason.NOT_LEADING]
         return replace(explanation, blocks=(_LEADERLESS, *others))
 
     def unschedulable(self) -> SomeOf[str]:
-        now = self._clock.mono_ms()
+        now = self.clock.mono_ms()
         if now >= self._look_again_at_ms:
             # Each look goes through all pending jobs, and there may be a great many.
-            self._unschedulable = frozenset(self._core.unschedulable())
+            self._unschedulable = frozenset(self.core.unschedulable())
             self._look_again_at_ms = now + _LOOK_AGAIN_MS
         return self._unschedulable
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:
-        return self._core.learned_cost_ms(definition, target)
+        return self.core.learned_cost_ms(definition, target)
 
     def record(self, for_ms: int) -> Recording | None:
-        term = self._recorder.term()
-        if term is None or self._recorder.is_taken:
+        term = self.recorder.term()
+        if term is None or self.recorder.is_taken:
             return None
-        heading = RecordingHeading(self._clock.wall_ms(), self._config.replica_id, term, self._config.dispatch)
-        return heading, self._recorder.record(for_ms)
+        heading = RecordingHeading(self.clock.wall_ms(), self.config.replica_id, term, self.config.dispatch)
+        return heading, self.recorder.record(for_ms)
 
     def _newest_check(self) -> LastCheck | None:
         """The leader's newest check: this replica's own, or the newest that another replica's record shows."""
-        others = [replica.last_check for replica in self._feeder.mirror.nouns(Collection.REPLICAS).values()]
-        found = [last_check for last_check in (self._invariants.last_check, *others) if last_check is not None]
+        others = [replica.last_check for replica in self.feeder.mirror.nouns(Collection.REPLICAS).values()]
+        found = [last_check for last_check in (self.invariants.last_check, *others) if last_check is not None]
         return max(found, key=lambda last_check: last_check.at_ms, default=None)
 
     def _has_leader(self) -> bool:
         """Whether the lease is fresh, for people: here alone a remote clock is believed."""
-        lease = self._leader.lease
-        if self._leader.leads():
+        lease = self.leader.lease
+        if self.leader.leads():
             return True
         if lease is None or not lease.holder:
             return False
-        return self._clock.wall_ms() - lease.renewed_at_ms <= lease.lease_duration_ms
+        return self.clock.wall_ms() - lease.renewed_at_ms <= lease.lease_duration_ms
 
     def _unreadable(self) -> list[tuple[tuple[Collection, str], str]]:
         """The documents that the mirror set aside, and the schedules whose times the core can't tell."""
-        never_firing = self._core.unreadable_schedules.items()
+        never_firing = self.core.unreadable_schedules.items()
         found = [((Collection.SCHEDULES, name), reason) for name, reason in never_firing]
-        return [*found, *self._feeder.mirror.quarantine.items()]
+        return [*found, *self.feeder.mirror.quarantine.items()]
 
 
 def waited_ms(core: Dispatcher, now: WallMs) -> Mapping[str, int]:

@@ -225,14 +225,14 @@ def _suspects_without_budget(replica: Replica) -> None:
 
 
 def _heeds_no_pause(replica: Replica) -> None:
-    core: Any = replica.view._core
+    core: Any = replica.view.core
     fold = core._fold
     core._fold = lambda seen, now: None if isinstance(seen, PauseSeen) else fold(seen, now)
 
 
 def _takes_each_batch_for_over(replica: Replica) -> None:
     """As soon as it has read it, however many of its jobs are live."""
-    core: Any = replica.view._core
+    core: Any = replica.view.core
     fold = core._fold
 
     def hasty(seen: Any, now: WallMs) -> None:
@@ -246,7 +246,7 @@ def _takes_each_batch_for_over(replica: Replica) -> None:
 
 def _hears_of_no_edited_calendar(replica: Replica) -> None:
     """It knows each version, and looks at no schedule again."""
-    core: Any = replica.view._core
+    core: Any = replica.view.core
     fold = core._fold
 
     def deaf(seen: Any, now: WallMs) -> None:
@@ -259,7 +259,7 @@ def _hears_of_no_edited_calendar(replica: Replica) -> None:
 
 
 def _counts_days_from_one(replica: Replica) -> None:
-    core: Any = replica.view._core
+    core: Any = replica.view.core
     fold = core._fold
 
     def late(seen: Any, now: WallMs) -> None:

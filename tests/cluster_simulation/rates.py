@@ -59,7 +59,7 @@ class _RatesStory(ShardStory):
 
         def observed(replica: Replica) -> None:
             bugs.replica(replica)
-            core: Any = replica.view._core
+            core: Any = replica.view.core
             step, id = core.step, replica._config.replica_id
 
             def stepped(now: WallMs, inputs: Any) -> Any:
@@ -112,7 +112,7 @@ class _RatesStory(ShardStory):
 
 def _fills_with_each_share(replica: Replica) -> None:
     """A bucket whose share has moved begins full."""
-    core: Any = replica.view._core
+    core: Any = replica.view.core
     fold = core._fold
 
     def full(seen: Any, now: WallMs) -> None:

@@ -112,7 +112,7 @@ def moved_by_all(keeper: ShareKeeper) -> None:
 
 
 def _releases_what_is_used(replica: Replica) -> None:
-    core: Any = replica.view._core
+    core: Any = replica.view.core
     released = core._released
 
     def at_once(now: WallMs) -> Any:
@@ -128,7 +128,7 @@ def _releases_what_is_used(replica: Replica) -> None:
 
 def keeps_to_no_share(replica: Replica) -> None:
     """It runs what was its share before, whatever the home says."""
-    core: Any = replica.view._core
+    core: Any = replica.view.core
     fold = core._fold
 
     def deaf(seen: Any, now: WallMs) -> None:

@@ -8,6 +8,7 @@ leader's process end.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 
 import structlog
 
@@ -20,39 +21,32 @@ from hascheduler.ports import LeaseStore
 log = structlog.get_logger(__name__)
 
 
+@dataclass
 class LeasePoller:
     """``seen`` gets every version that this loop finds, once; None where there is no lease."""
 
-    def __init__(
-        self,
-        leases: LeaseStore,
-        leader: Leader,
-        *,
-        shard: str,
-        retry_period_ms: int,
-        seen: Callable[[LeaseRecord | None], None],
-    ) -> None:
-        self._leases = leases
-        self._leader = leader
-        self._shard = shard
-        self._retry_period_ms = retry_period_ms
-        self._seen = seen
-        self._passed_on: list[LeaseRecord | None] = []
-        self._reachable = True
+    leases: LeaseStore
+    leader: Leader
+    _: KW_ONLY
+    shard: str
+    retry_period_ms: int
+    seen: Callable[[LeaseRecord | None], None]
+    _passed_on: list[LeaseRecord | None] = field(default_factory=list, init=False)
+    _reachable: bool = field(default=True, init=False)
 
     async def run(self) -> None:
         while True:
-            if self._leader.in_term:
+            if self.leader.in_term:
                 self._passed_on.clear()
             else:
                 await self.look()
             leave_if_cancelled()
-            await asyncio.sleep(self._retry_period_ms / 1_000)
+            await asyncio.sleep(self.retry_period_ms / 1_000)
 
     async def look(self) -> None:
-        known = self._leader.lease
+        known = self.leader.lease
         try:
-            found = await self._leases.get(self._shard)
+            found = await self.leases.get(self.shard)
         except StoreUnavailable as error:
             if self._reachable:
                 log.warning("lease_out_of_sight", error=str(error))
@@ -62,6 +56,6 @@ class LeasePoller:
             log.info("lease_in_sight")
         self._reachable = True
         # A write of our own that ended meanwhile is newer than this answer, which is then dropped.
-        if self._leader.lease is known and self._passed_on != [found]:
+        if self.leader.lease is known and self._passed_on != [found]:
             self._passed_on = [found]
-            self._seen(found)
+            self.seen(found)

@@ -14,6 +14,7 @@ Owner: `StandstillWatch` of the suspicion and of whether the loop hangs. With ``
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 
 import structlog
 
@@ -36,49 +37,43 @@ _HANG_LOOKS = 4
 """Apart by more than the loop ever pauses while it leads; it comes round once a second at least where it follows."""
 
 
+@dataclass
 class StandstillWatch:
     """``beat_now`` has this replica write a beat at once; ``rounds`` counts how often its dispatch loop came round."""
 
-    def __init__(
-        self,
-        config: ReplicaConfig,
-        leader: Leader,
-        clock: Clock,
-        *,
-        greets_in_time: GreetsInTime,
-        beat_now: Callable[[], int],
-        rounds: Callable[[], int],
-        metrics: ReplicaMetrics,
-    ) -> None:
-        self._config = config
-        self._leader = leader
-        self._clock = clock
-        self._greets_in_time = greets_in_time
-        self._beat_now = beat_now
-        self._rounds = rounds
-        self._metrics = metrics
+    config: ReplicaConfig
+    leader: Leader
+    clock: Clock
+    _: KW_ONLY
+    greets_in_time: GreetsInTime
+    beat_now: Callable[[], int]
+    rounds: Callable[[], int]
+    metrics: ReplicaMetrics
+    own_loop_hangs: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        config = self.config
         self._suspicion = LeaderSuspicion(config.replica_id, config.standstill_after_ms, config.retry_period_ms)
         self._lease: LeaseRecord | None = None
         self._suspected_term = 0
         self._changed = asyncio.Event()
-        self.own_loop_hangs = False
 
     # What the stream brings
 
     def lease_seen(self, lease: LeaseRecord | None) -> None:
         known, self._lease = self._lease, lease
-        self._suspicion.lease_seen(lease, self._clock.mono_ms())
+        self._suspicion.lease_seen(lease, self.clock.mono_ms())
         if (known.holder if known else "") != (lease.holder if lease else ""):
             self._changed.set()
 
     def sign_seen(self, replica_id: str) -> None:
         """A beat or a journal entry of that replica."""
-        now = self._clock.mono_ms()
+        now = self.clock.mono_ms()
         comeback = self._suspicion.sign_seen(replica_id, now)
         if comeback is not None:
             resting_ms = self._suspicion.resting_ms(now)
             log.info("suspicion_judged", suspicion=comeback.value, sign_of=replica_id, no_suspicion_for_ms=resting_ms)
-            self._metrics.suspected("wrong" if comeback is Comeback.WRONG else "right")
+            self.metrics.suspected("wrong" if comeback is Comeback.WRONG else "right")
 
     def gone(self, replica_id: str) -> None:
         """That replica's record was taken away, or has expired."""
@@ -86,7 +81,7 @@ class StandstillWatch:
 
     def heard(self, heard_ms: MonoMs | None) -> None:
         """How far the stream is known to have brought everything."""
-        self._suspicion.heard(heard_ms, self._clock.mono_ms())
+        self._suspicion.heard(heard_ms, self.clock.mono_ms())
         self._judge()
 
     def restarted(self) -> None:
@@ -95,18 +90,18 @@ class StandstillWatch:
     # The loops
 
     async def run(self) -> None:
-        if self._config.standstill_after_ms <= 0:
+        if self.config.standstill_after_ms <= 0:
             return
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch_leader(), name="standstill-leader")
             tasks.create_task(self._watch_own_loop(), name="standstill-own-loop")
 
     async def _watch_leader(self) -> None:
-        retry_s = self._config.retry_period_ms / 1_000
+        retry_s = self.config.retry_period_ms / 1_000
         while True:
             self._changed.clear()
-            lease, now = self._lease, self._clock.mono_ms()
-            if lease is None or self._leader.in_term or not self._suspicion.is_watching(now):
+            lease, now = self._lease, self.clock.mono_ms()
+            if lease is None or self.leader.in_term or not self._suspicion.is_watching(now):
                 await self._wait(retry_s)
                 continue
             doubtful_in_ms = self._suspicion.doubtful_in_ms(now)
@@ -116,18 +111,18 @@ class StandstillWatch:
             elif doubtful_in_ms is None or doubtful_in_ms > 0:
                 await self._wait(retry_s if doubtful_in_ms is None else doubtful_in_ms / 1_000)
             else:
-                self._beat_now()
+                self.beat_now()
                 question_s = self._suspicion.threshold_ms(now) / 1_000 / _QUESTIONS
-                asked_ms = self._clock.mono_ms()
+                asked_ms = self.clock.mono_ms()
                 await self._ask(lease, question_s)
                 self._judge()
                 # The beat that proves the whole threshold is sent when it is over, not up to a question later.
-                rest_s = question_s - (self._clock.mono_ms() - asked_ms) / 1_000
-                suspicious_in_s = self._suspicion.suspicious_in_ms(self._clock.mono_ms()) / 1_000
+                rest_s = question_s - (self.clock.mono_ms() - asked_ms) / 1_000
+                suspicious_in_s = self._suspicion.suspicious_in_ms(self.clock.mono_ms()) / 1_000
                 await self._wait(min(rest_s, suspicious_in_s) if suspicious_in_s > 0 else rest_s)
 
     async def _ask(self, lease: LeaseRecord, limit_s: float) -> None:
-        greeted = await self._greets_in_time(lease.holder, lease.endpoint, limit_s)
+        greeted = await self.greets_in_time(lease.holder, lease.endpoint, limit_s)
         if self._lease is None or self._lease.holder != lease.holder:
             return  # the answer is about a leader of before
         if greeted:
@@ -136,8 +131,8 @@ class StandstillWatch:
             self._suspicion.unanswered()
 
     def _judge(self) -> None:
-        now, lease = self._clock.mono_ms(), self._lease
-        if lease is None or self._leader.in_term or not self._suspicion.is_standing_still(now):
+        now, lease = self.clock.mono_ms(), self._lease
+        if lease is None or self.leader.in_term or not self._suspicion.is_standing_still(now):
             return
         if lease.term != self._suspected_term:
             self._suspected_term = lease.term
@@ -148,22 +143,22 @@ class StandstillWatch:
                 silent_ms=self._suspicion.silent_ms(now),
                 threshold_ms=self._suspicion.threshold_ms(now),
             )
-            self._metrics.suspected("suspected")
-        self._leader.holder_stands_still(lease.holder)
+            self.metrics.suspected("suspected")
+        self.leader.holder_stands_still(lease.holder)
 
     async def _watch_own_loop(self) -> None:
-        look_s = max(self._config.standstill_after_ms, _HANG_MIN_MS) / 1_000 / _HANG_LOOKS
-        seen, unchanged = self._rounds(), 0
+        look_s = max(self.config.standstill_after_ms, _HANG_MIN_MS) / 1_000 / _HANG_LOOKS
+        seen, unchanged = self.rounds(), 0
         while True:
             await asyncio.sleep(look_s)
-            rounds = self._rounds()
+            rounds = self.rounds()
             unchanged = 0 if rounds != seen else unchanged + 1
             seen = rounds
             if unchanged == _HANG_LOOKS:
-                log.error("dispatch_loop_hangs", leading=self._leader.in_term)
+                log.error("dispatch_loop_hangs", leading=self.leader.in_term)
             self.own_loop_hangs = unchanged >= _HANG_LOOKS
             if self.own_loop_hangs:
-                self._leader.loop_hangs()
+                self.leader.loop_hangs()
 
     async def _wait(self, limit_s: float) -> None:
         try:

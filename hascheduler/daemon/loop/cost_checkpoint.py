@@ -6,7 +6,7 @@ that is a few seconds old, or lost, costs a little fairness and nothing else, so
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 import structlog
 
@@ -24,18 +24,17 @@ _CHARACTERS_MAX = 1_000_000
 16 MiB. A character is up to four bytes, and keys stand in it twice."""
 
 
+@dataclass
 class CostCheckpoint:
     """``term`` is the present term while this replica decides, else None."""
 
-    def __init__(
-        self, core: Dispatcher, store: AccountStore, clock: Clock, *, shard: str, term: Callable[[], int | None]
-    ) -> None:
-        self._core = core
-        self._store = store
-        self._clock = clock
-        self._shard = shard
-        self._term = term
-        self._saved = AccountsSnapshot()
+    core: Dispatcher
+    store: AccountStore
+    clock: Clock
+    _: KW_ONLY
+    shard: str
+    term: Callable[[], int | None]
+    _saved: AccountsSnapshot = field(default_factory=AccountsSnapshot, init=False)
 
     async def run(self) -> None:
         while True:
@@ -44,14 +43,14 @@ class CostCheckpoint:
 
     async def save(self) -> None:
         """Save what has changed, if this replica leads."""
-        term = self._term()
+        term = self.term()
         if term is None:
             return
-        accounts = self._core.accounts(self._clock.wall_ms(), _ROWS_MAX, _CHARACTERS_MAX)
+        accounts = self.core.accounts(self.clock.wall_ms(), _ROWS_MAX, _CHARACTERS_MAX)
         if accounts == replace(self._saved, as_of_ms=accounts.as_of_ms):
             return
         try:
-            if await self._store.save(self._shard, term, accounts):
+            if await self.store.save(self.shard, term, accounts):
                 self._saved = accounts
         except (StoreUnavailable, InvalidInput) as error:
             log.info("accounts_not_saved", error=str(error))
@@ -59,7 +58,7 @@ class CostCheckpoint:
     async def load(self) -> AccountsSnapshot:
         """What was saved last; `StoreUnavailable` when that can't be read. A record that is broken counts as none."""
         try:
-            return await self._store.load(self._shard)
+            return await self.store.load(self.shard)
         except InvalidInput as error:
             log.warning("accounts_unreadable", error=str(error))
             return AccountsSnapshot()

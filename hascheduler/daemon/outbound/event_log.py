@@ -1,4 +1,4 @@
-"""The newest events of jobs, and their followers.
+"""The newest events of jobs, their followers, and the one follower that publishes them all on the broker.
 
 A follower has no queue of its own: it has a place in the ring, so a hundred of them cost no more memory than one. A
 follower whose place the ring has given to a newer event was too slow.
@@ -9,16 +9,26 @@ follower whose place the ring has given to a newer event was too slow.
       │ [ oldest … … … … … … … … … … … newest ]    │
       │    ▲ a follower takes from here on         │
       └ the events up to here are forgotten, so no follower can go on from before it
+
+Without an exchange nothing is published. A new leader goes on from `_OVERLAP_S` before the old one's last sign of life,
+in its own log: events that are published twice have the same ids. A slow broker disturbs no other loop; what leaves the
+log unpublished is counted and given up. A log begins where its replica began: a replica that leads within moments of
+its own start can't publish what the leader before it had not yet published.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import structlog
+
 from hascheduler.errors import Overloaded
-from hascheduler.model.event import Event, seconds_of
-from hascheduler.ports import Closing, EventFilter, Lagging, Missed, NewEvents
+from hascheduler.lifecycle import leave_if_cancelled
+from hascheduler.model.event import Event, position, seconds_of
+from hascheduler.ports import Closing, EventExchange, EventFilter, Lagging, Missed, NewEvents
+
+log = structlog.get_logger(__name__)
 
 EVENTS_MAX = 10_000
 FOLLOWERS_MAX = 100
@@ -35,31 +45,35 @@ READ_ANEW = "this replica had to read everything again, and does not know what h
 class EventLog:
     """`hascheduler.ports.EventFeed`. Owner of the ring and of the number of followers.
 
-    It is *open* while it has every event, without a gap: from `begin` to the next `restart`.
+    It is *open* while it has every event, without a gap: from `begin` to the next `restart`; ``era`` counts how often
+    it has begun. Every event up to ``position`` was appended ("" before the first `begin`), those up to ``floor`` are
+    forgotten. ``first`` is the place of the oldest event, ``end`` that of the next one; places are numbered from 0 on,
+    and never twice. ``counted`` is how many of each type were appended since this replica began.
     """
 
     def __init__(self, events_max: int = EVENTS_MAX) -> None:
         self._ring: list[Event | None] = [None] * events_max
-        self._first = 0
-        self._end = 0
+        self.first = 0
+        self.end = 0
         self._newest = ""
-        self._floor = ""
-        self._position = ""
-        self._era = 0
-        self._is_open = False
-        self._is_closed = False
-        self._news = asyncio.Event()
-        self._followers = 0
-        self._counted: Counter[str] = Counter()
+        self.floor = ""
+        self.position = ""
+        self.era = 0
+        self.is_open = False
+        self.is_closed = False
+        self.news = asyncio.Event()
+        """Set at the next change. Take it before you look, and wait for it after."""
+        self.followers = 0
+        self.counted: Counter[str] = Counter()
 
     # What comes in
 
     def begin(self, position: str) -> None:
         """From now on every event after ``position`` is appended."""
-        self._is_open = True
-        self._era += 1
-        self._first = self._end
-        self._floor = self._position = self._newest = position
+        self.is_open = True
+        self.era += 1
+        self.first = self.end
+        self.floor = self.position = self._newest = position
         self._wake()
 
     def append(self, events: Sequence[Event], position: str) -> None:
@@ -67,75 +81,32 @@ class EventLog:
         for event in events:
             if event.id <= self._newest:
                 continue
-            if self._end - self._first == len(self._ring):
-                self._floor = self.at(self._first).id
-                self._first += 1
-            self._ring[self._end % len(self._ring)] = event
-            self._end += 1
+            if self.end - self.first == len(self._ring):
+                self.floor = self.at(self.first).id
+                self.first += 1
+            self._ring[self.end % len(self._ring)] = event
+            self.end += 1
             self._newest = event.id
-            self._counted[event.type.value] += 1
-        self._position = max(self._position, position, self._newest)
+            self.counted[event.type.value] += 1
+        self.position = max(self.position, position, self._newest)
         self._wake()
 
     def restart(self) -> None:
         """The mirror is read again: events until the next `begin` are missing."""
-        self._is_open = False
+        self.is_open = False
 
     def close(self) -> None:
         """This replica ends: every follower gets `Closing`."""
-        self._is_closed = True
+        self.is_closed = True
         self._wake()
 
     def forget(self) -> None:
         """Let go of all events, once it is closed."""
-        assert self._is_closed
-        self._first = self._end
+        assert self.is_closed
+        self.first = self.end
         self._ring = [None]
 
     # What is known
-
-    @property
-    def is_open(self) -> bool:
-        return self._is_open
-
-    @property
-    def is_closed(self) -> bool:
-        return self._is_closed
-
-    @property
-    def position(self) -> str:
-        """Every event up to here was appended; "" before the first `begin`."""
-        return self._position
-
-    @property
-    def floor(self) -> str:
-        """The events up to here are forgotten."""
-        return self._floor
-
-    @property
-    def era(self) -> int:
-        """How often it has begun."""
-        return self._era
-
-    @property
-    def counted(self) -> Mapping[str, int]:
-        """How many of each type were appended since this replica began."""
-        return self._counted
-
-    @property
-    def first(self) -> int:
-        """The place of the oldest event; places are numbered from 0 on, and never twice."""
-        return self._first
-
-    @property
-    def end(self) -> int:
-        """The place of the next event."""
-        return self._end
-
-    @property
-    def news(self) -> asyncio.Event:
-        """Set at the next change. Take it before you look, and wait for it after."""
-        return self._news
 
     def at(self, place: int) -> Event:
         event = self._ring[place % len(self._ring)]
@@ -144,7 +115,7 @@ class EventLog:
 
     def place_after(self, position: str) -> int:
         """The place of the first event after ``position``."""
-        low, high = self._first, self._end
+        low, high = self.first, self.end
         while low < high:
             middle = (low + high) // 2
             if self.at(middle).id <= position:
@@ -155,38 +126,34 @@ class EventLog:
 
     # Followers
 
-    @property
-    def followers(self) -> int:
-        return self._followers
-
     @contextmanager
     def follow(self, after: str | None, which: EventFilter) -> Iterator["LogFollower"]:
-        if self._is_closed:
+        if self.is_closed:
             raise Overloaded("this replica is about to end", _COME_AGAIN_S)
-        if self._followers >= FOLLOWERS_MAX:
+        if self.followers >= FOLLOWERS_MAX:
             raise Overloaded(f"{FOLLOWERS_MAX} follow the events of this replica already", _COME_AGAIN_S)
-        self._followers += 1
+        self.followers += 1
         try:
             yield LogFollower(self, after, which)
         finally:
-            self._followers -= 1
+            self.followers -= 1
 
     def _wake(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+        self.news.set()
+        self.news = asyncio.Event()
 
 
 class LogFollower:
     """`hascheduler.ports.Follower`. Owner of its place; ``after`` is the position up to which it has everything."""
 
-    def __init__(self, log: EventLog, after: str | None, which: EventFilter) -> None:
-        self._log = log
+    def __init__(self, events: EventLog, after: str | None, which: EventFilter) -> None:
+        self._log = events
         self._which = which
         self._era = 0
         self._place = 0
         if after is None:
             # From now on, which is nowhere while the log is not open.
-            after = log.position if log.is_open else ""
+            after = events.position if events.is_open else ""
         self._after = after
 
     async def next(self, wait_ms: int) -> NewEvents | Missed | Lagging | Closing:
@@ -205,39 +172,108 @@ class LogFollower:
 
     def _look(self) -> NewEvents | Missed | Lagging | Closing | None:
         """The next answer, or None; events that are not wanted are passed over."""
-        log = self._log
-        if log.is_closed:
+        events = self._log
+        if events.is_closed:
             return Closing()
-        if not log.is_open:
+        if not events.is_open:
             return None
-        if self._era != log.era:
+        if self._era != events.era:
             missed = self._begin()
             if missed is not None:
                 return missed
-        if self._place < log.first:
-            return Lagging(log.first - self._place)
-        while self._place < log.end:
-            upto = min(log.end, self._place + _AT_ONCE_MAX)
-            some = [log.at(place) for place in range(self._place, upto)]
+        if self._place < events.first:
+            return Lagging(events.first - self._place)
+        while self._place < events.end:
+            upto = min(events.end, self._place + _AT_ONCE_MAX)
+            some = [events.at(place) for place in range(self._place, upto)]
             wanted = [event for event in some if event.id > self._after and self._which.takes(event)]
             self._place = upto
-            self._after = max(self._after, log.position if upto == log.end else some[-1].id)
+            self._after = max(self._after, events.position if upto == events.end else some[-1].id)
             if wanted:
                 return NewEvents(wanted, self._after)
-        self._after = max(self._after, log.position)
+        self._after = max(self._after, events.position)
         return None
 
     def _begin(self) -> Missed | None:
         """Find the place to go on from; where there is none, go on from the newest event."""
-        log = self._log
-        is_first, self._era = self._era == 0, log.era
+        events = self._log
+        is_first, self._era = self._era == 0, events.era
         reason = ""
-        if self._after < log.floor:
+        if self._after < events.floor:
             reason = TOO_OLD if is_first and self._after else READ_ANEW
-        elif self._after > log.position and seconds_of(self._after) > seconds_of(log.position) + _AHEAD_MAX_S:
+        elif self._after > events.position and seconds_of(self._after) > seconds_of(events.position) + _AHEAD_MAX_S:
             reason = NOT_YET_HERE
         if not reason:
-            self._place = log.place_after(self._after)
+            self._place = events.place_after(self._after)
             return None
-        self._place, self._after = log.end, log.position
+        self._place, self._after = events.end, events.position
         return Missed(reason, self._after)
+
+
+_OVERLAP_S = 5
+_LOOK_MS = 200
+_AGAIN_S = 0.2
+_AGAIN_MAX_S = 3.0
+
+
+class EventPublisher:
+    """Owner of how far the events are published, by this leader or another. ``leading``: this replica leads."""
+
+    def __init__(self, events: EventLog, exchange: EventExchange | None, leading: Callable[[], bool]) -> None:
+        self._log = events
+        self._exchange = exchange
+        self._leading = leading
+        self._published_to = ""
+
+    def other_leads(self) -> None:
+        """The stream has shown that another replica has the lease, and renews it."""
+        self._published_to = self._log.position
+
+    async def run(self) -> None:
+        if self._exchange is None:
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._exchange.run(), name="event-exchange")
+            tasks.create_task(self._publish_while_leading(self._exchange), name="publish-events")
+
+    async def _publish_while_leading(self, exchange: EventExchange) -> None:
+        while True:
+            while not (self._leading() and self._log.is_open):  # noqa: ASYNC110  # leading is asked for, not signalled
+                await asyncio.sleep(_LOOK_MS / 1_000)
+            await self._publish_term(exchange)
+
+    async def _publish_term(self, exchange: EventExchange) -> None:
+        """Publish until this replica leads no more, or its log has left the follower behind."""
+        follower = LogFollower(self._log, self._begin_after(), EventFilter())
+        while self._leading():
+            answer = await follower.next(_LOOK_MS)
+            match answer:
+                case NewEvents(events, upto):
+                    if not events or await self._publish(exchange, events):
+                        self._published_to = upto
+                case Missed(reason):
+                    log.warning("events_not_published", reason=reason)
+                    return
+                case Lagging(missed):
+                    log.warning("events_not_published", missed=missed, reason="the broker took them too slowly")
+                    self._published_to = self._log.floor
+                    return
+                case _:
+                    return
+
+    async def _publish(self, exchange: EventExchange, events: Sequence[Event]) -> bool:
+        """Try until the broker has the events, or this replica leads no more; whether the broker has them."""
+        pause_s = _AGAIN_S
+        while self._leading():
+            is_published = await exchange.publish(events)
+            leave_if_cancelled()
+            if is_published:
+                return True
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _AGAIN_MAX_S)
+        return False
+
+    def _begin_after(self) -> str:
+        if not self._published_to:
+            return self._log.floor
+        return max(self._log.floor, position(max(0, seconds_of(self._published_to) - _OVERLAP_S), 0))

@@ -154,7 +154,6 @@ PARTS = {
     "hascheduler.daemon.loop.replica_heartbeat": _WAKE_BEATS,
     "hascheduler.daemon.loop.stepper": _DECIDE,
     "hascheduler.daemon.outbound.event_log": _EVENTS,
-    "hascheduler.daemon.outbound.event_publisher": _EVENTS,
     "hascheduler.daemon.outbound.event_tail": _EVENTS,
     "hascheduler.daemon.outbound.publisher:_span": _TRACING,
     "hascheduler.daemon.outbound.publisher": _PUBLISH,

@@ -10,7 +10,7 @@ import aio_pika
 import pytest
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 
-from hascheduler.daemon.outbound.event_publisher import EventPublisher
+from hascheduler.daemon.outbound.event_log import EventPublisher
 from hascheduler.model.event import Event, EventType, encode_event, position
 from hascheduler.rabbitmq.events import PIPELINED_MAX, RabbitEventExchange
 from tests.integration.rabbitmq.conftest import LIMIT_S, running, until

@@ -1,6 +1,6 @@
 """A replica's answers about jobs from its own core, whichever replica leads."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -50,25 +50,9 @@ class KnownLeader:
 
 
 def view_of(core: Dispatcher, leader: KnownLeader, clock: StandingClock | None = None) -> ReplicaView:
-    nothing: Any = None
-    return ReplicaView(
-        nothing,
-        feeder=nothing,
-        heartbeat=nothing,
-        readiness=nothing,
-        publisher=nothing,
-        invariants=nothing,
-        digests=nothing,
-        events=EventLog(),
-        stopping=nothing,
-        leader=cast(Any, leader),
-        stepper=nothing,
-        recorder=nothing,
-        ended=nothing,
-        dispatched=nothing,
-        core=core,
-        clock=clock or StandingClock(),
-    )
+    parts: Any = dict.fromkeys(field.name for field in fields(ReplicaView))
+    parts |= {"events": EventLog(), "leader": leader, "core": core, "clock": clock or StandingClock()}
+    return ReplicaView(**parts)
 
 
 def told(*jobs: str, runs: str = "log") -> Dispatcher:
@@ -126,7 +110,7 @@ def lag_view(leader: KnownLeader, clock: StandingClock, own: KnownLag, *replicas
         [Change(Collection.REPLICAS, Operation.PUT, replica.id, encode_replica(replica)) for replica in replicas]
     )
     parts: Any = view
-    parts._feeder, parts._stepper, parts._heartbeat = SimpleNamespace(mirror=mirror), own, own
+    parts.feeder, parts.stepper, parts.heartbeat = SimpleNamespace(mirror=mirror), own, own
     return view
 
 
@@ -174,7 +158,7 @@ def test_processors_are_as_busy_as_their_slots_run_jobs() -> None:
     processors: dict[str, ProcessorRef] = {}
     mirror = SimpleNamespace(nouns=lambda _: processors, live_counts=SimpleNamespace(jobs={"running": 2}))
     parts: Any = view
-    parts._feeder, parts._stepper, parts._heartbeat = SimpleNamespace(mirror=mirror), KnownLag(40, 0), KnownLag(40, 0)
+    parts.feeder, parts.stepper, parts.heartbeat = SimpleNamespace(mirror=mirror), KnownLag(40, 0), KnownLag(40, 0)
     view.observe_leader()
     assert view.leader_lag.busy == 1  # there is no processor: it is one that jobs wait for
     processors["p1"] = make_processor("p1")
@@ -189,7 +173,7 @@ def test_processors_are_as_busy_as_their_slots_run_jobs() -> None:
 def test_what_happens_in_a_second_is_told_by_type() -> None:
     clock, events = MovingClock(), log_of(begun_at=10)
     parts: Any = lag_view(KnownLeader(None, leading=True), clock, KnownLag(40, 0))
-    parts._events = events
+    parts.events = events
     for second, jobs in ((20, 3), (30, 1), (40, 0)):
         clock.mono += 2_000
         events.append([happened(second + n, type=EventType.STARTED) for n in range(2 * jobs)], position(second + 9, 1))
@@ -207,7 +191,7 @@ def test_live_jobs_and_schedules_are_those_of_the_mirror() -> None:
     changes = [Change(Collection.JOBS, Operation.PUT, job.id, new_job_document(job)) for job in jobs]
     mirror.fold([*changes, Change(Collection.SCHEDULES, Operation.PUT, "tick", make_schedule())])
     view = view_of(Dispatcher(), KnownLeader(LEASE))
-    view._feeder = cast(Any, SimpleNamespace(mirror=mirror))
+    view.feeder = cast(Any, SimpleNamespace(mirror=mirror))
     assert view.live_jobs() == {"pending": 3}
     assert view.live_jobs(tenant="acme") == {"pending": 2}
     assert view.live_jobs(definition="sleep") == {"pending": 2}

@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hascheduler.daemon.outbound import event_publisher as announcer_module
-from hascheduler.daemon.outbound.event_log import EventLog
-from hascheduler.daemon.outbound.event_publisher import EventPublisher
+from hascheduler.daemon.outbound import event_log as announcer_module
+from hascheduler.daemon.outbound.event_log import EventLog, EventPublisher
 from hascheduler.model.event import position
 from hascheduler.testing.memory.messages import MemoryEventExchange
 from tests.unit.daemon.happenings import happened, log_of

@@ -9,7 +9,7 @@ import pytest
 from hascheduler.clock import SystemClock
 from hascheduler.daemon.leadership.lease_poller import LeasePoller
 from hascheduler.daemon.loop.inbox import Inbox
-from hascheduler.daemon.outbound.event_publisher import EventPublisher
+from hascheduler.daemon.outbound.event_log import EventPublisher
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import Publish
 from hascheduler.errors import BrokerUnavailable, StoreUnavailable
