@@ -1,15 +1,24 @@
 """What is published, and what is not."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+import pytest
+
 from hascheduler.daemon.loop.inbox import Inbox
-from hascheduler.daemon.outbound.publisher import Publisher
-from hascheduler.dispatch.decisions import CancelNotice, Publish
+from hascheduler.daemon.outbound.publisher import MessageSpans, Publisher
+from hascheduler.dispatch.decisions import CancelNotice, Publish, Send
 from hascheduler.dispatch.inputs import TransportSeen
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.message import MessageKind, decode_message
+from hascheduler.model.trace import TraceContext
 from hascheduler.mongo.transport import MongoTransport
-from hascheduler.testing.memory.broker import MemoryBroker
-from hascheduler.testing.memory.messages import MemoryTransport
+from hascheduler.ports import Delivery, JobTraces, TracedJob
+from hascheduler.telemetry.tracing import NO_TRACING, Tracer
+from hascheduler.testing.memory.broker import MemoryBroker, MessageFault
+from hascheduler.testing.memory.messages import MemoryDeliveries, MemoryTransport
+from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
 
 async def test_processors_that_poll_are_sent_nothing() -> None:
@@ -66,3 +75,111 @@ async def test_the_core_learns_at_once_when_the_broker_ceases_and_begins_to_take
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running
+
+
+class Known:
+    """`JobTraces` of a table; counts how often it is asked."""
+
+    def __init__(self, **jobs: TracedJob) -> None:
+        self.jobs = jobs
+        self.asked: list[Sequence[str]] = []
+
+    async def of(self, job_ids: Sequence[str]) -> Mapping[str, TracedJob]:
+        self.asked.append(job_ids)
+        return {id: self.jobs[id] for id in job_ids if id in self.jobs}
+
+
+class Away:
+    async def of(self, job_ids: Sequence[str]) -> Mapping[str, TracedJob]:
+        raise StoreUnavailable("read the traces of jobs: no answer in time")
+
+
+async def published(
+    sends: Sequence[Send], tracer: Tracer, traces: JobTraces | None, fault: MessageFault | None = None
+) -> list[Delivery]:
+    """What the processor ``p1`` gets, in the order in which it was published."""
+    broker = MemoryBroker()
+    broker.queue("p1")
+    if fault is not None:
+        broker.harm_next(fault)
+    publisher = Publisher(MemoryTransport(broker), Inbox(), MessageSpans(tracer, traces))
+    arrived: list[Delivery] = []
+
+    async def take(delivery: Delivery) -> None:
+        arrived.append(delivery)
+        await delivery.ack()
+
+    deliveries = MemoryDeliveries(broker, "p1", 8)
+    loops = [asyncio.create_task(publisher.run(lambda: 7)), asyncio.create_task(deliveries.run(take))]
+    publisher.offer(sends)
+    assert await publisher.drained(20)
+    async with asyncio.timeout(20):
+        while len(arrived) < len(sends):  # noqa: ASYNC110  # the broker knows nothing of those who wait
+            await asyncio.sleep(0)
+    for loop in loops:
+        loop.cancel()
+        with suppress(asyncio.CancelledError):
+            await loop
+    return arrived
+
+
+async def test_the_message_of_an_attempt_carries_a_span_within_the_trace_of_its_job() -> None:
+    recorded = Recorded()
+    traces = Known(a=TracedJob("log", "tick", CALLER))
+    [delivery] = await published([Publish("a", 2, "p1")], recorded.tracer, traces)
+    recorded_span = recorded.one("dispatch log")
+    assert (trace_of(recorded_span), parent_of(recorded_span)) == (CALLER.trace_id, span_id(CALLER))
+    assert delivery.trace is not None
+    assert (delivery.trace.trace_id, span_id(delivery.trace)) == (trace_of(recorded_span), id_of(recorded_span))
+    assert dict(recorded_span.attributes or {}) == {
+        "hascheduler.job.id": "a",
+        "hascheduler.job.attempt": 2,
+        "hascheduler.job.definition": "log",
+        "hascheduler.job.schedule": "tick",
+        "hascheduler.processor": "p1",
+        "hascheduler.term": 7,
+    }
+    assert recorded_span.status.is_unset
+
+
+async def test_one_read_serves_a_batch_and_notices_have_no_span() -> None:
+    recorded = Recorded()
+    traces = Known(a=TracedJob("log", None, CALLER), b=TracedJob("log", None, None))
+    sends: list[Send] = [
+        Publish("a", 1, "p1"),
+        CancelNotice("c", 1, "p1"),
+        Publish("b", 1, "p1"),
+        Publish("gone", 1, "p1"),
+    ]
+    deliveries = await published(sends, recorded.tracer, traces)
+    assert traces.asked == [["a", "b", "gone"]]
+    assert recorded.names == ["dispatch log", "dispatch log"]
+    contexts = [delivery.trace for delivery in deliveries]
+    assert [context is not None for context in contexts] == [True, False, True, False]
+    begun = contexts[2]
+    assert begun is not None
+    assert begun.trace_id != CALLER.trace_id
+
+
+async def test_an_unconfirmed_message_has_failed_and_goes_out_again_as_the_same() -> None:
+    recorded = Recorded()
+    traces = Known(a=TracedJob("log", None, CALLER))
+    await published([Publish("a", 1, "p1")], recorded.tracer, traces, MessageFault.UNCONFIRMED)
+    recorded_span = recorded.one("dispatch log")
+    assert (recorded_span.attributes or {})["error.type"] == "unconfirmed"
+
+
+@pytest.mark.parametrize("traces", [Away(), None])
+async def test_a_message_goes_out_where_the_trace_of_its_job_is_unknown(traces: JobTraces | None) -> None:
+    recorded = Recorded()
+    [delivery] = await published([Publish("a", 1, "p1")], recorded.tracer, traces)
+    message = decode_message(delivery.body)
+    assert (message.kind, message.job_id, message.attempt) == (MessageKind.RUN, "a", 1)
+    assert delivery.trace is None
+    assert recorded.names == []
+
+
+async def test_without_tracing_no_trace_is_read() -> None:
+    traces = Known(a=TracedJob("log", None, TraceContext(CALLER.traceparent)))
+    [delivery] = await published([Publish("a", 1, "p1")], NO_TRACING, traces)
+    assert (traces.asked, delivery.trace) == ([], None)

@@ -1,16 +1,46 @@
-"""The live counts follow what comes and goes, and always equal a recount."""
+"""What the mirror sums up: the digest is the sum of all members' hashes, and the live counts equal a recount."""
 
 import random
 from collections import Counter
+from hashlib import blake2b
 from typing import Any
 
 import pytest
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
+from hascheduler.mirror.sums import UNHASHED_MAX, Digest
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from tests.factories import NOW, make_job, make_schedule
+
+
+def _sum(members: dict[str, int]) -> str:
+    hashes = (blake2b(f"{id}/{rev}".encode(), digest_size=8).digest() for id, rev in members.items())
+    return f"{sum(int.from_bytes(each, 'big') for each in hashes) % 2**64:016x}"
+
+
+def test_it_is_that_of_its_members_however_they_came_to_be() -> None:
+    chance, digest, members = random.Random(7), Digest(), dict[str, int]()
+    for _ in range(3 * UNHASHED_MAX):
+        id = f"jobs/{chance.randrange(2 * UNHASHED_MAX)}"
+        before = members.get(id)
+        after = None if before is not None and chance.random() < 0.2 else (before or 0) + 1
+        digest.replace(id, before, after)
+        members.pop(id, None)
+        if after is not None:
+            members[id] = after
+        if chance.random() < 0.001:
+            assert str(digest) == _sum(members)
+    assert str(digest) == _sum(members)
+
+
+def test_what_came_and_went_leaves_no_trace() -> None:
+    digest = Digest()
+    for before, after in ((None, 1), (1, 2), (2, 5), (5, None)):
+        digest.replace("jobs/a", before, after)
+    assert str(digest) == str(Digest()) == "0" * 16
+
 
 PUT, PATCH, DELETE = Operation.PUT, Operation.PATCH, Operation.DELETE
 STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled")
