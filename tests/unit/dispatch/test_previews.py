@@ -1,7 +1,12 @@
-"""The fires to come, compared before and after an edit, without a request."""
+"""What is to come: plans of backfills, previews, and the load ahead."""
 
 from dataclasses import replace
+from typing import Any
 
+import pytest
+
+from hascheduler.dispatch.schedules.backfill import backfill_times, plan_backfill, possible_job_ids
+from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, BUCKETS, LoadAhead, load_ahead
 from hascheduler.dispatch.schedules.previews import (
     FiresToCome,
     compare_fires,
@@ -9,7 +14,12 @@ from hascheduler.dispatch.schedules.previews import (
     make_preview,
     next_fire,
 )
-from hascheduler.model.trigger import Interval, Trigger, Window
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import ScheduleId, backfill_job_id, fire_job_id
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.trigger import CalendarUse, Cron, Interval, Once, Pattern, Times, Trigger, Window
+from hascheduler.model.values.instants import WallMs
+from hascheduler.model.verdict import FireCounts
 from hascheduler.triggers import Upcoming
 from tests.unit.dispatch.nouns import make_schedule, wall
 
@@ -59,3 +69,111 @@ def test_a_preview_shows_each_fire_in_utc_where_the_trigger_has_no_zone() -> Non
     assert (shown.timezone, shown.clock_changes) == ("UTC", [])
     assert [fire.local.endswith("+00:00") for fire in shown.fires] == [True, True]
     assert [fire.due_at for fire in shown.fires] == [fire.nominal_at for fire in shown.fires]
+
+
+SCHEDULE = make_schedule("tick")
+EARLIER = SCHEDULE.identity._replace(created_at_ms=SCHEDULE.created_at_ms - 1)
+TIMES = [wall(1_000), wall(2_000)]
+DECIDED = replace(SCHEDULE, cursor_ms=wall(2_000))
+
+
+def backfill_id(nominal_ms: int, of: ScheduleId | None = None) -> str:
+    return backfill_job_id("tick", nominal_ms, None if of is None else of.created_at_ms)
+
+
+def test_times_without_a_job_get_one_and_the_others_keep_theirs() -> None:
+    makers = {fire_job_id("tick", TIMES[0]): DECIDED.identity}
+    plan = plan_backfill(DECIDED, TIMES, makers, wall(2_500))
+    assert plan.job_ids == {TIMES[0]: fire_job_id("tick", TIMES[0]), TIMES[1]: backfill_id(TIMES[1])}
+    assert (plan.missing, plan.undecided) == ([TIMES[1]], 0)
+
+
+def test_an_undecided_time_is_left_alone_unless_its_fire_is_committed() -> None:
+    plan = plan_backfill(SCHEDULE, TIMES, {}, wall(2_500))
+    assert (plan.job_ids, plan.missing, plan.undecided) == ({}, [], 2)
+    makers = {fire_job_id("tick", TIMES[0]): SCHEDULE.identity}
+    plan = plan_backfill(SCHEDULE, TIMES, makers, wall(2_500))
+    assert (list(plan.job_ids), plan.missing, plan.undecided) == ([TIMES[0]], [], 1)
+
+
+@pytest.mark.parametrize("made_by", [EARLIER, None], ids=["an earlier schedule", "no schedule"])
+def test_a_job_of_another_schedule_does_not_count_and_its_id_is_not_taken(made_by: ScheduleId | None) -> None:
+    makers = {backfill_id(TIMES[0]): made_by, fire_job_id("tick", TIMES[1]): made_by}
+    plan = plan_backfill(DECIDED, TIMES, makers, wall(2_500))
+    assert plan.job_ids == {TIMES[0]: backfill_id(TIMES[0], DECIDED.identity), TIMES[1]: backfill_id(TIMES[1])}
+    assert plan.missing == TIMES
+    # A repeat finds the job under the longer id.
+    repeated = plan_backfill(DECIDED, TIMES, {**makers, plan.job_ids[TIMES[0]]: DECIDED.identity}, wall(2_500))
+    assert (repeated.job_ids, repeated.missing) == (plan.job_ids, [TIMES[1]])
+
+
+def test_each_planned_id_is_among_the_possible_ones() -> None:
+    plan = plan_backfill(DECIDED, TIMES, {backfill_id(TIMES[0]): EARLIER}, wall(2_500))
+    assert set(plan.job_ids.values()) <= set(possible_job_ids(DECIDED.identity, TIMES))
+
+
+def test_excluded_times_are_left_out_of_the_span_and_of_the_limit() -> None:
+    trigger = Trigger(Interval(1_000, wall(0)), exclude=(Window(wall(1_000), wall(1_001_000)),))
+    times = finished(backfill_times(trigger, wall(0), wall(1_999_000)))
+    assert (len(times), times[:2]) == (1_000, [wall(0), wall(1_001_000)])
+    with pytest.raises(InvalidInput, match="1001 nominal times"):
+        finished(backfill_times(trigger, wall(0), wall(2_000_000)))
+
+
+FROM = 1_893_456_000_000
+MINUTE_MS = 60_000
+NOW = FROM + 5 * MINUTE_MS
+AT_ONE = Once(WallMs(FROM + 60 * MINUTE_MS))
+
+
+def schedule(pattern: Pattern, name: str = "a", definition: str = "log", **trigger: Any) -> ScheduleRef:
+    plain = make_schedule(name, cursor_ms=WallMs(NOW), since_ms=WallMs(0))
+    template = replace(plain.template, definition=definition)
+    return replace(plain, trigger=replace(Trigger(pattern), **trigger), template=template)
+
+
+def load(*schedules: ScheduleRef, minutes: float = 10, slots: int = 2) -> LoadAhead:
+    steps = load_ahead(NOW, schedules, slots, {"log": 1}, {}, cost_ms=lambda _template, _name: int(minutes * MINUTE_MS))
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: LoadAhead = end.value
+            return found
+
+
+@pytest.mark.parametrize(
+    ("trigger", "minutes", "needed"),
+    [
+        (schedule(AT_ONE), 10, {6: 1}),
+        (schedule(AT_ONE), 25, {6: 1, 7: 1, 8: 1}),
+        (schedule(AT_ONE, jitter_ms=10 * MINUTE_MS), 20, {6: 1, 7: 1, 8: 1}),
+        (schedule(Times((WallMs(NOW - 1), WallMs(NOW + 1)))), 0.1, {0: 1}),
+        (schedule(Interval(120 * MINUTE_MS, WallMs(MINUTE_MS))), 1, {12 * hour: 1 for hour in range(1, 12)}),
+        (schedule(Interval(MINUTE_MS, WallMs(0))), 2, {0: 1} | dict.fromkeys(range(1, BUCKETS), 2)),
+        (schedule(Interval(MINUTE_MS, WallMs(0)), max_fires=20), 10, {0: 1, 1: 9, 2: 9, 3: 2}),
+        (schedule(Cron("*/5 3 * * *")), 20, {18: 2, 19: 4, **dict.fromkeys(range(20, 24), 4), 24: 3, 25: 1}),
+        (schedule(Once(WallMs(NOW))), 10, {}),
+        (schedule(Once(WallMs(FROM + BUCKETS * BUCKET_MS))), 10, {}),
+        (replace(schedule(AT_ONE), paused_at_ms=WallMs(NOW)), 10, {}),
+        (replace(schedule(AT_ONE, max_fires=1), tally=FireCounts(fired=1)), 10, {}),
+    ],
+)
+def test_each_bucket_needs_the_fires_in_it_times_their_cost(
+    trigger: ScheduleRef, minutes: float, needed: dict[int, int]
+) -> None:
+    everything, *_ = load(trigger, minutes=minutes).loads
+    assert {bucket: slots for bucket, slots in enumerate(everything.needed) if slots} == needed
+
+
+def test_what_is_too_much_is_said_by_spans_of_all_and_of_definitions_with_a_cap() -> None:
+    names = [f"s{number}" for number in range(3)]
+    found = load(*(schedule(AT_ONE, name, "log" if name == "s0" else "other") for name in names), minutes=30)
+    assert [(each.definition, each.slots, max(each.needed)) for each in found.loads] == [(None, 2, 3), ("log", 1, 1)]
+    spans = [list(each.too_much(FROM)) for each in found.loads]
+    assert spans == [[(FROM + 6 * BUCKET_MS, FROM + 9 * BUCKET_MS, 3)], []]
+
+
+def test_schedules_whose_times_are_not_known_are_left_out_and_counted() -> None:
+    found = load(schedule(AT_ONE), schedule(Cron("0 1 * * *"), "b", calendars=CalendarUse(only=("nobody-has-it",))))
+    assert (found.left_out, max(found.loads[0].needed)) == (1, 1)
