@@ -33,19 +33,21 @@ def resources(amounts: Mapping[str, int]) -> Resources:
 # As they are stored
 
 
-def decode_resources(value: object, path: str = "resources") -> Resources:
+def decode_resources(value: object) -> Resources:
     """Reads a stored object of whole numbers (None: nothing); a wrong one is an `InvalidInput`."""
     if value is None:
         return NO_RESOURCES
     if not isinstance(value, Mapping):
-        raise InvalidInput((path,), f"a {type(value).__name__}", "an object of whole numbers")
+        raise InvalidInput(("resources",), f"a {type(value).__name__}", "an object of whole numbers")
     if len(value) > RESOURCE_NAMES_MAX:
-        raise InvalidInput((path,), f"{len(value)} names", f"at most {RESOURCE_NAMES_MAX}")
+        raise InvalidInput(("resources",), f"{len(value)} names", f"at most {RESOURCE_NAMES_MAX}")
     for name, amount in value.items():
         if not isinstance(name, str) or not name or name == SLOTS:
-            raise InvalidInput((path,), f"{str(name)[:64]!r} is no name for a resource", f"a text other than {SLOTS}")
+            raise InvalidInput(
+                ("resources",), f"{str(name)[:64]!r} is no name for a resource", f"a text other than {SLOTS}"
+            )
         if not is_integer(amount) or amount < 0:
-            raise InvalidInput((path, name), f"{str(amount)[:64]!r}", "a whole number that is not negative")
+            raise InvalidInput(("resources", name), f"{str(amount)[:64]!r}", "a whole number that is not negative")
     return resources(value)
 
 
@@ -60,16 +62,16 @@ def is_resource_name(name: str) -> bool:
     return bool(_NAME.match(name)) and name != SLOTS
 
 
-def check_resources(amounts: Mapping[str, object], path: Path = ()) -> Resources:
+def check_resources(amounts: Mapping[str, object]) -> Resources:
     """The vector of ``amounts``; an `InvalidInput` names the first wrong one."""
     if len(amounts) > RESOURCE_NAMES_MAX:
-        raise InvalidInput(path, f"{len(amounts)} resources", f"at most {RESOURCE_NAMES_MAX}")
+        raise InvalidInput((), f"{len(amounts)} resources", f"at most {RESOURCE_NAMES_MAX}")
     checked: dict[str, int] = {}
     for name, amount in amounts.items():
         if not is_resource_name(name):
-            raise InvalidInput((*path, name), f"{quoted(name)} is no name for a resource", NAME_EXPECTED)
+            raise InvalidInput((name,), f"{quoted(name)} is no name for a resource", NAME_EXPECTED)
         if isinstance(amount, bool) or not isinstance(amount, int) or not 1 <= amount <= AMOUNT_MAX:
-            raise InvalidInput((*path, name), quoted(amount), f"a whole number from 1 to {AMOUNT_MAX}")
+            raise InvalidInput((name,), quoted(amount), f"a whole number from 1 to {AMOUNT_MAX}")
         checked[name] = amount
     return resources(checked)
 

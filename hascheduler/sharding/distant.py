@@ -18,8 +18,8 @@ from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef, shard_in
+from hascheduler.model.replica import LedShard
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.shard_report import LedShard
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.ports import Cluster, ClusterView, Gauges, LeaderLag, Recording, Waiter

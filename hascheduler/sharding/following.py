@@ -36,9 +36,8 @@ from hascheduler.election.preferences import candidates_of
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import ROUTING_ID
-from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.replica import ReplicaStatus, ShardReport
 from hascheduler.model.routing import Routing
-from hascheduler.model.shard_report import ShardReport
 from hascheduler.model.share import Share
 from hascheduler.ports import Clock
 from hascheduler.sharding.reports import ShardReports, report_in

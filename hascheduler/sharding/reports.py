@@ -11,8 +11,7 @@ from heapq import nlargest
 from typing import Any, Protocol
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.shard_report import LANES_MAX, NAMES_MAX, LedShard, ShardReport
+from hascheduler.model.replica import LANES_MAX, NAMES_MAX, LedShard, ReplicaStatus, ShardReport
 from hascheduler.model.share import slot_key, slot_of_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ClusterView

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Protocol, TypeVar, overload
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.shard_report import ShardReport
+from hascheduler.model.replica import ReplicaStatus, ShardReport
 from hascheduler.model.share import Share, slot_key
 from hascheduler.ports import ClusterView, EventFeed
 from hascheduler.sharding.distant import DistantView

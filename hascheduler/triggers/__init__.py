@@ -3,8 +3,7 @@
 `next_nominal` answers the question that the core asks most: which nominal time comes after this one? It is computed
 from the previous nominal time, never from now, so every replica and every restart gets the same list. `latest_nominal`
 and `count_nominal` answer for long stretches without going through them one by one (`nominal`). `cron` has its dialect
-in `expressions`, its months in `walls`, its clock changes in `zones`. `day_bits` counts the times of several patterns
-that are in one trigger, `due` leaves out the days of calendars.
+in `expressions`, its months in `walls`, its clock changes in `zones`. `due` leaves out the days of calendars.
 
 The bounds of a trigger are kept here; its exclusion windows and its largest number of fires are left to the code that
 decides the times (`hascheduler.dispatch.schedules`). A cron expression that can't be read is an `InvalidInput` when its

@@ -66,8 +66,6 @@ class Walls:
         self._per_minute = len(self._seconds)
         self._per_hour = self._per_minute * len(self._minutes)
         self._per_day = self._per_hour * len(self._hours)
-        self._first_s = self._hours[0] * 3_600 + self._minutes[0] * 60 + self._seconds[0]
-        self._last_s = self._hours[-1] * 3_600 + self._minutes[-1] * 60 + self._seconds[-1]
         # By the weekday of the 1st and the length: 28 kinds of month at most, kept as small numbers.
         self._known: dict[tuple[int, int], tuple[int, ...]] = {}
 
@@ -75,21 +73,21 @@ class Walls:
         """The first one strictly after ``wall_s``; None when there is none before the end of time."""
         day, second = divmod(wall_s, DAY_S)
         if self._is_day(day):
-            found = self._after_in_day(second)
-            if found is not None:
-                return day * DAY_S + found
+            rank = self._rank(second)
+            if rank < self._per_day:
+                return day * DAY_S + self._of_rank(rank)
         following = next(self._days_from(day + 1), None)
-        return None if following is None else following * DAY_S + self._first_s
+        return None if following is None else following * DAY_S + self._of_rank(0)
 
     def through(self, wall_s: int) -> int | None:
         """The newest one at or before ``wall_s``; None when there is none since 1970."""
         day, second = divmod(wall_s, DAY_S)
         if self._is_day(day):
-            found = self._through_in_day(second)
-            if found is not None:
-                return day * DAY_S + found
+            rank = self._rank(second)
+            if rank:
+                return day * DAY_S + self._of_rank(rank - 1)
         before = next(self._days_back_from(day - 1), None)
-        return None if before is None else before * DAY_S + self._last_s
+        return None if before is None else before * DAY_S + self._of_rank(self._per_day - 1)
 
     def count(self, after_s: int, through_s: int) -> int:
         """How many there are after ``after_s`` through ``through_s``."""
@@ -129,29 +127,9 @@ class Walls:
 
     # Within a day
 
-    def _after_in_day(self, second: int) -> int | None:
-        hour, rest = divmod(second, 3_600)
-        minute, second = divmod(rest, 60)
-        at = bisect_left(self._hours, hour)
-        if at < len(self._hours) and self._hours[at] == hour:
-            place = bisect_left(self._minutes, minute)
-            if place < len(self._minutes) and self._minutes[place] == minute:
-                later = bisect_right(self._seconds, second)
-                if later < len(self._seconds):
-                    return hour * 3_600 + minute * 60 + self._seconds[later]
-                place += 1
-            if place < len(self._minutes):
-                return hour * 3_600 + self._minutes[place] * 60 + self._seconds[0]
-            at += 1
-        if at < len(self._hours):
-            return self._hours[at] * 3_600 + self._minutes[0] * 60 + self._seconds[0]
-        return None
-
-    def _through_in_day(self, second: int) -> int | None:
-        rank = self._rank(second)
-        if not rank:
-            return None
-        hour, rest = divmod(rank - 1, self._per_hour)
+    def _of_rank(self, rank: int) -> int:
+        """The time of a day that has ``rank`` times of the day before it."""
+        hour, rest = divmod(rank, self._per_hour)
         minute, second = divmod(rest, self._per_minute)
         return self._hours[hour] * 3_600 + self._minutes[minute] * 60 + self._seconds[second]
 

@@ -6,9 +6,8 @@ from typing import Annotated
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.job_graph import GRAPH_JOBS_MAX, REF_EXPECTED, REF_PATTERN, is_ref
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, PLACEHOLDERS, PLACEHOLDERS_MAX, missing_placeholders
-from hascheduler.model.schedule import GraphJob, JobTemplate
+from hascheduler.model.schedule import GRAPH_JOBS_MAX, REF_EXPECTED, REF_PATTERN, GraphJob, JobTemplate, is_ref
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.wire.fields import DurationMs, Text, invalid_value

@@ -21,9 +21,8 @@ from hascheduler.election.preferences import candidates_of
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import NewJob
-from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.replica import ReplicaStatus, ShardReport
 from hascheduler.model.routing import Routing, shard_database, shard_name, with_slot
-from hascheduler.model.shard_report import ShardReport
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.replicas import MongoReplicaBoard

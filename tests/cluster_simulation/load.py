@@ -15,10 +15,9 @@ from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.job import TRANSITIONS, Move, NewJob
-from hascheduler.model.job_graph import graph_order
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.retry import RetryPolicy
-from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, JobTemplate, Overlap, SchedulePolicy
+from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, JobTemplate, Overlap, SchedulePolicy, graph_order
 from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.processor import Handlers, JobContext

@@ -12,8 +12,7 @@ from hascheduler.model.documents.fired_job import fired_job, fired_on, graph_job
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.job import JobState, ScheduleId
-from hascheduler.model.job_graph import graph_order
-from hascheduler.model.schedule import GraphJob, JobGraph
+from hascheduler.model.schedule import GraphJob, JobGraph, graph_order
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import AttemptOutcome

@@ -46,21 +46,16 @@ class Silencing(Protocol):
 
 
 class LivenessServer:
-    """Owner of the port and its connections; `bind` comes before `run`."""
+    """Owner of the port and its connections; `bind` comes before `run`, and puts the one in use into ``port``."""
 
     def __init__(self, host: str, port: int, *ids: str) -> None:
         self._host = host
-        self._port = port
+        self.port = port
         self.greet_as(*ids)
         self._server: asyncio.Server | None = None
         self._silences: list[Callable[[], bool]] = []
         self._connections: dict[asyncio.StreamWriter, str] = {}
         """Oldest first, with the addresses at their other ends."""
-
-    @property
-    def port(self) -> int:
-        """The port in use, after `bind`."""
-        return self._port
 
     def greet_as(self, *ids: str) -> None:
         """New connections are greeted with these ids. To a peer that knows the process by another id, its connections
@@ -73,11 +68,11 @@ class LivenessServer:
 
     async def bind(self) -> None:
         try:
-            self._server = await asyncio.start_server(self._greet, self._host, self._port, limit=1_024)
+            self._server = await asyncio.start_server(self._greet, self._host, self.port, limit=1_024)
         except OSError as error:
-            where = f"{self._host}:{self._port}"
+            where = f"{self._host}:{self.port}"
             raise InvalidInput(("HASCHEDULER_LIVENESS_PORT",), f"{where}: {error.strerror}", "a free port") from None
-        self._port = self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]
 
     async def run(self) -> None:
         assert self._server is not None, "bind comes first"

@@ -38,7 +38,8 @@ class TrustedClock:
         self._level_ms: int | None = None
         self._database_level_ms: tuple[int, int] | None = None
         self._database_off_ms = 0
-        self._wrong_because = ""
+        self.wrong_because = ""
+        """Why the time is unknown here; "" as long as two of the three agree."""
         self._reported = ""
 
     @classmethod
@@ -54,13 +55,8 @@ class TrustedClock:
     def mono_ms(self) -> MonoMs:
         return self._machine.mono_ms()
 
-    @property
-    def wrong_because(self) -> str:
-        """Why the time is unknown here; "" as long as two of the three agree."""
-        return self._wrong_because
-
     def is_trusted(self) -> bool:
-        return not self._wrong_because
+        return not self.wrong_because
 
     def compared(self, database_ms: WallMs, began_at: MonoMs, ended_at: MonoMs) -> None:
         """The database read its clock between those two moments; the longer that was, the less it proves."""
@@ -78,11 +74,11 @@ class TrustedClock:
             self._database_off_ms -= off_ms
             self._go_on(wall, f"the database's clock was set, or another primary's is {off_ms} ms behind")
         else:
-            self._wrong_because = f"the clock is {off_ms} ms ahead of the database's"
-            self._log_change(self._wrong_because)
+            self.wrong_because = f"the clock is {off_ms} ms ahead of the database's"
+            self._log_change(self.wrong_because)
 
     def _go_on(self, level_ms: int, remark: str) -> None:
-        self._level_ms, self._wrong_because = level_ms, ""
+        self._level_ms, self.wrong_because = level_ms, ""
         self._log_change(remark)
 
     def _off(self, level_ms: int) -> int:
@@ -94,7 +90,7 @@ class TrustedClock:
 
     def _may_learn(self, wall: int) -> bool:
         """Whether the time is known without the database: its clock alone has changed."""
-        so_far = None if self._wrong_because else self._level_ms
+        so_far = None if self.wrong_because else self._level_ms
         return so_far is not None and abs(wall - so_far) <= self._skew_max_ms
 
     def _was_set(self, before: tuple[int, int] | None) -> bool:
@@ -107,7 +103,7 @@ class TrustedClock:
 
     def _log_change(self, remark: str) -> None:
         if remark and not self._reported:
-            log.warning("clocks_differ", reason=remark, believed=not self._wrong_because)
+            log.warning("clocks_differ", reason=remark, believed=not self.wrong_because)
         elif self._reported and not remark:
             log.info("clocks_agree")
         self._reported = remark

@@ -76,17 +76,13 @@ class Feeder:
         self._delay = batch_delay
         self._barrier: int | None = None
         self._resume: Any | None = None
-        self._complete = False
+        self.complete = False
+        """The snapshot is in, and the stream has passed the moment it was read."""
         self._start_over = ""
         self._hurry = asyncio.Event()
         self.expects_lease = False
         self.mirror = Mirror()
         self.position = ""
-
-    @property
-    def complete(self) -> bool:
-        """The snapshot is in, and the stream has passed the moment it was read."""
-        return self._complete
 
     @property
     def heard_ms(self) -> MonoMs | None:
@@ -134,7 +130,7 @@ class Feeder:
                     await self._open_and_follow(sink, attempt.retry_state)
                 except HistoryLost:
                     self._resume = None
-                    self._complete = False
+                    self.complete = False
                     self._start_over = ""
                     raise
 
@@ -160,7 +156,7 @@ class Feeder:
             await self._fetch(folded.wanted, sink)
             if self._barrier is not None and self._heartbeat.echoed(self._barrier):
                 self._barrier = None
-                self._complete = True
+                self.complete = True
                 sink.completed()
                 log.info("mirror_complete", digest=self.mirror.digest, position=self.position)
             if batch.changes:
@@ -184,7 +180,7 @@ class Feeder:
         self._hurry.clear()
 
     async def _read_all(self, stream: ChangeStream, sink: FactSink) -> None:
-        self._complete = False
+        self.complete = False
         self.mirror = Mirror()
         await sink.restarted()
         read = 0

@@ -36,22 +36,14 @@ class ReplicaHeartbeat:
         self._sent: dict[int, MonoMs] = {}
         self._echoed_beat = 0
         self._echoed_at: MonoMs | None = None
-        self._lag_ms: int | None = None
-        self._heard_ms: MonoMs | None = None
+        self.lag_ms: int | None = None
+        """From writing the last beat that came back to folding it; None before the first."""
+        self.heard_ms: MonoMs | None = None
+        """Whatever was written before then has come by in the stream: when the last beat that came back was sent."""
         self._others_heard_at: dict[str, MonoMs] = {}
         self._zone_data: dict[str, str] = {}
         self._hurry = asyncio.Event()
         self._reminders = Reminders()
-
-    @property
-    def lag_ms(self) -> int | None:
-        """From writing the last beat that came back to folding it; None before the first."""
-        return self._lag_ms
-
-    @property
-    def heard_ms(self) -> MonoMs | None:
-        """Whatever was written before then has come by in the stream: when the last beat that came back was sent."""
-        return self._heard_ms
 
     @property
     def fresh(self) -> bool:
@@ -76,8 +68,8 @@ class ReplicaHeartbeat:
         self._echoed_at = self._clock.mono_ms()
         sent_at = self._sent.pop(replica.beat, None)
         if sent_at is not None:
-            self._lag_ms = self._echoed_at - sent_at
-            self._heard_ms = sent_at
+            self.lag_ms = self._echoed_at - sent_at
+            self.heard_ms = sent_at
         for beat in [beat for beat in self._sent if beat < replica.beat]:
             del self._sent[beat]
 

@@ -9,9 +9,17 @@ from functools import lru_cache
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.job_graph import GRAPH_JOBS_MAX, GRAPH_JOBS_MIN, REF_EXPECTED, graph_order, is_ref
 from hascheduler.model.resources import decode_resources, encode_resources
-from hascheduler.model.schedule import GraphJob, JobGraph, JobTemplate
+from hascheduler.model.schedule import (
+    GRAPH_JOBS_MAX,
+    GRAPH_JOBS_MIN,
+    REF_EXPECTED,
+    GraphJob,
+    JobGraph,
+    JobTemplate,
+    graph_order,
+    is_ref,
+)
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import Document, as_document, integer, shared_text, text
 

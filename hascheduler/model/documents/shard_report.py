@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from hascheduler.model.shard_report import LedShard, ShardReport
+from hascheduler.model.replica import LedShard, ShardReport
 
 _OF_LED = {each.name for each in fields(LedShard)}
 _TUPLES = ("unschedulable", "calendars", "short_of")

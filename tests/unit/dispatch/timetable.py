@@ -12,8 +12,7 @@ from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
 from hascheduler.model.calendar import Calendar, Days
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import fire_job_id, is_before_last
-from hascheduler.model.job_graph import graph_order
-from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef
+from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
 from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Pattern, Times, Trigger, Window
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun

@@ -47,7 +47,7 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.replica import LedShard, ReplicaStatus, ShardReport
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.routing import Routing
@@ -58,7 +58,6 @@ from hascheduler.model.schema_version import (
     decode_schema_version,
     encode_schema_version,
 )
-from hascheduler.model.shard_report import LedShard, ShardReport
 from hascheduler.model.share import Share
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token

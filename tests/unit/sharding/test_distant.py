@@ -7,9 +7,8 @@ import pytest
 
 from hascheduler.errors import NotFollowedHere
 from hascheduler.model.collection import Collection
-from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.replica import NAMES_MAX, LedShard, ReplicaStatus, ShardReport
 from hascheduler.model.routing import Routing, with_slot
-from hascheduler.model.shard_report import NAMES_MAX, LedShard, ShardReport
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Cluster, LeaderLag
 from hascheduler.sharding.distant import DistantView, LookingWaiter

@@ -8,8 +8,7 @@ from typing import Any
 
 from hascheduler.election.preferences import candidates_of
 from hascheduler.model.collection import Collection
-from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.shard_report import LedShard, ShardReport
+from hascheduler.model.replica import LedShard, ReplicaStatus, ShardReport
 from hascheduler.model.values.instants import WallMs
 from hascheduler.sharding.following import READING_MAX, Following, StoredShares
 from hascheduler.sharding.reports import LOOK_MS, ShardReports

@@ -23,7 +23,7 @@ from hascheduler.triggers import (
     remarks,
     upcoming,
 )
-from hascheduler.triggers.day_bits import count_distinct
+from hascheduler.triggers.nominal import count_distinct
 from tests.tiers import examples
 from tests.unit.triggers.test_nominal_times import EXPRESSIONS
 
