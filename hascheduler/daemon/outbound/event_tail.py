@@ -9,15 +9,13 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import structlog
 
-from hascheduler.daemon.loop.feeder import FETCH_MAX
+from hascheduler.daemon.loop.feeder import FETCH_MAX, Feeder
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.mirror.changes import Operation
-from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.event import Event
@@ -33,23 +31,10 @@ _AGAIN_S = 0.5
 _Batch = tuple[list[Event], str]
 
 
-class FoldProgress(Protocol):
-    """What is looked at: a mirror, how far it has come, and whether it holds everything up to there."""
-
-    @property
-    def mirror(self) -> Mirror: ...
-
-    @property
-    def position(self) -> str: ...
-
-    @property
-    def complete(self) -> bool: ...
-
-
 class EventTail:
     """Owner of the events that wait to be whole."""
 
-    def __init__(self, events: EventLog, fold: FoldProgress, source: ChangeSource) -> None:
+    def __init__(self, events: EventLog, fold: Feeder, source: ChangeSource) -> None:
         self._log = events
         self._fold = fold
         self._source = source

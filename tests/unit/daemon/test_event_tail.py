@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
@@ -54,7 +55,7 @@ class Scene:
         self.position = ""
         self.complete = False
         self.log = EventLog()
-        self.tail = EventTail(self.log, self, Refusing(self.source, refusals))
+        self.tail = EventTail(self.log, cast(Any, self), Refusing(self.source, refusals))
         self.stream: ChangeStream | None = None
 
     async def turn(self) -> None:
