@@ -18,8 +18,8 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.sharding import MOVED, MovedDocuments, Passage, SlotStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
-from hascheduler.testing.memory.routing import MemorySlotStore
 from tests.cluster_simulation.network import Link, Network
+from tests.doubles.shards import MemorySlotStore
 
 _Answer = TypeVar("_Answer")
 

@@ -18,10 +18,10 @@ from hascheduler.ports.sharding import MovedDocuments, Passage
 from hascheduler.sharding.moves import SlotMover
 from hascheduler.sharding.shares import ShareKeeper
 from hascheduler.testing.memory.database import Document
-from hascheduler.testing.memory.routing import MemorySlotStore
 from tests.cluster_simulation.mutants import Planted
 from tests.cluster_simulation.parcels import ParcelBugs
 from tests.cluster_simulation.shards import ShardBugs, SimSlots
+from tests.doubles.shards import MemorySlotStore
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare
 
 

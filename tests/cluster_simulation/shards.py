@@ -43,7 +43,6 @@ from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.resources import MemoryScheduleStore
-from hascheduler.testing.memory.routing import MemoryCapStore, MemoryRoutingStore, MemoryShareStore, MemorySlotStore
 from hascheduler.testing.memory.state_updates import dispatched
 from hascheduler.testing.memory.time_outcomes import apply_time_outcomes
 from tests.checkers.caps_kept import caps_kept, occupies
@@ -63,6 +62,7 @@ from tests.cluster_simulation.loop import EPOCH_MS, Process, SimClock, SimLoop
 from tests.cluster_simulation.network import Link, Network, Remote
 from tests.cluster_simulation.parcels import ParcelBugs, SimParcels
 from tests.cluster_simulation.run import PEACE_S, TROUBLE_S, Result, Say, documents_of, run_story
+from tests.doubles.shards import MemoryCapStore, MemoryRoutingStore, MemoryShareStore, MemorySlotStore
 
 SHARDS = ("default", "0001", "0002")
 CAP = 7

@@ -69,19 +69,18 @@ from hascheduler.testing.memory.leadership import (
     MemoryLeaseStore,
     MemoryReplicaBoard,
 )
-from hascheduler.testing.memory.messages import MemoryJobTraces
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
-from hascheduler.testing.memory.routing import (
+from hascheduler.testing.memory.stream import MemoryChangeSource
+from hascheduler.testing.memory.work import MemoryWorkStore
+from tests.doubles.kubernetes.api_server import ApiServerDouble
+from tests.doubles.kubernetes.service_account import NAMESPACE
+from tests.doubles.shards import (
     MemoryCapStore,
     MemoryCopyStore,
     MemoryNameStore,
     MemoryRoutingStore,
     MemoryShareStore,
 )
-from hascheduler.testing.memory.stream import MemoryChangeSource
-from hascheduler.testing.memory.work import MemoryWorkStore
-from tests.doubles.kubernetes.api_server import ApiServerDouble
-from tests.doubles.kubernetes.service_account import NAMESPACE
 
 RETENTION_MS = 600_000
 
@@ -122,7 +121,8 @@ class Backend:
     buckets: BucketStore
     jobs: JobStore
     verdicts: VerdictStore
-    traces: JobTraces
+    traces: JobTraces | None
+    """None of stores in memory."""
     failovers: FailoverStore
     routing: RoutingStore
     names: NameStore
@@ -164,7 +164,7 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         buckets=MemoryBucketStore(connection),
         jobs=MemoryJobStore(connection, RETENTION_MS),
         verdicts=MemoryVerdictStore(connection),
-        traces=MemoryJobTraces(connection),
+        traces=None,
         failovers=MemoryFailoverStore(connection),
         routing=MemoryRoutingStore(connection),
         names=MemoryNameStore(connection),

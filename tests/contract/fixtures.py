@@ -14,11 +14,11 @@ from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, Database, conne
 from hascheduler.mongo.routing import MongoNameStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.routing import MemoryNameStore
 from tests.contract.backends import Backend, kubernetes_backend, memory_backend, mongo_backend
 from tests.contract.sharded import SHARD_COUNT, sharded_backend
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.fixtures import account, api, authority, certificate, cluster, leases
+from tests.doubles.shards import MemoryNameStore
 
 __all__ = [
     "account",

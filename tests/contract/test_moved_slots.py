@@ -23,8 +23,8 @@ from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.ports.sharding import MOVE_MARK, MovedDocuments, Passage, SlotStore
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.routing import MemorySlotStore
 from tests.contract.following import opened, read_snapshot
+from tests.doubles.shards import MemorySlotStore
 from tests.factories import NOW
 
 KEPT_MS = 600_000

@@ -14,7 +14,8 @@ from tests.contract.job_states import dispatch, stored
 from tests.factories import NOW, make_job
 
 # Not mongomock: it lacks what a start is made of.
-pytestmark = on("memory", "pymongo", "motor")
+on_all = on("memory", "pymongo", "motor")
+on_mongodb = on("pymongo", "motor")
 
 TRACE = TraceContext("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")
 KEPT = TraceContext(TRACE.traceparent)
@@ -27,21 +28,25 @@ async def started_trace(backend: Backend, attempt: int) -> TraceContext | None:
     return started.trace
 
 
+@on_all
 async def test_a_job_keeps_its_trace_and_one_without_has_no_field_for_it(backend: Backend) -> None:
     await backend.jobs.submit(make_job("a", trace=TRACE))
     await backend.jobs.submit_many([make_job("b", trace=TRACE), make_job("c")])
     assert [(await stored(backend, id)).get("trace", "none") for id in "abc"] == [KEPT.traceparent] * 2 + ["none"]
 
 
+@on_mongodb
 async def test_the_traces_of_existing_jobs_are_found(backend: Backend) -> None:
     await backend.jobs.submit(make_job("a", trace=TRACE))
     await backend.jobs.submit(make_job("b", schedule="tick"))
     await dispatch(backend, "a")
+    assert backend.traces is not None
     found = {"a": TracedJob("log", None, KEPT), "b": TracedJob("log", "tick", None)}
     assert await backend.traces.of(["a", "b", "nobody"]) == found
     assert await backend.traces.of([]) == {}
 
 
+@on_all
 async def test_each_attempt_starts_within_the_trace_of_its_job(backend: Backend) -> None:
     await backend.jobs.submit(make_job("a", trace=TRACE))
     await dispatch(backend)
@@ -51,9 +56,11 @@ async def test_each_attempt_starts_within_the_trace_of_its_job(backend: Backend)
     assert await started_trace(backend, 2) == KEPT
 
 
+@on_all
 @pytest.mark.parametrize("value", MALFORMED, ids=lambda value: repr(value)[:30])
 async def test_a_malformed_stored_trace_counts_as_none_and_the_job_runs(backend: Backend, value: Any) -> None:
     await backend.behind.insert(Collection.JOBS, {**new_job_document(make_job("a")), "trace": value})
-    assert await backend.traces.of(["a"]) == {"a": TracedJob("log", None, None)}
+    if backend.traces is not None:
+        assert await backend.traces.of(["a"]) == {"a": TracedJob("log", None, None)}
     await dispatch(backend)
     assert await started_trace(backend, 1) is None

@@ -1,15 +1,12 @@
-"""Messages out and in, over a `MemoryBroker`; the traces that they carry; the exchange of events."""
+"""Messages out and in, over a `MemoryBroker`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
-from hascheduler.model.collection import Collection
-from hascheduler.model.event import Event
 from hascheduler.model.message import Message
-from hascheduler.model.trace import trace_context, trace_from_headers
-from hascheduler.ports import Confirm, Delivery, TracedJob
+from hascheduler.model.trace import trace_from_headers
+from hascheduler.ports import Confirm, Delivery
 from hascheduler.testing.memory.broker import Letter, MemoryBroker, Parked, Queue
-from hascheduler.testing.memory.connection import MemoryConnection
 
 Sink = Callable[[Delivery], Awaitable[None]]
 
@@ -87,43 +84,3 @@ class MemoryDeliveries:
             await ack()
 
         return Delivery(letter.body, ack, park, trace_from_headers(letter.headers))
-
-
-class MemoryJobTraces:
-    """`hascheduler.ports.JobTraces`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
-
-    async def of(self, job_ids: Sequence[str]) -> Mapping[str, TracedJob]:
-        async with self._connection.exchange("traces.of") as database:
-            found = [job for id in job_ids if (job := database.find(Collection.JOBS, id)) is not None]
-        return {
-            job["_id"]: TracedJob(str(job.get("definition")), job.get("schedule"), trace_context(job.get("trace")))
-            for job in found
-        }
-
-
-class MemoryEventExchange:
-    """`hascheduler.ports.EventExchange`. While it is not ``accepting``, it takes no event."""
-
-    def __init__(self) -> None:
-        self.accepting = True
-        self.published: list[Event] = []
-        self._news = asyncio.Event()
-
-    async def run(self) -> None:
-        # There is no connection to keep.
-        await asyncio.Event().wait()
-
-    async def publish(self, events: Sequence[Event]) -> bool:
-        await asyncio.sleep(0)  # other tasks run meanwhile, as with a real broker
-        if self.accepting:
-            self.published += events
-        self._news.set()
-        return self.accepting
-
-    async def asked(self) -> None:
-        """Waits for the next call of `publish`."""
-        self._news.clear()
-        await self._news.wait()

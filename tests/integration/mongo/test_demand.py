@@ -18,7 +18,7 @@ from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.ports.demand import BeatLimits, Demand, ShardDemand
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.demand import MemoryShardDemand
+from tests.doubles.shards import MemoryShardDemand
 from tests.integration.mongo.examples import job
 from tests.unit.processor.world import HandClock
 

@@ -25,7 +25,7 @@ from hascheduler.sharding.events import ShardedEventFeed
 from hascheduler.sharding.places import ShardPlaces
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.routing import MemoryNameStore
+from tests.doubles.shards import MemoryNameStore
 from tests.factories import make_token
 from tests.unit.api.doubles import World
 from tests.unit.api.peers import Peer

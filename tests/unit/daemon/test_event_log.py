@@ -18,7 +18,6 @@ from hascheduler.daemon.outbound.event_log import (
 from hascheduler.errors import Overloaded
 from hascheduler.model.event import EventType, position
 from hascheduler.ports import Closing, EventFilter, Lagging, Missed, NewEvents
-from hascheduler.testing.memory.messages import MemoryEventExchange
 from tests.unit.daemon.happenings import ALL, events_for, happened, log_of
 
 
@@ -204,6 +203,31 @@ def test_there_is_room_for_so_many_and_a_follower_that_leaves_makes_room() -> No
     with log.follow(None, ALL):
         assert log.followers == FOLLOWERS_MAX
     assert log.followers == FOLLOWERS_MAX - 1
+
+
+class MemoryEventExchange:
+    """`hascheduler.ports.EventExchange`. While it is not ``accepting``, it takes no event."""
+
+    def __init__(self) -> None:
+        self.accepting = True
+        self.published: list[Event] = []
+        self._news = asyncio.Event()
+
+    async def run(self) -> None:
+        # There is no connection to keep.
+        await asyncio.Event().wait()
+
+    async def publish(self, events: Sequence[Event]) -> bool:
+        await asyncio.sleep(0)  # other tasks run meanwhile, as with a real broker
+        if self.accepting:
+            self.published += events
+        self._news.set()
+        return self.accepting
+
+    async def asked(self) -> None:
+        """Waits for the next call of `publish`."""
+        self._news.clear()
+        await self._news.wait()
 
 
 class PublishingReplica:

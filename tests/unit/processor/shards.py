@@ -23,10 +23,10 @@ from hascheduler.testing.cluster import VirtualClock
 from hascheduler.testing.memory.broker import MemoryBroker
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
-from hascheduler.testing.memory.demand import MemoryShardDemand
 from hascheduler.testing.memory.messages import MemoryDeliveries
 from hascheduler.testing.memory.work import MemoryWorkStore
 from hascheduler.testing.virtual_loop import VirtualLoop
+from tests.doubles.shards import MemoryShardDemand
 from tests.factories import NOW, make_job
 
 LIMIT_S = 3_600

@@ -20,8 +20,8 @@ from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.leadership import MemoryFailoverStore
 from hascheduler.testing.memory.resources import MemoryScheduleStore, MemoryVerdictStore
-from hascheduler.testing.memory.routing import MemoryNameStore
 from hascheduler.testing.memory.work import MemoryWorkStore
+from tests.doubles.shards import MemoryNameStore
 from tests.factories import NOW
 
 SHARDS = ("default", "0001", "0002")

@@ -19,7 +19,7 @@ from hascheduler.sharding.resources import ShardedResourceStore, keepable_defini
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
 from hascheduler.testing.memory.resources import MemoryResourceStore
-from hascheduler.testing.memory.routing import MemoryCopyStore
+from tests.doubles.shards import MemoryCopyStore
 from tests.tiers import examples
 
 DEFINITIONS = Collection.DEFINITIONS

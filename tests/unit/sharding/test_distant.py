@@ -17,7 +17,7 @@ from hascheduler.sharding.reports import ShardReports, report_of
 from hascheduler.sharding.view import ShardedView
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.routing import MemoryNameStore
+from tests.doubles.shards import MemoryNameStore
 from tests.unit.api.doubles import StandingView
 
 NAMES = ("default", "0001", "0002")

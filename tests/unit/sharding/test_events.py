@@ -19,7 +19,7 @@ from hascheduler.sharding.events import HELD_BACK_MAX_MS, MergedFollower, Sharde
 from hascheduler.sharding.places import ShardPlaces
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.routing import MemoryNameStore
+from tests.doubles.shards import MemoryNameStore
 from tests.tiers import examples
 
 ALL = EventFilter()

@@ -19,7 +19,7 @@ from hascheduler.sharding import moves
 from hascheduler.sharding.moves import SlotMover
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.routing import MemoryRoutingStore, MemoryShareStore, MemorySlotStore
+from tests.doubles.shards import MemoryRoutingStore, MemoryShareStore, MemorySlotStore
 from tests.unit.sharding.deployment import RETENTION_MS, ROUTING, SHARDS, HandClock, tenant_in
 
 TENANT = tenant_in(1)

@@ -15,7 +15,7 @@ from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.routing import slot_of
 from hascheduler.ports.sharding import UNUSED_FOR_MS, ReservedName
 from hascheduler.sharding.reservations import Reservations
-from hascheduler.testing.memory.routing import MemoryNameStore
+from tests.doubles.shards import MemoryNameStore
 from tests.factories import make_job, make_schedule, make_template
 from tests.tiers import TIER, in_tier
 from tests.unit.sharding.deployment import HOME, ONE, ROUTING, TWO, Deployment, tenant_in

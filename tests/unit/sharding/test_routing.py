@@ -17,7 +17,7 @@ from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.plans import even_moves, moves_to, slot_counts
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.routing import MemoryNameStore, MemoryRoutingStore
+from tests.doubles.shards import MemoryNameStore, MemoryRoutingStore
 from tests.factories import NOW, make_schedule
 from tests.tiers import examples
 

@@ -25,7 +25,7 @@ from hascheduler.model.share import (
 from hascheduler.sharding.shares import ShareKeeper, Use, adopted, first_cap, next_cap
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.routing import MemoryCapStore, MemoryShareStore
+from tests.doubles.shards import MemoryCapStore, MemoryShareStore
 from tests.tiers import examples
 from tests.unit.sharding.deployment import HandClock
 

@@ -20,7 +20,7 @@ from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.view import ShardedView
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import MemoryDatabase
-from hascheduler.testing.memory.routing import MemoryNameStore
+from tests.doubles.shards import MemoryNameStore
 from tests.factories import make_processor
 
 NAMES = ("default", "0001", "0002")
