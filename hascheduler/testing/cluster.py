@@ -36,8 +36,7 @@ from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.broker import MemoryBroker
 from hascheduler.testing.memory.claims import MemoryClaimStore
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.leadership import (
     MemoryAccountStore,

@@ -10,7 +10,7 @@ from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.testing.memory.claims import MemoryClaimStore
-from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryConnection
 from hascheduler.testing.memory.leadership import (
     MemoryAccountStore,
     MemoryJournal,

@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.testing.memory.database import Document, MemoryDatabase
-from hascheduler.testing.memory.history import History
+from hascheduler.testing.memory.database import Document, History, MemoryDatabase
 from tests.cluster_simulation.loop import SimLoop
 
 T = TypeVar("T")

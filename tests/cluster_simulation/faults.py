@@ -14,7 +14,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.model.values.instants import WallMs
-from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryConnection
 from hascheduler.testing.memory.leadership import MemoryLeaseStore
 from hascheduler.testing.memory.resources import MemoryResourceStore
 from tests.checkers.evidence import Evidence

@@ -21,7 +21,7 @@ from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, JobTemplate,
 from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.processor import Handlers, JobContext
-from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryConnection
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore
 from tests.checkers.evidence import Effect, Evidence, Submitted

@@ -28,7 +28,7 @@ from hascheduler.model.routing import Routing
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
 from hascheduler.processor import Handlers
-from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryConnection
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from tests.checkers.evidence import Evidence
 from tests.cluster_simulation.broker import SimBroker

@@ -16,8 +16,7 @@ from hascheduler.model.documents.share import encode_share
 from hascheduler.model.share import Share
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.sharding import MOVED, MovedDocuments, Passage, SlotStore
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase
 from tests.cluster_simulation.network import Link, Network
 from tests.doubles.shards import MemorySlotStore
 

@@ -39,8 +39,7 @@ from hascheduler.processor import Handlers
 from hascheduler.sharding.moves import SlotMover
 from hascheduler.sharding.placement import LeaderPlacement
 from hascheduler.sharding.shares import ShareKeeper
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.resources import MemoryScheduleStore
 from hascheduler.testing.memory.state_updates import dispatched

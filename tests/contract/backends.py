@@ -59,8 +59,7 @@ from hascheduler.ports import (
 from hascheduler.ports.sharding import CapStore, CopyStore, NameStore, RoutingStore, ShareStore
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.leadership import (
     MemoryAccountStore,

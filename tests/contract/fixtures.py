@@ -12,8 +12,7 @@ from pymongo import ReturnDocument
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, Database, connect, open_database
 from hascheduler.mongo.routing import MongoNameStore
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.contract.backends import Backend, kubernetes_backend, memory_backend, mongo_backend
 from tests.contract.sharded import SHARD_COUNT, sharded_backend
 from tests.doubles.kubernetes.api_server import ApiServerDouble

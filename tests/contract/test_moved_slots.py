@@ -21,8 +21,7 @@ from hascheduler.mongo.connection import Client, Database, open_database
 from hascheduler.mongo.slots import MongoSlotStore
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.ports.sharding import MOVE_MARK, MovedDocuments, Passage, SlotStore
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.contract.following import opened, read_snapshot
 from tests.doubles.shards import MemorySlotStore
 from tests.factories import NOW

@@ -30,15 +30,11 @@ from hascheduler.ports.sharding import (
     read_caps,
     read_shares,
 )
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase, MemoryStore
 
 
-class MemoryRoutingStore:
+class MemoryRoutingStore(MemoryStore):
     """`hascheduler.ports.sharding.RoutingStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def get(self) -> Routing | None:
         async with self._connection.exchange("routing.get") as database:
@@ -68,11 +64,8 @@ class MemoryRoutingStore:
             return True
 
 
-class MemoryNameStore:
+class MemoryNameStore(MemoryStore):
     """`hascheduler.ports.sharding.NameStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def get(self, name: str) -> ReservedName | None:
         async with self._connection.exchange("names.get") as database:
@@ -97,11 +90,8 @@ class MemoryNameStore:
             return database.delete(Collection.NAMES, reserved.name)
 
 
-class MemoryCapStore:
+class MemoryCapStore(MemoryStore):
     """`hascheduler.ports.sharding.CapStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def all(self) -> StoredCaps:
         async with self._connection.exchange("caps.all") as database:
@@ -120,11 +110,8 @@ class MemoryCapStore:
             return True
 
 
-class MemoryShareStore:
+class MemoryShareStore(MemoryStore):
     """`hascheduler.ports.sharding.ShareStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def all(self) -> Mapping[str, Share]:
         async with self._connection.exchange("shares.all") as database:
@@ -256,11 +243,8 @@ def _most_urgent_first(job: StoredDocument) -> tuple[int, int, str]:
     return (-job.get("priority", 0), job.get("submitted_at_ms", 0), job["_id"])
 
 
-class MemoryCopyStore:
+class MemoryCopyStore(MemoryStore):
     """`hascheduler.ports.sharding.CopyStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def get(self, collection: Collection, name: str) -> StoredDocument | None:
         async with self._connection.exchange("copies.get") as database:

@@ -11,19 +11,14 @@ from hascheduler.model.documents.token import encode_token
 from hascheduler.model.token import Token, sessions_of
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record, ended_sessions
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import Document
-from hascheduler.testing.memory.storable import copied
+from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryStore, copied
 
 _KEPT_LONGER_MS = 60_000
 _MS = timedelta(milliseconds=1)
 
 
-class MemoryTokenStore:
+class MemoryTokenStore(MemoryStore):
     """`hascheduler.ports.TokenStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def create(self, token: Token) -> None:
         async with self._connection.exchange("tokens.create") as database:
@@ -105,11 +100,8 @@ def _matches(record: Document, which: AuditFilter) -> bool:
     )
 
 
-class MemoryBucketStore:
+class MemoryBucketStore(MemoryStore):
     """`hascheduler.ports.BucketStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def take(self, tenant: str, limit: RateLimit, tokens: int) -> int:
         async with self._connection.exchange("buckets.take") as database:

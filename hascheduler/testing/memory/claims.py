@@ -27,8 +27,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState, Move
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.state_updates import back_to_pending, dispatched, may, to_terminal
 from hascheduler.testing.memory.time_outcomes import apply_reset, apply_time_outcomes, count_failures
 

@@ -1,23 +1,99 @@
-"""The documents, and the writes that change them.
+"""The documents, the history of their changes, and a client's connection to both.
 
-Owner of all documents. None of its methods awaits, so whatever a caller does between two awaits is one transaction.
-Documents are never changed in place: what `find` gives is that version for ever, to be read only. Every change of a
-document is one event of the history; a write that changes nothing is none.
+None of the database's methods awaits, so whatever a caller does between two awaits is one transaction. Documents are
+never changed in place: what `find` gives is that version for ever, to be read only. Every change of a document is one
+event of the history; a write that changes nothing is none. Events hold the lean fields, as a mirror gets them.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar, cast
 
+from hascheduler.errors import HistoryLost, InvalidInput, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
+from hascheduler.model.event import position
 from hascheduler.model.values.instants import WallMs, to_datetime
-from hascheduler.testing.memory.history import EVENTS_MAX, Dropped, History
-from hascheduler.testing.memory.storable import stored_form, stored_value
 
 Document = Mapping[str, Any]
+T = TypeVar("T")
+
+EVENTS_MAX = 100_000
+NESTED_MAX = 178
+"""Objects and lists within each other, without the document itself; MongoDB takes 178 or 179, by the kind of write."""
+_LARGEST = 2**63 - 1
+_A_SECOND = 1_000
+"""The number of events in one second of the order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A collection was dropped with all its documents, without an event for each."""
+
+    collection: str
+
+
+class History:
+    """Every change, in one total order: events and their numbers, which only grow.
+
+    Each event has a time of its own, on a clock that only orders: its position is made of its number. Events can be
+    forgotten, from the oldest on; a stream that has not read them by then has lost history.
+    """
+
+    def __init__(self, events_max: int = EVENTS_MAX) -> None:
+        self._events: deque[Change | Dropped] = deque(maxlen=events_max)
+        self._newest = 0
+        self._news = asyncio.Event()
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest event; 0 before the first."""
+        return self._newest
+
+    @property
+    def last(self) -> Change | Dropped | None:
+        """The newest event, unless it is forgotten."""
+        return self._events[-1] if self._events else None
+
+    def append(self, event: Change | Dropped) -> None:
+        self._add(event)
+        self.wake()
+
+    def after(self, number: int, limit: int) -> list[Change | Dropped]:
+        """At most ``limit`` events after event ``number``; `HistoryLost` when some of them are forgotten."""
+        forgotten = self._newest - len(self._events)
+        if number < forgotten:
+            raise HistoryLost(f"the history begins after {forgotten}, and the stream stood at {number}")
+        first = number - forgotten
+        # By index: a deque finds its newest as fast as its oldest, where an iterator would pass all before them.
+        return [self._events[n] for n in range(first, min(first + limit, len(self._events)))]
+
+    def forget(self) -> None:
+        """Forget everything that has happened so far."""
+        self._events.clear()
+        self.wake()
+
+    @property
+    def news(self) -> asyncio.Event:
+        """Set at the next event or at `wake`. Take it before reading, and wait for it after."""
+        return self._news
+
+    def wake(self) -> None:
+        """Makes every waiting stream read again."""
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def _add(self, event: Change | Dropped) -> None:
+        self._newest += 1
+        if isinstance(event, Change):
+            event = replace(event, position=position(*divmod(self._newest, _A_SECOND)))
+        self._events.append(event)
 
 
 class MemoryDatabase:
@@ -120,6 +196,81 @@ class MemoryDatabase:
             self.history.append(put_of(collection, document))
 
 
+@dataclass(slots=True)
+class _Fault:
+    of: str
+    calls_left: int
+    carried_out: bool
+
+
+class MemoryConnection:
+    """One client's connection: the place where answers get lost, on request and never by chance.
+
+    A fault hits this connection, that of one replica or processor, while the others go on. ``database`` itself has
+    none: look at it directly to see what is stored.
+    """
+
+    def __init__(self, database: MemoryDatabase) -> None:
+        self.database = database
+        self._faults: list[_Fault] = []
+        self._is_cut = False
+        self.breaks = 0
+        """How often the streams of this connection were broken."""
+
+    # Faults
+
+    def fail_next(self, calls: int = 1, *, of: str = "", carried_out: bool = False) -> None:
+        """The next ``calls`` exchanges raise `StoreUnavailable`: before anything is done, or, when ``carried_out``,
+        with the answer lost after all of it is.
+
+        ``of`` picks those whose name begins with it: ``"work.finish"``, or ``"work"`` for all of that store.
+        """
+        self._faults.append(_Fault(of, calls, carried_out))
+
+    def cut(self) -> None:
+        """No exchange gets through until `mend`, and open streams break."""
+        self._is_cut = True
+        self.break_streams()
+
+    def mend(self) -> None:
+        self._is_cut = False
+
+    def break_streams(self) -> None:
+        """Every stream that is open now ends; each may be resumed."""
+        self.breaks += 1
+        self.database.history.wake()
+
+    # Use
+
+    @asynccontextmanager
+    async def exchange(self, name: str) -> AsyncIterator[MemoryDatabase]:
+        """One transaction called ``name``. The body must not await: nothing else happens while it lasts."""
+        fault = self._take_fault(name)
+        # Other tasks run meanwhile, as with a real server.
+        await asyncio.sleep(0)
+        if self._is_cut or (fault and not fault.carried_out):
+            raise StoreUnavailable(f"{name}: no answer")
+        yield self.database
+        if fault:
+            raise StoreUnavailable(f"{name}: the answer got lost")
+
+    def _take_fault(self, name: str) -> _Fault | None:
+        for fault in self._faults:
+            if name.startswith(fault.of):
+                fault.calls_left -= 1
+                if fault.calls_left == 0:
+                    self._faults.remove(fault)
+                return fault
+        return None
+
+
+class MemoryStore:
+    """A port's store: each call is one exchange with the database."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+
 def put_of(collection: Collection, document: Document) -> Change:
     """The document as a mirror sees it."""
     lean = {name: document[name] for name in LEAN_FIELDS[collection] if name in document}
@@ -132,6 +283,62 @@ def _is_same(before: object, after: object) -> bool:
 
 
 def _key(id: object) -> Hashable:
-    id = stored_value(id)
+    id = _stored(id, NESTED_MAX)
     # An id may be an object, as the journal's are, and those have no hash.
     return id if isinstance(id, str) else (type(id).__name__, repr(id))
+
+
+def stored_form(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of ``document`` as a database would give it back; `InvalidInput` where it could not hold it."""
+    return {_name(key): _stored(value, NESTED_MAX) for key, value in document.items()}
+
+
+def copied(stored: T) -> T:
+    """A copy of what is stored, which its reader may change."""
+    copy: Any = stored
+    if isinstance(stored, dict):
+        copy = {key: copied(item) for key, item in stored.items()}
+    elif isinstance(stored, list):
+        copy = [copied(item) for item in stored]
+    return cast(T, copy)
+
+
+def _stored(value: Any, deeper: int) -> Any:
+    match value:
+        case str():
+            return _text(value)
+        case None | bool() | float() | datetime():
+            return value
+        case int():
+            if not -_LARGEST - 1 <= value <= _LARGEST:
+                raise _refused("an integer has more than 64 bits")
+            return int(value)
+        case Mapping() | list() | tuple() if deeper == 0:
+            raise _refused("nested too deeply")
+        case Mapping():
+            return {_name(key): _stored(item, deeper - 1) for key, item in value.items()}
+        case list() | tuple():
+            return [_stored(item, deeper - 1) for item in value]
+        case _:
+            raise _refused(f"a {type(value).__name__} has no stored form")
+
+
+def _name(key: object) -> str:
+    if not isinstance(key, str):
+        raise _refused("a name that is not a text")
+    if "\0" in key:
+        raise _refused("a name holds the character NUL")
+    return _text(key)
+
+
+def _text(text: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise _refused("a text holds half a surrogate pair") from None
+    return str(text)
+
+
+def _refused(problem: str) -> InvalidInput:
+    return InvalidInput(("document",), f"can't be stored: {problem}", "JSON with 64-bit integers")

@@ -40,10 +40,8 @@ from hascheduler.ports import (
     revived_states,
 )
 from hascheduler.ports.jobs import keyed_retry, stored_retry_key
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase, copied, stored_form
 from hascheduler.testing.memory.state_updates import cancelled, may, revived
-from hascheduler.testing.memory.storable import copied, stored_form
 
 _NOT_LISTED = frozenset({"payload", "result", "attempts", "late_results"})
 

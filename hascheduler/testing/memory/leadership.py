@@ -14,17 +14,13 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import FAILOVERS_MAX, JournalEntry
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.database import Document, MemoryDatabase, MemoryStore
 
 REPLICA_KEPT_MS = 60_000
 
 
-class MemoryLeaseStore:
+class MemoryLeaseStore(MemoryStore):
     """`hascheduler.ports.LeaseStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def get(self, shard: str) -> LeaseRecord | None:
         async with self._connection.exchange("leases.get") as database:
@@ -49,11 +45,8 @@ class MemoryLeaseStore:
             return True
 
 
-class MemoryJournal:
+class MemoryJournal(MemoryStore):
     """`hascheduler.ports.Journal`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def tail(self, shard: str) -> JournalHead | None:
         async with self._connection.exchange("journal.tail") as database:
@@ -106,11 +99,8 @@ def _journal_entry(document: Document) -> JournalEntry:
     return JournalEntry(head, WallMs(document["at_ms"]), decisions)
 
 
-class MemoryAccountStore:
+class MemoryAccountStore(MemoryStore):
     """`hascheduler.ports.AccountStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def save(self, shard: str, term: int, accounts: AccountsSnapshot) -> bool:
         async with self._connection.exchange("accounts.save") as database:
@@ -125,11 +115,8 @@ class MemoryAccountStore:
             return decode_accounts(database.find(Collection.ACCOUNTS, shard) or {})
 
 
-class MemoryReplicaBoard:
+class MemoryReplicaBoard(MemoryStore):
     """`hascheduler.ports.ReplicaBoard`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
         async with self._connection.exchange("replicas.beat") as database:
@@ -143,11 +130,8 @@ class MemoryReplicaBoard:
             database.delete(Collection.REPLICAS, replica_id)
 
 
-class MemoryFailoverStore:
+class MemoryFailoverStore(MemoryStore):
     """`hascheduler.ports.FailoverStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def save(self, failover: Failover) -> None:
         async with self._connection.exchange("failovers.save") as database:

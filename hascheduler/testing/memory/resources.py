@@ -14,9 +14,14 @@ from hascheduler.model.values.fields import integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import DecidedVerdict, ListPosition, StoredDocument, VerdictPage, VerdictRecord, VerdictSelection
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import Document, MemoryDatabase
-from hascheduler.testing.memory.storable import copied, stored_form
+from hascheduler.testing.memory.database import (
+    Document,
+    MemoryConnection,
+    MemoryDatabase,
+    MemoryStore,
+    copied,
+    stored_form,
+)
 
 Resource = TypeVar("Resource")
 
@@ -70,11 +75,8 @@ class MemoryResourceStore(Generic[Resource]):
             return database.delete(self._collection, name)
 
 
-class MemoryScheduleStore:
+class MemoryScheduleStore(MemoryStore):
     """`hascheduler.ports.ScheduleStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def create(self, document: StoredDocument) -> StoredDocument | None:
         async with self._connection.exchange("schedules.create") as database:
@@ -135,11 +137,8 @@ def _matches(schedule: StoredDocument, labels: Mapping[str, str], tenant: str | 
     return bool(labels.items() <= schedule["labels"].items())
 
 
-class MemoryVerdictStore:
+class MemoryVerdictStore(MemoryStore):
     """`hascheduler.ports.VerdictStore`."""
-
-    def __init__(self, connection: MemoryConnection) -> None:
-        self._connection = connection
 
     async def list(
         self, schedule: ScheduleId, verdicts: SomeOf[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int

@@ -15,9 +15,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL, JobState, is_batch
 from hascheduler.ports import Batch
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import Document, MemoryDatabase, put_of
-from hascheduler.testing.memory.history import Dropped
+from hascheduler.testing.memory.database import Document, Dropped, MemoryConnection, MemoryDatabase, put_of
 
 BATCH_MAX = 1_000
 

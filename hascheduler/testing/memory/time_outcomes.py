@@ -33,9 +33,8 @@ from hascheduler.model.documents.verdict import decode_verdict, verdict_document
 from hascheduler.model.job import is_before_last, last_job_id
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun, is_unstorable, stored_verdict
-from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.database import Document, MemoryDatabase, stored_form
 from hascheduler.testing.memory.state_updates import cancelled
-from hascheduler.testing.memory.storable import stored_form
 
 
 def apply_time_outcomes(

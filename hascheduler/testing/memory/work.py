@@ -14,10 +14,8 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.trace import trace_context
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests, encode_progress
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase, copied
 from hascheduler.testing.memory.state_updates import back_to_pending, is_held, may, started, to_terminal
-from hascheduler.testing.memory.storable import copied
 
 LATE_RESULTS_KEPT_MAX = 3
 REGISTRATION_KEPT_MS = 600_000

@@ -16,8 +16,7 @@ from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.demand import MongoShardDemand
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.ports.demand import BeatLimits, Demand, ShardDemand
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.shards import MemoryShardDemand
 from tests.integration.mongo.examples import job
 from tests.unit.processor.world import HandClock

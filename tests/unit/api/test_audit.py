@@ -19,7 +19,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AuditRecord
 from hascheduler.testing.memory.access import MemoryAuditStore
-from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryConnection
 from tests.unit.api.doubles import NOW, RETENTION_MS, StandingClock, World
 from tests.unit.api.requests import NOW_TEXT, TICK, check_problem, create
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded

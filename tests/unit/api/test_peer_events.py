@@ -23,8 +23,7 @@ from hascheduler.model.token import Role
 from hascheduler.ports import Closing, EventFilter, Lagging, Missed, NewEvents
 from hascheduler.sharding.events import ShardedEventFeed
 from hascheduler.sharding.places import ShardPlaces
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.shards import MemoryNameStore
 from tests.factories import make_token
 from tests.unit.api.doubles import World

@@ -12,8 +12,7 @@ from hascheduler.dispatch.inputs import Settled
 from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import MemoryJournal
 from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher
 

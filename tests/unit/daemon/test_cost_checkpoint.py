@@ -6,8 +6,7 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, TermBegan
 from hascheduler.mirror.changes import JobSeen, ProcessorSeen
 from hascheduler.model.collection import Collection
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import MemoryAccountStore
 from tests.unit.daemon.doubles import HandClock
 from tests.unit.dispatch.nouns import make_job, make_processor, wall

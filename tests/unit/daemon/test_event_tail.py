@@ -17,8 +17,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.event import Event
 from hascheduler.ports import ChangeSource, ChangeStream, NewEvents
 from hascheduler.testing.memory.claims import MemoryClaimStore
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from tests.factories import NOW, make_job

@@ -16,8 +16,7 @@ from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import MemoryFailoverStore
 from tests.factories import make_lease
 from tests.system.processes import eventually

@@ -13,8 +13,7 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Journal, JournalEntry
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import MemoryJournal
 
 NOW = WallMs(1_000)

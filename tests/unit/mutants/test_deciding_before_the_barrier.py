@@ -26,8 +26,7 @@ from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Batch, ChangeStream, Confirm, JournalEntry
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import (
     MemoryJournal,
 )

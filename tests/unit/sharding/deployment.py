@@ -15,8 +15,7 @@ from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.schedules import ShardedScheduleStore
 from hascheduler.sharding.verdicts import ShardedVerdictStore
 from hascheduler.sharding.work import ShardedWorkStore
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.leadership import MemoryFailoverStore
 from hascheduler.testing.memory.resources import MemoryScheduleStore, MemoryVerdictStore

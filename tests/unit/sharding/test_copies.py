@@ -16,8 +16,7 @@ from hascheduler.model.documents.definition import encode_definition
 from hascheduler.ports import StoredDocument
 from hascheduler.sharding.copies import CopiesAtOnce, CopyKeeper, copy
 from hascheduler.sharding.resources import ShardedResourceStore, keepable_definition
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.resources import MemoryResourceStore
 from tests.doubles.shards import MemoryCopyStore
 from tests.tiers import examples

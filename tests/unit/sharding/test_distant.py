@@ -15,8 +15,7 @@ from hascheduler.sharding.distant import DistantView, LookingWaiter
 from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.reports import ShardReports, report_of
 from hascheduler.sharding.view import ShardedView
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.shards import MemoryNameStore
 from tests.unit.api.doubles import StandingView
 

@@ -17,8 +17,7 @@ from hascheduler.model.routing import Routing, slot_of
 from hascheduler.ports import Closing, EventFilter, Missed, NewEvents
 from hascheduler.sharding.events import HELD_BACK_MAX_MS, MergedFollower, ShardedEventFeed
 from hascheduler.sharding.places import ShardPlaces
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.shards import MemoryNameStore
 from tests.tiers import examples
 

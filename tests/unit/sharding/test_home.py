@@ -5,8 +5,7 @@ import pytest
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.routing import Routing
 from hascheduler.sharding.home import pinned_shard, stored_routing
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.shards import MemoryRoutingStore
 
 TWO = Routing.even(["default", "0001"])

@@ -17,8 +17,7 @@ from hascheduler.model.routing import Routing, slot_of
 from hascheduler.model.share import Share, slot_key
 from hascheduler.sharding import moves
 from hascheduler.sharding.moves import SlotMover
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.shards import MemoryRoutingStore, MemoryShareStore, MemorySlotStore
 from tests.unit.sharding.deployment import RETENTION_MS, ROUTING, SHARDS, HandClock, tenant_in
 

@@ -15,8 +15,7 @@ from hascheduler.model.routing import SLOT_COUNT, Routing, shard_database, shard
 from hascheduler.sharding.home import agreed_routing
 from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.plans import even_moves, moves_to, slot_counts
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.shards import MemoryNameStore, MemoryRoutingStore
 from tests.factories import NOW, make_schedule
 from tests.tiers import examples

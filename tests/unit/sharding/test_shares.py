@@ -23,8 +23,7 @@ from hascheduler.model.share import (
     tier_of_key,
 )
 from hascheduler.sharding.shares import ShareKeeper, Use, adopted, first_cap, next_cap
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.shards import MemoryCapStore, MemoryShareStore
 from tests.tiers import examples
 from tests.unit.sharding.deployment import HandClock

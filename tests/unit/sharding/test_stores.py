@@ -17,8 +17,7 @@ from hascheduler.model.routing import slot_of, with_slot
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, ListPosition, SubmitAnswer
 from hascheduler.ports.sharding import UNUSED_FOR_MS
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.factories import NOW, make_job, make_schedule, make_template
 from tests.tiers import examples
 from tests.unit.sharding.deployment import HOME, ONE, ROUTING, SHARDS, TWO, Deployment

@@ -18,8 +18,7 @@ from hascheduler.ports import LeaderLag
 from hascheduler.sharding.admission import ShardedAdmission
 from hascheduler.sharding.places import ShardPlaces
 from hascheduler.sharding.view import ShardedView
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.shards import MemoryNameStore
 from tests.factories import make_processor
 

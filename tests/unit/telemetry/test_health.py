@@ -21,8 +21,7 @@ from hascheduler.telemetry.health import (
     Vitals,
 )
 from hascheduler.telemetry.registry import new_registry
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import (
     MemoryLeaseStore,
 )

@@ -12,8 +12,7 @@ from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, Rec
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import MemoryJournal
 from tests.factories import NOW, make_fire
 from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher

@@ -7,8 +7,7 @@ from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
-from hascheduler.testing.memory.connection import MemoryConnection
-from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from tests.contract.backends import Backend, memory_backend
 from tests.contract.following import PATIENCE_MS, changes_through, opened
