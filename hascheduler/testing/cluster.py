@@ -34,7 +34,6 @@ from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
-from hascheduler.testing.memory.broker import MemoryBroker
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
@@ -45,7 +44,7 @@ from hascheduler.testing.memory.leadership import (
     MemoryLeaseStore,
     MemoryReplicaBoard,
 )
-from hascheduler.testing.memory.messages import MemoryDeliveries, MemoryTransport
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from hascheduler.testing.memory.work import MemoryWorkStore

@@ -6,8 +6,7 @@ from contextlib import suppress
 
 from hascheduler.model.message import Message, encode_message
 from hascheduler.ports import Confirm, Delivery
-from hascheduler.testing.memory.broker import MemoryBroker
-from hascheduler.testing.memory.messages import MemoryDeliveries
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries
 from tests.cluster_simulation.loop import THE_WORLD
 from tests.cluster_simulation.network import Network
 

@@ -39,11 +39,11 @@ from hascheduler.processor import Handlers
 from hascheduler.sharding.moves import SlotMover
 from hascheduler.sharding.placement import LeaderPlacement
 from hascheduler.sharding.shares import ShareKeeper
+from hascheduler.testing.memory.claims import apply_time_outcomes
 from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.resources import MemoryScheduleStore
 from hascheduler.testing.memory.state_updates import dispatched
-from hascheduler.testing.memory.time_outcomes import apply_time_outcomes
 from tests.checkers.caps_kept import caps_kept, occupies
 from tests.checkers.decided_once import decided_once
 from tests.checkers.dependencies_kept import waited_for

@@ -17,8 +17,7 @@ from hascheduler.ports import Confirm, Deliveries, Delivery, Transport
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import RabbitTransport
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
-from hascheduler.testing.memory.broker import MemoryBroker
-from hascheduler.testing.memory.messages import MemoryDeliveries, MemoryTransport
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport
 
 LIMIT_S = 20
 GOOD = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -20,6 +20,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.event import position
 from hascheduler.model.values.instants import WallMs, to_datetime
+from hascheduler.ports import ListPosition
 
 Document = Mapping[str, Any]
 T = TypeVar("T")
@@ -49,7 +50,8 @@ class History:
     def __init__(self, events_max: int = EVENTS_MAX) -> None:
         self._events: deque[Change | Dropped] = deque(maxlen=events_max)
         self._newest = 0
-        self._news = asyncio.Event()
+        self.news = asyncio.Event()
+        """Set at the next event or at `wake`. Take it before reading, and wait for it after."""
 
     @property
     def newest(self) -> int:
@@ -79,15 +81,10 @@ class History:
         self._events.clear()
         self.wake()
 
-    @property
-    def news(self) -> asyncio.Event:
-        """Set at the next event or at `wake`. Take it before reading, and wait for it after."""
-        return self._news
-
     def wake(self) -> None:
         """Makes every waiting stream read again."""
-        self._news.set()
-        self._news = asyncio.Event()
+        self.news.set()
+        self.news = asyncio.Event()
 
     def _add(self, event: Change | Dropped) -> None:
         self._newest += 1
@@ -275,6 +272,13 @@ def put_of(collection: Collection, document: Document) -> Change:
     """The document as a mirror sees it."""
     lean = {name: document[name] for name in LEAN_FIELDS[collection] if name in document}
     return Change(collection, Operation.PUT, document["_id"], lean)
+
+
+def is_after(position: ListPosition | None, place: tuple[int, str]) -> bool:
+    """True if a list, newest first, has ``place`` after ``position``; one without an id begins with its instant."""
+    if position is None:
+        return True
+    return place[0] <= position.at_ms if position.id is None else place < (position.at_ms, position.id)
 
 
 def _is_same(before: object, after: object) -> bool:

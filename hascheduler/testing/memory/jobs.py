@@ -1,9 +1,8 @@
 """Jobs as the API reads and changes them."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import (
@@ -40,10 +39,18 @@ from hascheduler.ports import (
     revived_states,
 )
 from hascheduler.ports.jobs import keyed_retry, stored_retry_key
-from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase, copied, stored_form
-from hascheduler.testing.memory.state_updates import cancelled, may, revived
+from hascheduler.testing.memory.database import (
+    Document,
+    MemoryConnection,
+    MemoryDatabase,
+    copied,
+    is_after,
+    stored_form,
+)
+from hascheduler.testing.memory.state_updates import cancelled, may, may_be_cancelled, revived
 
 _NOT_LISTED = frozenset({"payload", "result", "attempts", "late_results"})
+_SELECTED_BY = ("definition", "schedule", "tenant", "batch", "target")
 
 
 class MemoryJobStore:
@@ -81,7 +88,7 @@ class MemoryJobStore:
     async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
         async with self._connection.exchange("jobs.list") as database:
             found = (job for job in database.documents(Collection.JOBS) if _matches(which, job))
-            jobs = sorted((job for job in found if after is None or _is_after(after, job)), key=_place, reverse=True)
+            jobs = sorted((job for job in found if is_after(after, _place(job))), key=_place, reverse=True)
             page = [copied({name: job[name] for name in job if name not in _NOT_LISTED}) for job in jobs[:limit]]
             return JobPage(page, ListPosition(*_place(page[-1])) if len(jobs) > limit else None)
 
@@ -185,7 +192,7 @@ class MemoryJobStore:
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
         async with self._connection.exchange("jobs.cancel_some") as database:
-            found = _some(database, which, _may_be_cancelled, limit)
+            found = _some(database, which, may_be_cancelled, limit)
             answers = [self._cancelled(database, job, at_ms) for job in found]
             return CancelledSome(answers.count(CancelAnswer.CANCELLED), answers.count(CancelAnswer.ALREADY_RUNNING))
 
@@ -200,14 +207,13 @@ class MemoryJobStore:
             return len(found)
 
     async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
+        states = revived_states(which)
+
+        def has_ended(job: Document) -> bool:
+            return job.get("state") in states and (job.get("finished_at_ms") or 0) <= at_ms
+
         async with self._connection.exchange("jobs.retry_some") as database:
-            states = revived_states(which)
-            found = _some(
-                database,
-                which,
-                lambda job: job.get("state") in states and (job.get("finished_at_ms") or 0) <= at_ms,
-                limit,
-            )
+            found = _some(database, which, has_ended, limit)
             for job in found:
                 database.update(Collection.JOBS, job, revived(job))
             return len(found)
@@ -271,10 +277,6 @@ def _some(
     return database.page(Collection.JOBS, None, limit, which=lambda job: _matches(which, job) and among(job))
 
 
-def _may_be_cancelled(job: Document) -> bool:
-    return may(Move.CANCEL, job) or (may(Move.STOP, job) and job.get("cancel_requested_at_ms") is None)
-
-
 def _place(job: Document) -> tuple[int, str]:
     submitted_at_ms = job.get("submitted_at_ms")
     return submitted_at_ms if is_integer(submitted_at_ms) else -1, str(job["_id"])
@@ -285,36 +287,17 @@ def _error_beginning(job: Document) -> str:
     return error[:ERROR_BEGINNING_MAX] if isinstance(error, str) else ""
 
 
-def _is_after(position: ListPosition, job: Document) -> bool:
-    if position.id is None:
-        return _place(job)[0] <= position.at_ms
-    return _place(job) < (position.at_ms, position.id)
-
-
 def _matches(which: JobSelection, job: Document) -> bool:
-    if which.states and job.get("state") not in which.states:
-        return False
-    if which.ids is not None and job["_id"] not in which.ids:
-        return False
-    if which.id_prefix is not None and not str(job["_id"]).startswith(which.id_prefix):
-        return False
-    submitted_at_ms, _ = _place(job)
-    if which.since_ms is not None and submitted_at_ms < which.since_ms:
-        return False
-    if which.before_ms is not None and submitted_at_ms >= which.before_ms:
-        return False
-    wanted: Mapping[str, Any] = {
-        "definition": which.definition,
-        "schedule": which.schedule,
-        "tenant": which.tenant,
-        "batch": which.batch,
-        "target": which.target,
-    }
-    if which.made_by is not None:
-        maker = maker_of(job)
-        if maker is None or not maker.is_same(which.made_by):
-            return False
+    at_ms, id = _place(job)
+    maker = None if which.made_by is None else maker_of(job)
     labels = job.get("labels") or {}
-    return all(value is None or job.get(name) == value for name, value in wanted.items()) and all(
-        labels.get(name) == value for name, value in which.labels.items()
+    return (
+        (not which.states or job.get("state") in which.states)
+        and (which.ids is None or id in which.ids)
+        and (which.id_prefix is None or id.startswith(which.id_prefix))
+        and (which.since_ms is None or at_ms >= which.since_ms)
+        and (which.before_ms is None or at_ms < which.before_ms)
+        and (which.made_by is None or (maker is not None and maker.is_same(which.made_by)))
+        and all(getattr(which, name) in (None, job.get(name)) for name in _SELECTED_BY)
+        and all(labels.get(name) == value for name, value in which.labels.items())
     )

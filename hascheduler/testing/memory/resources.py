@@ -20,19 +20,37 @@ from hascheduler.testing.memory.database import (
     MemoryDatabase,
     MemoryStore,
     copied,
+    is_after,
     stored_form,
 )
 
 Resource = TypeVar("Resource")
 
 
-class MemoryResourceStore(Generic[Resource]):
+class _NamedStore(MemoryStore):
+    """What stores of named documents share."""
+
+    _collection: Collection
+
+    async def get(self, name: str) -> StoredDocument | None:
+        async with self._connection.exchange(f"{self._collection}.get") as database:
+            return copied(database.find(self._collection, name))
+
+    async def delete(self, name: str, rev: int | None = None) -> bool:
+        async with self._connection.exchange(f"{self._collection}.delete") as database:
+            stored = database.find(self._collection, name)
+            if stored is None or rev not in (None, stored.get("rev")):
+                return False
+            return database.delete(self._collection, name)
+
+
+class MemoryResourceStore(_NamedStore, Generic[Resource]):
     """`hascheduler.ports.ResourceStore`. ``encode`` gives a resource's document, whose ``_id`` is its name."""
 
     def __init__(
         self, connection: MemoryConnection, collection: Collection, encode: Callable[[Resource], dict[str, Any]]
     ) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._collection = collection
         self._encode = encode
 
@@ -59,24 +77,15 @@ class MemoryResourceStore(Generic[Resource]):
                 return None
             return copied(database.update(self._collection, stored, fields))
 
-    async def get(self, name: str) -> StoredDocument | None:
-        async with self._connection.exchange(f"{self._collection}.get") as database:
-            return copied(database.find(self._collection, name))
-
     async def list(self, after: str | None, limit: int) -> Sequence[StoredDocument]:
         async with self._connection.exchange(f"{self._collection}.list") as database:
             return copied(database.page(self._collection, after, limit))
 
-    async def delete(self, name: str, rev: int | None = None) -> bool:
-        async with self._connection.exchange(f"{self._collection}.delete") as database:
-            stored = database.find(self._collection, name)
-            if stored is None or rev not in (None, stored["rev"]):
-                return False
-            return database.delete(self._collection, name)
 
-
-class MemoryScheduleStore(MemoryStore):
+class MemoryScheduleStore(_NamedStore):
     """`hascheduler.ports.ScheduleStore`."""
+
+    _collection = Collection.SCHEDULES
 
     async def create(self, document: StoredDocument) -> StoredDocument | None:
         async with self._connection.exchange("schedules.create") as database:
@@ -89,10 +98,6 @@ class MemoryScheduleStore(MemoryStore):
             if stored is None or stored.get("rev") != rev:
                 return None
             return copied(database.update(Collection.SCHEDULES, stored, {**fields, "rev": rev + 1}))
-
-    async def get(self, name: str) -> StoredDocument | None:
-        async with self._connection.exchange("schedules.get") as database:
-            return copied(database.find(Collection.SCHEDULES, name))
 
     async def list(
         self, after: str | None, limit: int, labels: Mapping[str, str] | None = None, *, tenant: str | None = None
@@ -107,34 +112,29 @@ class MemoryScheduleStore(MemoryStore):
         self, names: Sequence[str], labels: Mapping[str, str], limit: int, *, tenant: str | None = None
     ) -> Sequence[StoredDocument]:
         async with self._connection.exchange("schedules.among") as database:
-            found = (database.find(Collection.SCHEDULES, name) for name in sorted(set(names)))
-            matching = [one for one in found if one is not None and _matches(one, labels, tenant)]
-            return copied(matching[:limit])
+            return copied(_among(database, names, labels, tenant)[:limit])
 
     async def names_among(
         self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None
     ) -> Sequence[str]:
         async with self._connection.exchange("schedules.names_among") as database:
-            found = (database.find(Collection.SCHEDULES, name) for name in set(names))
-            return [str(one["_id"]) for one in found if one is not None and _matches(one, labels, tenant)]
+            return [str(one["_id"]) for one in _among(database, names, labels, tenant)]
 
     async def count(self, tenant: str, limit: int) -> int:
         async with self._connection.exchange("schedules.count") as database:
             tenants = [schedule["job"]["tenant"] for schedule in database.documents(Collection.SCHEDULES)]
             return min(tenants.count(tenant), limit)
 
-    async def delete(self, name: str, rev: int | None = None) -> bool:
-        async with self._connection.exchange("schedules.delete") as database:
-            stored = database.find(Collection.SCHEDULES, name)
-            if stored is None or rev not in (None, stored.get("rev")):
-                return False
-            return database.delete(Collection.SCHEDULES, name)
+
+def _among(
+    database: MemoryDatabase, names: Sequence[str], labels: Mapping[str, str], tenant: str | None
+) -> list[StoredDocument]:
+    found = (database.find(Collection.SCHEDULES, name) for name in sorted(set(names)))
+    return [one for one in found if one is not None and _matches(one, labels, tenant)]
 
 
 def _matches(schedule: StoredDocument, labels: Mapping[str, str], tenant: str | None) -> bool:
-    if tenant is not None and schedule["job"]["tenant"] != tenant:
-        return False
-    return bool(labels.items() <= schedule["labels"].items())
+    return tenant in (None, schedule["job"]["tenant"]) and bool(labels.items() <= schedule["labels"].items())
 
 
 class MemoryVerdictStore(MemoryStore):
@@ -153,7 +153,7 @@ class MemoryVerdictStore(MemoryStore):
 
     async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
         async with self._connection.exchange("verdicts.of_all") as database:
-            found = [(place, verdict) for place, verdict in _decided(database, which) if _is_after(after, place)]
+            found = [(place, verdict) for place, verdict in _decided(database, which) if is_after(after, place)]
         found.sort(key=lambda one: one[0], reverse=True)
         next = ListPosition(*found[limit - 1][0]) if len(found) > limit else None
         return VerdictPage([verdict for _, verdict in found[:limit]], next)
@@ -180,12 +180,6 @@ def _has_fired(database: MemoryDatabase, document: Document, verdict: DecidedVer
     if verdict.run.verdict is not Verdict.UNSTORABLE or job is None:
         return False
     return document.get("schedule_created_at_ms") == job.get("schedule_created_at_ms")
-
-
-def _is_after(position: ListPosition | None, place: tuple[int, str]) -> bool:
-    if position is None:
-        return True
-    return place[0] <= position.at_ms if position.id is None else place < (position.at_ms, position.id)
 
 
 def _passed_over(database: MemoryDatabase, schedule: ScheduleId) -> Iterator[VerdictRecord]:

@@ -23,6 +23,11 @@ def may(move: Move, job: Document) -> bool:
     return job.get("state") in TRANSITIONS[move].sources
 
 
+def may_be_cancelled(job: Document) -> bool:
+    """Whether a cancel changes it: it waits, or runs and was not asked to stop before."""
+    return may(Move.CANCEL, job) or (may(Move.STOP, job) and job.get("cancel_requested_at_ms") is None)
+
+
 def is_held(job: Document, attempt: int, processor_id: str) -> bool:
     """Whether that attempt is the job's newest, and that processor has it."""
     return job.get("attempt") == attempt and job.get("processor") == processor_id
@@ -105,9 +110,7 @@ def cancelled(job: Document, at_ms: WallMs, error: str | None = None, *, kept_ms
     if may(Move.CANCEL, job):
         end = AttemptOutcome(JobState.CANCELLED, error=error)
         return to_terminal(job, end, end.state.value, at_ms, kept_ms=kept_ms)
-    if may(Move.STOP, job) and job.get("cancel_requested_at_ms") is None:
-        return {"cancel_requested_at_ms": at_ms, "rev": job["rev"] + 1}
-    return {}
+    return {"cancel_requested_at_ms": at_ms, "rev": job["rev"] + 1} if may_be_cancelled(job) else {}
 
 
 def revived(job: Document, waits_for: Sequence[str] = (), key: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -7,7 +7,6 @@ token is that number.
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation, batch_read
@@ -20,13 +19,6 @@ from hascheduler.testing.memory.database import Document, Dropped, MemoryConnect
 BATCH_MAX = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class ResumeToken:
-    """Opaque to callers: the number of the last event that was delivered."""
-
-    number: int
-
-
 class MemoryChangeSource:
     """`hascheduler.ports.ChangeSource`; batches and slices hold at most ``batch_max`` changes."""
 
@@ -34,13 +26,11 @@ class MemoryChangeSource:
         self._connection = connection
         self._batch_max = batch_max
 
-    async def open(self, resume: ResumeToken | None) -> "MemoryChangeStream":
+    async def open(self, resume: int | None) -> "MemoryChangeStream":
         async with self._connection.exchange("stream.open") as database:
-            if resume is None:
-                # As MongoDB: from the newest change on, which is delivered again.
-                start = database.history.newest - isinstance(database.history.last, Change)
-            else:
-                start = resume.number
+            # As MongoDB: from the newest change on, which is delivered again.
+            newest = database.history.newest - isinstance(database.history.last, Change)
+        start = newest if resume is None else resume
         return MemoryChangeStream(self._connection, start, self._batch_max, is_fresh=resume is None)
 
     async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
@@ -65,7 +55,7 @@ class MemoryChangeStream:
 
     async def next_batch(self, wait_ms: int) -> Batch:
         news = self._history.news
-        if not self._has_more():
+        if not self._has_ended() and self._history.newest == self._delivered:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_ms / 1_000):
                     await news.wait()
@@ -75,7 +65,7 @@ class MemoryChangeStream:
         if changes:
             self._position = changes[-1].position
         is_full = len(changes) >= self._batch_max
-        return Batch(changes, ResumeToken(self._delivered), self._position, is_full)
+        return Batch(changes, self._delivered, self._position, is_full)
 
     async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
         if not self._is_fresh:
@@ -89,9 +79,6 @@ class MemoryChangeStream:
     async def close(self) -> None:
         self._is_closed = True
         self._history.wake()
-
-    def _has_more(self) -> bool:
-        return self._has_ended() or self._history.newest != self._delivered
 
     def _has_ended(self) -> bool:
         return self._is_closed or self._breaks != self._connection.breaks

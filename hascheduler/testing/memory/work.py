@@ -1,6 +1,6 @@
 """The store of processors: registrations, heartbeats, progress, and the start and end of attempts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hascheduler.dispatch.settlements import has_attempt_record
@@ -36,32 +36,21 @@ class MemoryWorkStore:
 
     async def beat(self, processor_id: str, beat: int, *, draining: bool, consuming: bool = True, parked: int) -> bool:
         async with self._connection.exchange("work.beat") as database:
-            processor = database.find(Collection.PROCESSORS, processor_id)
-            if processor is None:
-                return False
             account = {"beat": beat, "draining": draining, "consuming": consuming, "parked": parked}
-            database.update(Collection.PROCESSORS, processor, {**account, **_expiry(database)})
-            return True
+            return _update(database, processor_id, lambda _: account)
 
     async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
+        def account(processor: Document) -> Mapping[str, Any]:
+            drains = {} if draining is None else {"draining": draining or processor.get("moving") is True}
+            return {"beat": processor["beat"] + 1, **drains}
+
         async with self._connection.exchange("work.touch") as database:
-            processor = database.find(Collection.PROCESSORS, processor_id)
-            if processor is None:
-                return False
-            account = {} if draining is None else {"draining": draining or processor.get("moving") is True}
-            database.update(
-                Collection.PROCESSORS, processor, {"beat": processor["beat"] + 1, **account, **_expiry(database)}
-            )
-            return True
+            return _update(database, processor_id, account)
 
     async def set_moving(self, processor_id: str, *, moving: bool) -> bool:
         async with self._connection.exchange("work.set_moving") as database:
-            processor = database.find(Collection.PROCESSORS, processor_id)
-            if processor is None:
-                return False
-            account = {"beat": processor["beat"] + 1, "moving": moving, "draining": moving}
-            database.update(Collection.PROCESSORS, processor, {**account, **_expiry(database)})
-            return True
+            account = {"moving": moving, "draining": moving}
+            return _update(database, processor_id, lambda processor: {"beat": processor["beat"] + 1, **account})
 
     async def deregister(self, processor_id: str) -> None:
         async with self._connection.exchange("work.deregister") as database:
@@ -158,6 +147,14 @@ class MemoryWorkStore:
                 elif job.get("cancel_requested_at_ms") is not None:
                     cancelled.add((job_id, attempt))
         return StopRequests(frozenset(cancelled), frozenset(revoked))
+
+
+def _update(database: MemoryDatabase, processor_id: str, account: Callable[[Document], Mapping[str, Any]]) -> bool:
+    processor = database.find(Collection.PROCESSORS, processor_id)
+    if processor is None:
+        return False
+    database.update(Collection.PROCESSORS, processor, {**account(processor), **_expiry(database)})
+    return True
 
 
 def _expiry(database: MemoryDatabase) -> Mapping[str, Any]:

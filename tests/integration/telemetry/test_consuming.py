@@ -9,8 +9,7 @@ from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.ports import Deliveries, Delivery
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
-from hascheduler.testing.memory.broker import MemoryBroker
-from hascheduler.testing.memory.messages import MemoryDeliveries
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries
 from tests.integration.rabbitmq.wire import wire_to
 from tests.unit.processor.world import until
 

@@ -7,8 +7,7 @@ from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import Decision, Send, Settlement
 from hascheduler.model.values.instants import MonoMs, WallMs
-from hascheduler.testing.memory.broker import MemoryBroker
-from hascheduler.testing.memory.messages import MemoryTransport
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryTransport
 
 CONFIG = ReplicaConfig(
     shard="default",

@@ -16,8 +16,7 @@ from hascheduler.model.trace import TraceContext
 from hascheduler.mongo.transport import MongoTransport
 from hascheduler.ports import Delivery, JobTraces, TracedJob
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
-from hascheduler.testing.memory.broker import MemoryBroker, MessageFault
-from hascheduler.testing.memory.messages import MemoryDeliveries, MemoryTransport
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport, MessageFault
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
 

@@ -20,9 +20,8 @@ from hascheduler.ports.next_shard import JITTER_MS_MAX
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.processor.roaming import RoamingProcessor
 from hascheduler.testing.cluster import VirtualClock
-from hascheduler.testing.memory.broker import MemoryBroker
 from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase
-from hascheduler.testing.memory.messages import MemoryDeliveries
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries
 from hascheduler.testing.memory.work import MemoryWorkStore
 from hascheduler.testing.virtual_loop import VirtualLoop
 from tests.doubles.shards import MemoryShardDemand

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.ports import Confirm, Deliveries, Delivery, Transport
-from hascheduler.testing.memory.broker import MemoryBroker, MessageFault, Parked
-from hascheduler.testing.memory.messages import MemoryDeliveries, MemoryTransport
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport, MessageFault, Parked
 
 CONFIRMED, UNKNOWN = Confirm.CONFIRMED, Confirm.UNKNOWN
 
