@@ -505,8 +505,7 @@ def _cluster(settings: Settings) -> "KubernetesApi | None":
     """None where leases are in MongoDB: then the API server is not used."""
     if settings.lease_store == "mongodb":
         return None
-    from hascheduler.kubernetes.access import in_cluster
-    from hascheduler.kubernetes.api import KubernetesApi
+    from hascheduler.kubernetes.api import KubernetesApi, in_cluster
 
     return KubernetesApi(in_cluster(os.environ, settings.service_account_dir, settings.lease_namespace))
 

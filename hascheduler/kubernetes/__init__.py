@@ -1,29 +1,10 @@
 """Kubernetes: the lease as an object of ``coordination.k8s.io/v1``, for those who want to see the leader with kubectl.
 
-::
-
-    leases ── lease_object  a LeaseRecord as a Lease, and whatever is found there as a LeaseRecord
-       └───── api           one exchange with the API server: token, authorities, time limit
-               ├── access   where it is, and who we are there
-               └── faults   where errors stop
-
 Only the lease moves here. Everything that keeps jobs safe stays in MongoDB: the journal fences the leaders of this
 lease as it fences those of the other, so what happens to the Lease (edited, deleted, held by two in turn) costs time,
 never a job. An API server that is away takes the leader with it at its renew deadline, although MongoDB works; and as
 the change stream has no Leases, a follower polls it once a retry period
 (`hascheduler.daemon.leadership.lease_poller`).
-
-=========================== ==========================================================================================
-``LeaseRecord``             the Lease
-=========================== ==========================================================================================
-holder                      ``spec.holderIdentity``; empty once released
-lease_duration_ms           ``spec.leaseDurationSeconds``, rounded up; exactly in ``hascheduler/lease-duration-ms``
-acquired_at_ms              ``spec.acquireTime``
-renewed_at_ms               ``spec.renewTime``
-transitions                 ``spec.leaseTransitions``
-term, renewals, endpoint    the annotations ``hascheduler/term``, ``hascheduler/renewals``, ``hascheduler/endpoint``
-shard                       the name: ``hascheduler-<shard>``, unless another is set
-=========================== ==========================================================================================
 
 What must hold:
 
@@ -32,5 +13,5 @@ What must hold:
 * what others have put into the object (labels, owners, annotations) stays;
 * nothing that is written into a Lease ends a process, and nothing in it is needed to go on: the term that counts
   is the journal's;
-* every exchange has a time limit, every error ends in `faults`, and no text of an error holds the token.
+* every exchange has a time limit, every error ends as `StoreUnavailable`, and no text of an error holds the token.
 """

@@ -1,30 +1,72 @@
-"""One exchange with the API server: our token of this moment, its certificate checked, an end to waiting."""
+"""The API server: where it is and who we are there, and one exchange with it, which ends in time.
 
+Errors of the API server and of the way to it stop here, as `StoreUnavailable`.
+"""
+
+import asyncio
 import ssl
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from hascheduler import __version__
-from hascheduler.kubernetes.access import ClusterAccess
-from hascheduler.kubernetes.faults import faults, token_unreadable
+from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.tls import PemFile, client_context
 
+HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
+SERVICE_ACCOUNT = "HASCHEDULER_SERVICE_ACCOUNT_DIR"
+NAMESPACE = "HASCHEDULER_LEASE_NAMESPACE"
+
+# Shorter than the renew deadline: a leader must learn in time that it could not renew.
+EXCHANGE_LIMIT_S = 3.0
+_SAID_CHARACTERS_MAX = 200
 _NO_FILE = PemFile("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class ApiServerResponse:
-    """``body`` is None where it was not JSON."""
+class ClusterAccess:
+    """``token`` is a file, read for each exchange, as its content changes every hour or so."""
 
-    status: int
-    body: Any
+    url: str
+    namespace: str
+    token: Path
+    authorities: PemFile
 
-    @property
-    def succeeded(self) -> bool:
-        return 200 <= self.status < 300
+
+def in_cluster(environment: Mapping[str, str], service_account: str, namespace: str = "") -> ClusterAccess:
+    """The access of a pod, with the files of the folder ``service_account``; in the pod's own namespace, or that one.
+
+    `InvalidInput` where this is no pod, or one without a token.
+    """
+    host = environment.get(HOST, "")
+    if not host:
+        raise InvalidInput((HOST,), "is not set", "to run in a pod, or HASCHEDULER_LEASE_STORE=mongodb")
+    address = f"[{host}]" if ":" in host else host
+    folder = Path(service_account)
+    access = ClusterAccess(
+        url=f"https://{address}:{environment.get(PORT) or '443'}",
+        namespace=namespace or _read(NAMESPACE, folder / "namespace", "the namespace's name, or a file that holds it"),
+        token=folder / "token",
+        authorities=PemFile(SERVICE_ACCOUNT, str(folder / "ca.crt")),
+    )
+    _read(SERVICE_ACCOUNT, access.token, "a folder with a token: automountServiceAccountToken: true mounts it")
+    return access
+
+
+def _read(setting: str, file: Path, expected: str) -> str:
+    try:
+        found = file.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise InvalidInput((setting,), f"{file}: {error.strerror}", expected) from None
+    except ValueError:
+        found = ""
+    if not found:
+        raise InvalidInput((setting,), f"{file}: holds nothing that is of use", expected)
+    return found
 
 
 class KubernetesApi:
@@ -36,35 +78,66 @@ class KubernetesApi:
         self._client = httpx.AsyncClient(
             base_url=access.url,
             verify=self._tls,
-            timeout=None,  # noqa: S113  # each exchange has a limit as a whole, in `faults`
+            timeout=None,  # noqa: S113  # each exchange has a limit as a whole, in `_faults`
             headers={"User-Agent": f"hascheduler/{__version__}", "Accept": "application/json"},
             # No proxy, and no password from a .netrc in the token's place: pods reach the API server directly.
             trust_env=False,
         )
 
-    async def exchange(self, doing: str, method: str, path: str, body: object = None) -> ApiServerResponse:
+    async def exchange(self, doing: str, method: str, path: str, body: object = None) -> httpx.Response:
         """Ask, ``doing`` something; `StoreUnavailable` where there is no answer, and then it may have been done."""
         try:
-            token = self.access.bearer()
+            token = self.access.token.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
-            raise token_unreadable(doing, self.access, error) from None
-        async with faults(doing):
+            why = error.strerror if isinstance(error, OSError) else "no token"
+            raise StoreUnavailable(f"{doing}: {self.access.token}: {why}") from None
+        async with _faults(doing):
             try:
-                response = await self._client.request(
-                    method, path, json=body, headers={"Authorization": f"Bearer {token}"}
-                )
+                headers = {"Authorization": f"Bearer {token}"}
+                return await self._client.request(method, path, json=body, headers=headers)
             except httpx.ConnectError:
-                self._trust_anew()
+                # Perhaps its certificate is of another authority now, and the file has followed: no need to end.
+                with suppress(OSError, ssl.SSLError):  # what was trusted before still is
+                    self._tls.load_verify_locations(self.access.authorities.path)
                 raise
-        try:
-            return ApiServerResponse(response.status_code, response.json())
-        except ValueError:
-            return ApiServerResponse(response.status_code, None)
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    def _trust_anew(self) -> None:
-        """Perhaps its certificate is of another authority now, and the file has followed: this process need not end."""
-        with suppress(OSError, ssl.SSLError):  # what was trusted before still is
-            self._tls.load_verify_locations(self.access.authorities.path)
+
+@asynccontextmanager
+async def _faults(doing: str) -> AsyncIterator[None]:
+    """An exchange, ``doing`` something, that ends within `EXCHANGE_LIMIT_S` or is `StoreUnavailable`."""
+    try:
+        async with asyncio.timeout(EXCHANGE_LIMIT_S):
+            yield
+    except (TimeoutError, httpx.TimeoutException) as error:
+        raise StoreUnavailable(f"{doing}: the API server gave no answer in time") from error
+    except httpx.ConnectError as error:
+        raise StoreUnavailable(f"{doing}: no connection to the API server: {_short(error)}") from error
+    except httpx.HTTPError as error:
+        # Their texts may quote headers, and one of those is the token.
+        raise StoreUnavailable(f"{doing}: no answer of the API server ({type(error).__name__})") from None
+
+
+def refused(doing: str, access: ClusterAccess, status: int, body: Any, *, verb: str, lease: str) -> StoreUnavailable:
+    """An answer that is neither success nor an expected outcome. What it says of later (``Retry-After``) is not kept:
+    who asks once in a retry period is patient, and a leader that waits for longer has lost its lease."""
+    said = f" ({_short(body['message'])})" if isinstance(body, Mapping) and body.get("message") else ""
+    match status:
+        case 401:
+            why = f"does not know the token in {access.token}"
+        case 403:
+            what = "leases.coordination.k8s.io" + ("" if verb == "create" else f" {lease}")
+            why = f"denies: the service account needs the right to {verb} {what} in namespace {access.namespace}"
+        case 404:
+            why = f"knows no namespace {access.namespace}, or no leases"
+        case 429:
+            why = "has too much to do"
+        case _:
+            why = f"answers {status}"
+    return StoreUnavailable(f"{doing}: the API server {why}{said}")
+
+
+def _short(said: object) -> str:
+    return str(said)[:_SAID_CHARACTERS_MAX]

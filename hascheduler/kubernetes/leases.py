@@ -3,13 +3,33 @@
 A resource version changes with every edit, a label's too; (holder, term, renewals) are what the port compares. So a
 write is tried on the version that was last seen here, which is the present one as long as no other has written: one
 exchange for a renewal. Where it is not, the Lease is read, compared, and written once more.
+
+Reading a `LeaseRecord` never fails, as people with the right to may edit a Lease, and other programs take one too. What
+is missing or makes no sense is 0 or empty: a version that no candidate takes for a newer one than its own, held by the
+holder named there, free once that holder has let it rest for a lease.
 """
 
-from hascheduler.kubernetes.api import ApiServerResponse, KubernetesApi
-from hascheduler.kubernetes.faults import no_lease, refused
-from hascheduler.kubernetes.lease_object import Lease, is_lease, new_lease, record_in, replaced_lease
-from hascheduler.model.lease import LeaseRecord
+from collections.abc import Mapping
+from typing import Any
 
+import httpx
+
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.kubernetes.api import KubernetesApi, refused
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
+
+Lease = Mapping[str, Any]
+"""A stored one: it has a resource version and a uid."""
+
+TERM, RENEWALS, ENDPOINT = "hascheduler/term", "hascheduler/renewals", "hascheduler/endpoint"
+DURATION_MS = "hascheduler/lease-duration-ms"
+_LABELS = {"app.kubernetes.io/name": "hascheduler", "app.kubernetes.io/component": "scheduler"}
+_INT32_MAX = 2**31 - 1
+_WHOLE_MAX = 2**53 - 2**32
+"""All terms that will ever follow still fit; and it is no number that people type, so that none follows it beyond."""
+_DURATION_MS_MAX = 600_000
+"""No candidate waits for longer for a holder that may be gone, unless its own settings say a longer time."""
 _NOT_FOUND, _CONFLICT = 404, 409
 
 
@@ -32,7 +52,7 @@ class KubernetesLeaseStore:
         doing, shard = "create the lease", record.shard
         body = new_lease(record, self._name_of(shard))
         answer = await self._api.exchange(doing, "POST", self._path(), body)
-        if answer.status == _CONFLICT:
+        if answer.status_code == _CONFLICT:
             return False
         self._keep(doing, "create", shard, answer)
         return True
@@ -47,7 +67,7 @@ class KubernetesLeaseStore:
     async def _read(self, doing: str, shard: str) -> Lease | None:
         # Without a resource version in the question the answer is the newest, agreed on by a majority of the store.
         answer = await self._api.exchange(doing, "GET", self._path(shard))
-        if answer.status == _NOT_FOUND:
+        if answer.status_code == _NOT_FOUND:
             self._seen.pop(shard, None)
             return None
         return self._keep(doing, "get", shard, answer)
@@ -55,20 +75,23 @@ class KubernetesLeaseStore:
     async def _replace(self, stored: Lease, proposed: LeaseRecord) -> bool:
         doing, shard = "write the lease", proposed.shard
         answer = await self._api.exchange(doing, "PUT", self._path(shard), replaced_lease(stored, proposed))
-        if answer.status in (_CONFLICT, _NOT_FOUND):
+        if answer.status_code in (_CONFLICT, _NOT_FOUND):
             return False
         self._keep(doing, "update", shard, answer)
         return True
 
-    def _keep(self, doing: str, verb: str, shard: str, answer: ApiServerResponse) -> Lease:
-        if not answer.succeeded:
+    def _keep(self, doing: str, verb: str, shard: str, answer: httpx.Response) -> Lease:
+        try:
+            lease = answer.json()
+        except ValueError:
+            lease = None
+        if not answer.is_success:
             access, name = self._api.access, self._name_of(shard)
-            raise refused(doing, access, answer.status, answer.body, verb=verb, lease=name)
-        if not is_lease(answer.body):
-            raise no_lease(doing)
-        lease: Lease = answer.body
+            raise refused(doing, access, answer.status_code, lease, verb=verb, lease=name)
+        if not _is_lease(lease):
+            raise StoreUnavailable(f"{doing}: the answer is no Lease; does an API server listen there?")
         self._seen[shard] = lease
-        return lease
+        return self._seen[shard]
 
     def _name_of(self, shard: str) -> str:
         return self._name or f"hascheduler-{shard}"
@@ -81,3 +104,105 @@ class KubernetesLeaseStore:
 def _is(lease: Lease, expected: LeaseRecord) -> bool:
     found = record_in(lease, expected.shard)
     return (found.holder, found.term, found.renewals) == (expected.holder, expected.term, expected.renewals)
+
+
+def new_lease(record: LeaseRecord, name: str) -> dict[str, Any]:
+    """The first Lease of its name."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "labels": _LABELS, "annotations": _annotations(record)},
+        "spec": _spec(record),
+    }
+
+
+def replaced_lease(stored: Lease, record: LeaseRecord) -> dict[str, Any]:
+    """``stored`` with another record in it, and all else as it was; it takes the place of that very version only."""
+    metadata = {name: value for name, value in stored["metadata"].items() if name != "managedFields"}
+    others = metadata.get("annotations") or {}
+    return {
+        **stored,
+        "metadata": {**metadata, "annotations": {**others, **_annotations(record)}},
+        "spec": {**(stored.get("spec") or {}), **_spec(record)},
+    }
+
+
+def _is_lease(body: Any) -> bool:
+    """Whether it is what the API server answers with: all else in it may be missing."""
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    return (
+        isinstance(metadata, dict)
+        and all(isinstance(metadata.get(name), str) and metadata[name] for name in ("resourceVersion", "uid"))
+        and isinstance(metadata.get("annotations") or {}, dict)
+        and isinstance(body.get("spec") or {}, dict)
+    )
+
+
+def record_in(lease: Lease, shard: str) -> LeaseRecord:
+    annotations, spec = lease["metadata"].get("annotations") or {}, lease.get("spec") or {}
+    return LeaseRecord(
+        shard=shard,
+        holder=_text(spec.get("holderIdentity")),
+        term=_whole(annotations.get(TERM)),
+        renewals=_whole(annotations.get(RENEWALS)),
+        endpoint=_text(annotations.get(ENDPOINT)),
+        acquired_at_ms=_instant(spec.get("acquireTime")),
+        renewed_at_ms=_instant(spec.get("renewTime")),
+        lease_duration_ms=_duration_ms(spec.get("leaseDurationSeconds"), annotations.get(DURATION_MS)),
+        transitions=_count(spec.get("leaseTransitions")),
+    )
+
+
+def _annotations(record: LeaseRecord) -> dict[str, str]:
+    return {
+        TERM: str(record.term),
+        RENEWALS: str(record.renewals),
+        ENDPOINT: record.endpoint,
+        DURATION_MS: str(record.lease_duration_ms),
+    }
+
+
+def _spec(record: LeaseRecord) -> dict[str, Any]:
+    return {
+        "holderIdentity": record.holder,
+        "leaseDurationSeconds": _seconds(record.lease_duration_ms),
+        "acquireTime": _micro_time(record.acquired_at_ms),
+        "renewTime": _micro_time(record.renewed_at_ms),
+        "leaseTransitions": min(record.transitions, _INT32_MAX),
+    }
+
+
+def _seconds(duration_ms: int) -> int:
+    return min(max(-(-duration_ms // 1_000), 1), _INT32_MAX)
+
+
+def _duration_ms(seconds: object, exact: object) -> int:
+    """The annotation's, unless it is not what the field was rounded from: the field was edited since."""
+    rounded, exact_ms = _count(seconds), _whole(exact)
+    return min(exact_ms if exact_ms and _seconds(exact_ms) == rounded else rounded * 1_000, _DURATION_MS_MAX)
+
+
+def _micro_time(at_ms: int) -> str:
+    """With exactly six decimals: the API server takes no other number of them."""
+    return format_instant(at_ms).removesuffix("Z") + "000Z"
+
+
+def _instant(value: object) -> WallMs:
+    try:
+        return parse_instant(_text(value))
+    except InvalidInput:
+        return WallMs(0)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _whole(value: object) -> int:
+    text = _text(value)
+    whole = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(_WHOLE_MAX)) else 0
+    return whole if whole <= _WHOLE_MAX else 0
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value <= _INT32_MAX else 0

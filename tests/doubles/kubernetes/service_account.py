@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hascheduler.kubernetes.access import HOST, PORT, ClusterAccess, in_cluster
+from hascheduler.kubernetes.api import HOST, PORT, ClusterAccess, in_cluster
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.unit.tls.certificates import Authority
 

@@ -8,7 +8,7 @@ import pytest
 
 from hascheduler.embedded.children import free_port
 from hascheduler.embedded.daemons import Daemon
-from hascheduler.kubernetes.lease_object import record_in
+from hascheduler.kubernetes.leases import record_in
 from hascheduler.model.lease import LeaseRecord
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.kubernetes.access import ClusterAccess, in_cluster
-from hascheduler.kubernetes.api import KubernetesApi
+from hascheduler.kubernetes.api import ClusterAccess, KubernetesApi, in_cluster
 from hascheduler.settings import Settings, read_settings
 from tests.doubles.kubernetes.service_account import ServiceAccount
 

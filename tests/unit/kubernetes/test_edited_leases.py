@@ -12,8 +12,7 @@ import pytest
 from hascheduler.election.config import ElectionConfig
 from hascheduler.election.elector import Elector, LeaseAnswer
 from hascheduler.kubernetes.api import KubernetesApi
-from hascheduler.kubernetes.lease_object import DURATION_MS, RENEWALS, TERM
-from hascheduler.kubernetes.leases import KubernetesLeaseStore
+from hascheduler.kubernetes.leases import DURATION_MS, RENEWALS, TERM, KubernetesLeaseStore
 from hascheduler.model.values.instants import MonoMs
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE

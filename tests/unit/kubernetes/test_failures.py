@@ -7,7 +7,7 @@ import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.kubernetes import faults
+from hascheduler.kubernetes import api as api_module
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount
@@ -138,7 +138,7 @@ async def test_who_falls_silent_is_waited_for_only_so_long(
 ) -> None:
     cluster.silent()
     with monkeypatch.context() as short:
-        short.setattr(faults, "EXCHANGE_LIMIT_S", 0.1)
+        short.setattr(api_module, "EXCHANGE_LIMIT_S", 0.1)
         with pytest.raises(StoreUnavailable, match="no answer in time"):
             await call(leases)
     cluster.silent(0)  # who is slow here may have given up before it was asked

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hascheduler.kubernetes.lease_object import DURATION_MS, ENDPOINT, RENEWALS, TERM, new_lease, record_in
-from hascheduler.kubernetes.lease_object import replaced_lease as replaced
+from hascheduler.kubernetes.leases import DURATION_MS, ENDPOINT, RENEWALS, TERM, new_lease, record_in
+from hascheduler.kubernetes.leases import replaced_lease as replaced
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from tests.doubles.kubernetes.stored_leases import StoredLeases

@@ -11,7 +11,7 @@ import pytest
 from starlette.responses import JSONResponse
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.kubernetes import faults
+from hascheduler.kubernetes import api as api_module
 from hascheduler.kubernetes.api import KubernetesApi
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from tests.contract.lease_checks import of_racing_updates_one_wins
@@ -62,7 +62,7 @@ async def test_of_two_processes_that_have_seen_the_same_one_wins(
 
 
 async def test_of_fifty_processes_one_wins(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faults, "EXCHANGE_LIMIT_S", 60)  # fifty handshakes at once, in one process
+    monkeypatch.setattr(api_module, "EXCHANGE_LIMIT_S", 60)  # fifty handshakes at once, in one process
 
     class EachItsOwn(KubernetesLeaseStore):
         async def update(self, *records: Any) -> bool:
@@ -104,7 +104,7 @@ async def test_a_write_whose_answer_never_comes_is_unknown_and_loses_when_it_is_
     leases: KubernetesLeaseStore, cluster: ApiServerDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await leases.create(make_lease())
-    monkeypatch.setattr(faults, "EXCHANGE_LIMIT_S", 2)
+    monkeypatch.setattr(api_module, "EXCHANGE_LIMIT_S", 2)
     cluster.silent(carried_out=True)
     with pytest.raises(StoreUnavailable, match="in time"):
         await leases.update(make_lease(), make_lease(renewals=1))
