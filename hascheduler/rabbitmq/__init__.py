@@ -1,18 +1,10 @@
 """RabbitMQ as the transport, behind `hascheduler.ports.Transport` and `hascheduler.ports.Deliveries`.
 
-::
-
-    RabbitTransport ──► exchange hascheduler.dispatch ──► queue hascheduler.processor.<id> ──► RabbitDeliveries
-      (replicas)          direct, key = processor id        expires 60 s after its consumer        (processors)
-                                                                                                    │ can't be read
-                                                          queue hascheduler.parked, 10,000 at most ◄┘
-
 The job document is the outbox, so this room may lose any message and deliver any twice: dispatch messages are not
 persistent, a queue that expired takes its messages along, and a publish of which the fate is unknown is just said to
 be `Confirm.UNKNOWN`. What it must not do is claim a confirmation that it does not have, hang, or stay away.
 
 * `topology` owns the names and the declarations; each connection declares the things it needs, every time it connects.
-* `RabbitEventExchange` publishes the events of jobs to every queue that is bound to its topic exchange: see `events`.
 * `BrokerConnection` keeps one connection alive. Publishing and consuming have separate ones: a broker that is short of
   memory stops reading from those that publish, and acknowledgements must still get through.
 * Errors of the driver end in `faults`; no text of an error or a log line holds a URL.

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from random import uniform
-from typing import Any
 
 import structlog
 from aio_pika import DeliveryMode
@@ -30,6 +29,9 @@ DECLARED_WITHIN_S = 15.0
 _REASON_CHARACTERS_MAX = 1_000
 
 
+Sink = Callable[[Delivery], Awaitable[None]]
+
+
 class RabbitDeliveries:
     """`hascheduler.ports.Deliveries`. What was delivered before a reconnect is forgotten: it comes again."""
 
@@ -41,7 +43,7 @@ class RabbitDeliveries:
         self._prefetch = 2 * slots + 16
         self._session: Session | None = None
 
-    async def run(self, sink: Callable[[Delivery], Awaitable[None]], turned: Callable[[], None] = lambda: None) -> None:
+    async def run(self, sink: Sink, turned: Callable[[], None] = lambda: None) -> None:
         await self._link.run(lambda session: self._consume(session, sink, turned))
 
     @property
@@ -53,15 +55,17 @@ class RabbitDeliveries:
             channel = await session.channel(confirms=False)
             await channel.queue_delete(queue_name(self._processor_id))
 
-    async def _consume(
-        self, session: Session, sink: Callable[[Delivery], Awaitable[None]], turned: Callable[[], None]
-    ) -> None:
+    async def _consume(self, session: Session, sink: Sink, turned: Callable[[], None]) -> None:
         arrived: deque[AbstractIncomingMessage] = deque()
         news = asyncio.Event()
 
         async def arrive(message: AbstractIncomingMessage) -> None:
             arrived.append(message)  # at most as many as the prefetch: the broker holds the rest
             news.set()
+
+        async def lose() -> None:
+            await session.lost.wait()
+            news.set()  # a loss is news too
 
         async with faults("consume the queue"):
             channel = await session.channel(confirms=False)
@@ -76,7 +80,7 @@ class RabbitDeliveries:
         turned()
         try:
             async with asyncio.TaskGroup() as tasks:
-                loss = tasks.create_task(_after(session.lost, news))
+                loss = tasks.create_task(lose())
                 declaring = tasks.create_task(self._keep_declared(session, channel))
                 while not session.lost.is_set():
                     await news.wait()
@@ -143,12 +147,6 @@ class RabbitDeliveries:
             await ack()
 
         return Delivery(body, ack, park, trace)
-
-
-async def _after(lost: asyncio.Event, news: asyncio.Event) -> Any:
-    """A loss is news too."""
-    await lost.wait()
-    news.set()
 
 
 class ParkedQueue:

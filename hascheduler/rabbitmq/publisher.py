@@ -5,7 +5,6 @@ import ssl
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -31,24 +30,13 @@ _IDLE_LOOK_S = 1.0
 """How often to look whether the broker blocks the connection: while messages go out, and while none do."""
 _BLOCKED_AFTER_S = 0.02
 
-_PROPERTIES: Mapping[str, Any] = {
-    "content_type": "application/json",
-    "delivery_mode": DeliveryMode.NOT_PERSISTENT,
-}
+_PROPERTIES: Mapping[str, Any] = {"content_type": "application/json", "delivery_mode": DeliveryMode.NOT_PERSISTENT}
 SINGLY_MAX = 1_000
 """Processors that are remembered for not taking bundles."""
 
 
 class Unroutable(Exception):
     """The broker has no queue for that message."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Parcel:
-    """What goes out together, each message by its place among all."""
-
-    processor_id: str
-    messages: Mapping[int, Message]
 
 
 class RabbitTransport:
@@ -78,8 +66,8 @@ class RabbitTransport:
         parcels = iter(_parcels(messages, self._singly))
 
         async def publish_next() -> None:
-            for parcel in parcels:
-                await self._publish_parcel(parcel, confirms)
+            for places in parcels:
+                await self._publish_parcel(messages, places, confirms)
 
         try:
             async with asyncio.timeout(PUBLISH_LIMIT_S), asyncio.TaskGroup() as tasks:
@@ -89,27 +77,27 @@ class RabbitTransport:
             log.warning("publish_unanswered", messages=confirms.count(Confirm.UNKNOWN))
         return confirms
 
-    async def _publish_parcel(self, parcel: "_Parcel", confirms: list[Confirm]) -> None:
-        processor_id, messages = parcel.processor_id, list(parcel.messages.values())
-        if len(messages) > 1:
+    async def _publish_parcel(
+        self, messages: Sequence[tuple[str, Message]], places: Sequence[int], confirms: list[Confirm]
+    ) -> None:
+        processor_id, _ = messages[places[0]]
+        if len(places) > 1:
             self._bundles += 1
-            bundle = AmqpMessage(encode_bundle(messages), message_id=f"bundle/{self._bundles}", **_PROPERTIES)
+            body = encode_bundle([messages[place][1] for place in places])
+            bundle = AmqpMessage(body, message_id=f"bundle/{self._bundles}", **_PROPERTIES)
             # Else a processor that is gone or not there yet, or one of a release that does not know bundles.
             with suppress(Unroutable):
                 confirm = await self._publish(bundle_key(processor_id), bundle)
-                for place in parcel.messages:
+                for place in places:
                     confirms[place] = confirm
                 return
-        for place, message in parcel.messages.items():
-            single = AmqpMessage(
-                encode_message(message),
-                headers={**message_headers(message)},
-                message_id=message.message_id,
-                **_PROPERTIES,
-            )
+        for place in places:
+            _, message = messages[place]
+            id, headers = message.message_id, message_headers(message)
+            single = AmqpMessage(encode_message(message), headers={**headers}, message_id=id, **_PROPERTIES)
             with suppress(Unroutable):
                 confirms[place] = await self._publish(processor_id, single)
-        if len(messages) > 1 and any(confirms[place] is Confirm.CONFIRMED for place in parcel.messages):
+        if len(places) > 1 and any(confirms[place] is Confirm.CONFIRMED for place in places):
             self._singly[processor_id] = None
             while len(self._singly) > SINGLY_MAX:
                 self._singly.popitem(last=False)
@@ -162,8 +150,8 @@ class RabbitTransport:
             self._turned()
 
 
-def _parcels(messages: Sequence[tuple[str, Message]], singly: Collection[str]) -> list[_Parcel]:
-    """In the order of their first messages. A cancel goes alone, as it may not wait for others."""
+def _parcels(messages: Sequence[tuple[str, Message]], singly: Collection[str]) -> list[list[int]]:
+    """The places of messages that go out together, in the order of their first. A cancel waits for no others."""
     runs: dict[str, list[int]] = defaultdict(list)
     parcels: list[list[int]] = []
     for place, (processor_id, message) in enumerate(messages):
@@ -175,7 +163,7 @@ def _parcels(messages: Sequence[tuple[str, Message]], singly: Collection[str]) -
             runs[processor_id] = []
             parcels.append(runs[processor_id])
         runs[processor_id].append(place)
-    return [_Parcel(messages[places[0]][0], {place: messages[place][1] for place in places}) for places in parcels]
+    return parcels
 
 
 async def _is_blocked(session: Session) -> bool:
