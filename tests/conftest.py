@@ -16,8 +16,7 @@ import uvloop
 from pymongo import AsyncMongoClient
 from structlog.dev import ConsoleRenderer, plain_traceback
 
-from hascheduler.embedded.mongod import start_mongod
-from hascheduler.embedded.rabbitmq import start_rabbitmq
+from hascheduler.embedded.servers import start_mongod, start_rabbitmq
 from hascheduler.gc_tuning import collect_seldom
 from hascheduler.mongo.connection import connect
 from tests.chance import load_profile

@@ -1,4 +1,4 @@
-"""Child processes: started with a log file, ended by pid, and never outliving their parent.
+"""Child processes, replicas and processors among them: with a log file, ended by pid, never outliving their parent.
 
 A child gets a session of its own, so that Ctrl-C reaches only the parent, which then stops its children in order. If
 the parent is killed, the kernel kills the children (Linux; elsewhere they have to be found by hand). A coroutine that
@@ -11,14 +11,20 @@ import os
 import random
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+import httpx
+
+from hascheduler.errors import StoreUnavailable
+
+READY_S = 60.0
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PORTS = range(20_000, 32_700)
@@ -68,26 +74,12 @@ def die_with_parent() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-class RunningProcess(Protocol):
-    """`asyncio.subprocess.Process`, as far as it is used here."""
-
-    @property
-    def pid(self) -> int: ...
-
-    @property
-    def returncode(self) -> int | None: ...
-
-    def send_signal(self, signal: int) -> None: ...
-
-    async def wait(self) -> int: ...
-
-
 @dataclass
 class Child:
     """One process that was started, and may have ended. ``output`` has its standard output, ``log`` its errors."""
 
     name: str
-    process: RunningProcess
+    process: asyncio.subprocess.Process
     log: Path
     output: Path
 
@@ -149,8 +141,7 @@ async def start_child(
     output: Path | None = None,
     folder: Path | None = None,
 ) -> Child:
-    """Start ``arguments``, in ``folder`` if one is given; errors go to ``log``, standard output to ``output`` or the
-    same."""
+    """Start ``arguments``, in ``folder`` if given; errors go to ``log``, standard output to ``output`` or the same."""
     log.parent.mkdir(parents=True, exist_ok=True)
     output = output or log
     with log.open("ab") as errors, output.open("ab") as out:
@@ -168,6 +159,46 @@ async def start_child(
             extra_groups=None if user is None else [],
         )
     return Child(name, process, log, output)
+
+
+@dataclass
+class Daemon(Child):
+    """``url`` is where it answers probes; "" of one that answers none."""
+
+    url: str = ""
+
+    async def ready(self, limit_s: float = READY_S) -> None:
+        """Wait until it answers that it is ready; `StoreUnavailable` with its last words if it ends or takes longer."""
+        try:
+            # It speaks plain HTTP; to load all authorities for each of many processes takes longer than most answers.
+            none_trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            async with asyncio.timeout(limit_s), httpx.AsyncClient(verify=none_trusted) as http:
+                while self.running:
+                    try:
+                        if (await http.get(f"{self.url}/readyz")).status_code == httpx.codes.OK:
+                            return
+                    except httpx.TransportError:
+                        pass
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            pass
+        raise StoreUnavailable(f"{self.name} is not ready; its log ends with:\n{self.last_lines()}")
+
+
+async def start_daemon(
+    name: str,
+    arguments: Sequence[str],
+    log: Path,
+    *,
+    environment: Mapping[str, str],
+    url: str = "",
+    program: Sequence[str] = (sys.executable, "-m", "hascheduler"),
+    output: Path | None = None,
+    folder: Path | None = None,
+) -> Daemon:
+    """Start a replica or processor, as `start_child` does: ``program`` with ``arguments``."""
+    child = await start_child(name, [*program, *arguments], log, environment=environment, output=output, folder=folder)
+    return Daemon(child.name, child.process, child.log, child.output, url)
 
 
 Result = TypeVar("Result")

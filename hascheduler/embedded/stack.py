@@ -16,10 +16,8 @@ from pathlib import Path
 import httpx
 from rich.table import Table
 
-from hascheduler.embedded.children import free_port
-from hascheduler.embedded.daemons import READY_S, Daemon, start_daemon
-from hascheduler.embedded.mongod import start_mongod
-from hascheduler.embedded.rabbitmq import find_rabbitmq, start_rabbitmq
+from hascheduler.embedded.children import READY_S, Daemon, free_port, start_daemon
+from hascheduler.embedded.servers import find_rabbitmq, start_mongod, start_rabbitmq
 from hascheduler.errors import StoreUnavailable
 
 _FIRST_PORT = 8080
@@ -87,10 +85,6 @@ class Stack:
         arguments = ["processor", *self._plan.handlers, "--name", name, "--slots", str(self._plan.slots)]
         self.processors[name] = await self._start(name, arguments)
 
-    async def start_processors(self, names: Sequence[str]) -> None:
-        for name in names:
-            await self.start_processor(name)
-
     async def processors_ready(self) -> None:
         """Wait until each processor is alive by some replica: with candidates none follows all shards."""
         urls = [url for name, url in self.urls.items() if self.replicas[name].running]
@@ -106,9 +100,10 @@ class Stack:
             logs = "\n".join(child.last_lines(2) for child in self.processors.values())
             raise StoreUnavailable(f"the processors are not ready; their logs end with:\n{logs}") from None
 
-    async def ready(self, name: str) -> None:
-        """Wait until that replica answers that it is ready; `StoreUnavailable` with its last words if it is not."""
-        await self.replicas[name].ready()
+    async def ready(self, *names: str) -> None:
+        """Wait until those replicas, or all, answer that they are ready; `StoreUnavailable` with a log's end if not."""
+        for name in names or self.replicas:
+            await self.replicas[name].ready()
 
     async def stop(self) -> None:
         """Processors first, so that they can give back; then the replicas."""
@@ -148,13 +143,12 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
             for number in range(1, plan.replicas + 1):
                 await stack.start_replica(f"replica-{number}")
             starting = [f"processor-{number}" for number in range(1, plan.processors + 1)]
-            if plan.shards == 1:
-                await stack.start_processors(starting)
-            for name in stack.replicas:
-                await stack.ready(name)
             if plan.shards > 1:
-                # They go by the routing, which a replica makes.
-                await stack.start_processors(starting)
+                # Processors go by the routing, which a replica makes.
+                await stack.ready()
+            for name in starting:
+                await stack.start_processor(name)
+            await stack.ready()
             await stack.processors_ready()
             yield stack
         finally:

@@ -16,8 +16,7 @@ from pathlib import Path
 import psutil
 
 from hascheduler.client import AsyncScheduler, Unavailable
-from hascheduler.embedded.children import free_port
-from hascheduler.embedded.daemons import Daemon, start_daemon
+from hascheduler.embedded.children import Daemon, free_port, start_daemon
 from tests.bench.cast import own_mb, process_cpu_s, resident_mb
 
 READY_LIMIT_S = 600

@@ -8,8 +8,7 @@ from typing import Any
 
 import psutil
 
-from hascheduler.embedded.mongod import find_mongod
-from hascheduler.embedded.rabbitmq import find_rabbitmq
+from hascheduler.embedded.servers import find_mongod, find_rabbitmq
 
 _ELSEWHERE = "one that the environment names"
 

@@ -21,7 +21,7 @@ from pymongo import AsyncMongoClient
 from pymongo.write_concern import WriteConcern
 
 from hascheduler.demo.evidence import Effects
-from hascheduler.embedded.mongod import start_mongod
+from hascheduler.embedded.servers import start_mongod
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import NewJob
 from hascheduler.model.values.instants import WallMs

@@ -24,7 +24,7 @@ from typing import Any
 from pymongo import AsyncMongoClient
 
 from hascheduler.client import AsyncScheduler, Refused
-from hascheduler.embedded.mongod import start_mongod
+from hascheduler.embedded.servers import start_mongod
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window

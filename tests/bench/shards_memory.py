@@ -18,7 +18,7 @@ from pymongo import AsyncMongoClient
 from hascheduler.client import AsyncScheduler
 from hascheduler.clock import SystemClock
 from hascheduler.election.preferences import candidates_of
-from hascheduler.embedded.mongod import start_mongod
+from hascheduler.embedded.servers import start_mongod
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import NewJob
 from hascheduler.model.replica import ReplicaStatus, ShardReport

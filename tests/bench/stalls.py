@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 from pymongo import AsyncMongoClient
 
-from hascheduler.embedded.mongod import start_mongod
+from hascheduler.embedded.servers import start_mongod
 from hascheduler.errors import WorldError
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.payload import PLACEHOLDERS_MAX

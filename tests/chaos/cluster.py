@@ -21,8 +21,7 @@ from bson import MaxKey
 from pymongo import DESCENDING
 from pymongo.errors import PyMongoError
 
-from hascheduler.embedded.children import free_port
-from hascheduler.embedded.daemons import Daemon, start_daemon
+from hascheduler.embedded.children import Daemon, free_port, start_daemon
 from hascheduler.model.journal import EntryKind
 from hascheduler.model.routing import shard_database, shard_name
 from hascheduler.mongo.connection import Client

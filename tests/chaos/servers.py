@@ -14,8 +14,7 @@ from pymongo import AsyncMongoClient
 from pymongo.errors import PyMongoError
 
 from hascheduler.embedded.children import Child, free_port, start_child
-from hascheduler.embedded.mongod import find_mongod
-from hascheduler.embedded.rabbitmq import RabbitMQ, start_rabbitmq
+from hascheduler.embedded.servers import RabbitMQ, find_mongod, start_rabbitmq
 from hascheduler.mongo.connection import MAJORITY
 from tests.chaos.hosts import Host, run
 from tests.chaos.waiting import eventually

@@ -18,8 +18,7 @@ from typing import Any, ClassVar, TypeVar
 import httpx
 from pymongo import AsyncMongoClient
 
-from hascheduler.embedded.children import free_port
-from hascheduler.embedded.daemons import Daemon, start_daemon
+from hascheduler.embedded.children import Daemon, free_port, start_daemon
 from hascheduler.model.job import fired_at, schedule_of
 from tests.system.warm_daemons import start_warm_daemon
 

@@ -9,8 +9,9 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import cast
 
-from hascheduler.embedded.daemons import Daemon
+from hascheduler.embedded.children import Daemon
 from tests.warm import WarmProcess, warm
 
 _MAIN = "from hascheduler.__main__ import main; main()"
@@ -25,7 +26,7 @@ _IMPORTED = (
 
 
 class _Forked:
-    """`hascheduler.embedded.children.RunningProcess`."""
+    """`asyncio.subprocess.Process`, as far as a `Child` uses it."""
 
     def __init__(self, process: WarmProcess) -> None:
         self._process = process
@@ -60,4 +61,4 @@ async def start_warm_daemon(
         opened.callback(os.close, nothing)
         outputs = [opened.enter_context(path.open("ab")).fileno() for path in (output, log)]
         process = warm(*_IMPORTED).start(_MAIN, *arguments, environment=environment, descriptors=[nothing, *outputs])
-    return Daemon(name, _Forked(process), log, output, url)
+    return Daemon(name, cast(asyncio.subprocess.Process, _Forked(process)), log, output, url)

@@ -28,7 +28,7 @@ from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.write_concern import WriteConcern
 
 from hascheduler.embedded.children import run_in_foreground
-from hascheduler.embedded.mongod import start_mongod
+from hascheduler.embedded.servers import start_mongod
 from hascheduler.errors import WorldError
 from tests.bench.cast import own_mb, resident_mb
 from tests.bench.figures import Figures

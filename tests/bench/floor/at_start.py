@@ -15,7 +15,7 @@ import psutil
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.children import run_in_foreground
-from hascheduler.embedded.mongod import start_mongod
+from hascheduler.embedded.servers import start_mongod
 from hascheduler.errors import WorldError
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from tests.bench.cast import own_mb, resident_mb

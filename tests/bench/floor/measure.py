@@ -11,8 +11,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from hascheduler.embedded.children import run_in_foreground
-from hascheduler.embedded.mongod import start_mongod
-from hascheduler.embedded.rabbitmq import start_rabbitmq
+from hascheduler.embedded.servers import start_mongod, start_rabbitmq
 from hascheduler.errors import WorldError
 from hascheduler.simulate.report import percentile
 from tests.bench.cast import cpu_s, servers

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.embedded.children import Child, start_child
-from hascheduler.embedded.mongod import start_mongod
-from hascheduler.embedded.rabbitmq import start_rabbitmq
+from hascheduler.embedded.servers import start_mongod, start_rabbitmq
 from tests.bench.peers.environments import CannotRun
 from tests.bench.peers.systems import Peer
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from yarl import URL
 
 from hascheduler.embedded.children import free_port
-from hascheduler.embedded.rabbitmq import start_rabbitmq
+from hascheduler.embedded.servers import start_rabbitmq
 from tests.integration.bootstrap.members import Members
 from tests.manifests.making import make_secrets
 

@@ -14,7 +14,7 @@ from pymongo.errors import PyMongoError
 
 from hascheduler.bootstrap import DatabasePlan, bootstrap_mongodb
 from hascheduler.embedded.children import Child, free_port, start_child
-from hascheduler.embedded.mongod import find_mongod
+from hascheduler.embedded.servers import find_mongod
 
 KEY = "OneKeyForAllOfThem"
 PASSWORDS = {"scheduler": "scheduler's", "processor": "processor's", "admin": "a@dmin:/?#%"}

@@ -14,9 +14,8 @@ import psutil
 import pytest
 from pymongo import AsyncMongoClient
 
-from hascheduler.embedded import mongod as mongod_room
-from hascheduler.embedded.mongod import find_mongod, start_mongod
-from hascheduler.embedded.rabbitmq import start_rabbitmq
+from hascheduler.embedded import servers
+from hascheduler.embedded.servers import find_mongod, start_mongod, start_rabbitmq
 from hascheduler.errors import InvalidInput, StoreUnavailable
 
 
@@ -82,7 +81,7 @@ async def test_mongod_is_gone_when_its_start_is_cancelled(tmp_path: Path) -> Non
 async def test_mongod_dies_with_a_parent_that_is_killed() -> None:
     code = (
         "import asyncio\n"
-        "from hascheduler.embedded.mongod import start_mongod\n"
+        "from hascheduler.embedded.servers import start_mongod\n"
         "async def main():\n"
         "    async with start_mongod() as server:\n"
         "        print(server.pid, flush=True)\n"
@@ -104,14 +103,14 @@ async def test_a_mongod_that_cannot_run_says_why(tmp_path: Path, monkeypatch: py
     broken = tmp_path / "mongod"
     broken.write_text("#!/bin/sh\necho 'libcurl.so.4: cannot open shared object file' >&2\nexit 127\n")
     broken.chmod(broken.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(mongod_room, "find_mongod", lambda: str(broken))
+    monkeypatch.setattr(servers, "find_mongod", lambda: str(broken))
     with pytest.raises(StoreUnavailable, match=r"libcurl\.so\.4"):
         async with start_mongod(tmp_path):
             pass
 
 
 def test_without_any_mongod_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mongod_room, "_WHEEL", "no-such-wheel")
+    monkeypatch.setattr(servers, "_MONGOD_WHEEL", "no-such-wheel")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(InvalidInput, match="pip install"):
         find_mongod()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hascheduler.embedded.children import Child, free_port, start_child
-from hascheduler.embedded.mongod import find_mongod
+from hascheduler.embedded.servers import find_mongod
 from hascheduler.errors import Unreachable
 from hascheduler.mongo.unreachable import ASKING, explained
 

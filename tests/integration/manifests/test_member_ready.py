@@ -7,7 +7,7 @@ import pytest
 from pymongo.uri_parser import parse_uri
 
 from hascheduler.embedded.children import free_port, start_child
-from hascheduler.embedded.mongod import find_mongod
+from hascheduler.embedded.servers import find_mongod
 from tests.manifests.rendering import ROOT
 
 _PROBE = ROOT / "k8s/base/mongodb/member-ready"

@@ -13,7 +13,7 @@ import pytest
 import structlog
 from yarl import URL
 
-from hascheduler.embedded.rabbitmq import start_rabbitmq
+from hascheduler.embedded.servers import start_rabbitmq
 from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.ports import Delivery

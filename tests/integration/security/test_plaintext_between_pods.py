@@ -12,7 +12,7 @@ import pytest
 from bson import encode
 
 from hascheduler.embedded.children import free_port, start_child
-from hascheduler.embedded.mongod import find_mongod
+from hascheduler.embedded.servers import find_mongod
 from hascheduler.mongo.connection import connect
 from tests.manifests.making import make_secrets
 from tests.manifests.rendering import PRODUCTION, ROOT, rendered

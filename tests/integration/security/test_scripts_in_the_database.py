@@ -8,7 +8,7 @@ from pymongo import AsyncMongoClient
 from pymongo.errors import OperationFailure
 
 from hascheduler.embedded.children import free_port, start_child
-from hascheduler.embedded.mongod import find_mongod, start_mongod
+from hascheduler.embedded.servers import find_mongod, start_mongod
 from tests.manifests.rendering import ROOT
 
 _SCRIPT = "function() { return true }"

@@ -9,7 +9,7 @@ import pytest
 from pymongo.errors import ServerSelectionTimeoutError
 
 from hascheduler.embedded.children import free_port, start_child
-from hascheduler.embedded.mongod import find_mongod
+from hascheduler.embedded.servers import find_mongod
 from hascheduler.errors import StoreUnavailable, Unreachable
 from hascheduler.mongo.connection import connect, tls_options
 from hascheduler.mongo.unreachable import explained

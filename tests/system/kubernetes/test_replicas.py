@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.embedded.children import free_port
-from hascheduler.embedded.daemons import Daemon
+from hascheduler.embedded.children import Daemon, free_port
 from hascheduler.kubernetes.leases import record_in
 from hascheduler.model.lease import LeaseRecord
 from tests.doubles.kubernetes.api_server import ApiServerDouble

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.embedded.rabbitmq import find_rabbitmq
+from hascheduler.embedded.servers import find_rabbitmq
 from tests.manifests.objects import Objects
 from tests.system.local_pods.cluster import Cluster
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hascheduler.embedded.mongod import find_mongod
+from hascheduler.embedded.servers import find_mongod
 from tests.manifests.objects import Object
 from tests.system.local_pods.network import Link
 

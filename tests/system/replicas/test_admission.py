@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from hascheduler.embedded.daemons import Daemon
+from hascheduler.embedded.children import Daemon
 from tests.system.processes import Processes, eventually
 
 HOUR_MS = 3_600_000

@@ -6,7 +6,7 @@ Not how soon: only that it is, and that no time after the answer is decided as i
 import time
 from typing import Any
 
-from hascheduler.embedded.daemons import Daemon
+from hascheduler.embedded.children import Daemon
 from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Processes, eventually
 from tests.system.replicas.accounts import decided, verdicts

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from hascheduler.embedded.daemons import Daemon
+from hascheduler.embedded.children import Daemon
 from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Processes
 from tests.system.replicas.accounts import counted, decided, verdicts

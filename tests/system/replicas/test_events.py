@@ -12,7 +12,7 @@ from typing import Any
 import aio_pika
 import httpx
 
-from hascheduler.embedded.daemons import Daemon
+from hascheduler.embedded.children import Daemon
 from hascheduler.model.event import is_position
 from tests.system.processes import Processes, eventually
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from pymongo.uri_parser import parse_uri
 
-from hascheduler.embedded.daemons import Daemon
+from hascheduler.embedded.children import Daemon
 from hascheduler.model.values.instants import parse_instant
 from tests.chaos.proxy import Line
 from tests.system.processes import Processes, eventually

@@ -7,7 +7,7 @@ from typing import Any
 
 import psutil
 
-from hascheduler.embedded.daemons import Daemon
+from hascheduler.embedded.children import Daemon
 from tests.system.processes import Processes, eventually
 
 

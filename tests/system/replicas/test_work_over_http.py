@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.embedded.daemons import Daemon, start_daemon
+from hascheduler.embedded.children import Daemon, start_daemon
 from tests.system.processes import Processes, eventually
 
 EXAMPLES = Path(__file__).parents[3] / "processors"

@@ -7,7 +7,7 @@ from typing import Any
 
 from pymongo.asynchronous.database import AsyncDatabase
 
-from hascheduler.embedded.daemons import Daemon
+from hascheduler.embedded.children import Daemon
 from hascheduler.model.routing import Routing, shard_database, shard_name
 from tests.system.processes import Processes, environment_of, eventually
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.client import AsyncScheduler
-from hascheduler.embedded.daemons import Daemon
+from hascheduler.embedded.children import Daemon
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
 from tests.system.shards.test_caps import cap, most_at_once, submit

