@@ -1,11 +1,7 @@
 """Tests of your own jobs and schedules: a whole scheduler in the test's process, on virtual time, without servers.
 
-::
-
-    VirtualScheduler      submit, add_schedule, advance("7d"), drain(), crash_next(…)
-        │ requests            │ time passes
-    the API, the leader and a processor of production, on stores in memory (`hascheduler.testing.memory`), in one event
-    loop whose clock jumps
+The API, the leader and a processor of production run on stores in memory (`hascheduler.testing.memory`), in one event
+loop whose clock jumps.
 
 The pytest fixture ``virtual_scheduler`` gives one to a test (`hascheduler.pytest_plugin`). The scheduler is imported
 when one of the names below is first used, so that the stores in memory need neither the API nor the daemon.

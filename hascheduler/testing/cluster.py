@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, TypeVar
 
@@ -31,6 +32,7 @@ from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.documents.tenant import encode_tenant
+from hascheduler.model.job import TERMINAL
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
@@ -55,8 +57,13 @@ HEARTBEAT_TIMEOUT_MS = 5_000
 START_TIMEOUT_MS = 5_000
 """As `hascheduler.settings` has them by default."""
 _HOUR_MS = 3_600_000
-LEAP_MAX_S = 3_600.0
+_LEAP_MAX_S = 3_600.0
 """A leap is a pause of the whole process: it has to end before a heartbeat, a beat or a lease is missed."""
+_QUIET_S = 0.6
+"""Longer than any loop waits between two looks at what there is to do."""
+_SETTLE_MAX_S = 5.0
+_TURN_S = 0.05
+_INSTANT_S = 1e-6
 _RETENTION_MS = 10 * 365 * 86_400_000
 _SHARD = "default"
 T = TypeVar("T")
@@ -121,7 +128,8 @@ class VirtualCluster:
     async def stop(self) -> None:
         """In good order as far as it goes: this ends a test, and waits for no handler."""
         for running in list(self.processors):
-            await self._end(running)
+            self._cut_off(running)
+            await asyncio.wait([running.task], timeout=60)
         self.replica.stop()
         for task in self._tasks:
             if task.get_name() != "replica":
@@ -176,19 +184,16 @@ class VirtualCluster:
 
     def _kill(self, running: RunningProcessor) -> None:
         """SIGKILL: nothing it does from now on reaches the database, and the leader learns of it by its silence."""
-        running.connection.cut()
-        running.task.cancel()
-        self.processors.remove(running)
+        self._cut_off(running)
         self._begin(self._found_dead(running), f"death of {running.id}")
 
     async def _found_dead(self, running: RunningProcessor) -> None:
         await asyncio.sleep(HEARTBEAT_TIMEOUT_MS / 1_000)
         self.database.delete(Collection.PROCESSORS, running.id)
 
-    async def _end(self, running: RunningProcessor) -> None:
+    def _cut_off(self, running: RunningProcessor) -> None:
         running.connection.cut()
         running.task.cancel()
-        await asyncio.wait([running.task], timeout=60)
         self.processors.remove(running)
 
     # Parts
@@ -277,3 +282,73 @@ class _NeverWatched:
 def _application() -> FastAPI:
     """One for all clusters of this process: to make it takes longer than most tests."""
     return create_app(None)  # type: ignore[arg-type]  # each cluster puts its own services in
+
+
+class PassingTime:
+    """Time at the pace of the loops while anything happens, in leaps while nothing does.
+
+    A replica and a processor look around several times a second. To run all of that for a week would take minutes, so
+    where nothing runs and nothing has happened for a moment, time leaps to the next thing that is due: the loops then
+    find themselves late, as after a pause of the whole process, which they are built to survive.
+    """
+
+    def __init__(self, loop: VirtualLoop, clock: VirtualClock, cluster: VirtualCluster) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._cluster = cluster
+        self._reached_ms = clock.wall_ms()
+
+    def reached(self) -> datetime:
+        """Where an advance goes on from: the end of the last one, and not the moment after it in which it settled."""
+        now_ms = self._clock.wall_ms()
+        if now_ms - self._reached_ms > _SETTLE_MAX_S * 1_000 + 1_000:
+            self._reached_ms = now_ms
+        return datetime.fromtimestamp(self._reached_ms / 1_000, UTC)
+
+    async def advance_to(self, instant: datetime) -> None:
+        """What is due at ``instant`` itself happens too; handlers that still sleep then go on sleeping."""
+        until_s = self._loop.time() + (instant.timestamp() * 1_000 - self._clock.wall_ms()) / 1_000
+        while (left_s := until_s - self._loop.time()) > _INSTANT_S:
+            await self._pass(left_s)
+        for _ in range(round(_SETTLE_MAX_S / _QUIET_S)):
+            if await self._nothing_happens(_QUIET_S):
+                break
+        self._reached_ms = max(self._reached_ms, WallMs(round(instant.timestamp() * 1_000)))
+
+    async def drain(self, within: timedelta, job_id: str | None = None) -> list[str]:
+        """Pass time until all jobs have ended, or that one has; the ids of those that have not ``within`` the span."""
+        until_s = self._loop.time() + within.total_seconds()
+        while live := self._live(job_id):
+            left_s = until_s - self._loop.time()
+            if left_s <= _INSTANT_S:
+                return live
+            await self._pass(left_s)
+        return []
+
+    async def _pass(self, left_s: float) -> None:
+        until_s = self._loop.time() + left_s
+        if await self._nothing_happens(min(_QUIET_S, left_s)) and self._loop.may_leap:
+            leap_s = min(self._until_due_s(), until_s - self._loop.time(), _LEAP_MAX_S)
+            if leap_s > 0:
+                self._loop.leap(leap_s)
+                await asyncio.sleep(0)
+
+    async def _nothing_happens(self, for_s: float) -> bool:
+        """Lets so much time pass, or less where something is written."""
+        history = self._cluster.database.history
+        seen = history.newest
+        until_s = self._loop.time() + for_s
+        while (left_s := until_s - self._loop.time()) > _INSTANT_S:
+            await asyncio.sleep(min(_TURN_S, left_s))
+            if history.newest != seen:
+                return False
+        return True
+
+    def _until_due_s(self) -> float:
+        handler_s = self._loop.next_handler_timer_s() - self._loop.time()
+        step_ms = self._cluster.replica.next_step_at_ms
+        return handler_s if step_ms is None else min(handler_s, (step_ms - self._clock.wall_ms()) / 1_000)
+
+    def _live(self, job_id: str | None) -> list[str]:
+        jobs = self._cluster.database.documents(Collection.JOBS)
+        return [str(job["_id"]) for job in jobs if job["state"] not in TERMINAL and job_id in (None, job["_id"])]

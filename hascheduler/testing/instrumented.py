@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,7 +27,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class _Plan:
+class Plan:
     """What is in store for the attempts of one definition."""
 
     errors: deque[Exception] = field(default_factory=deque)
@@ -36,30 +36,19 @@ class _Plan:
 
 
 class InstrumentedHandlers:
-    """Owner of the handlers, of the calls, and of what is planned. ``now`` is virtual; ``crash`` kills the processor
-    that a job runs in.
-    """
+    """Owner of handlers, calls and plans. ``now`` is virtual; ``crash`` kills the processor that a job runs in."""
 
     def __init__(self, now: Callable[[], datetime], crash: Callable[[JobContext], None]) -> None:
         self._now = now
         self._crash = crash
         self._handlers: dict[str, Handler] = {}
-        self._plans: dict[str, _Plan] = {}
+        self.plans: dict[str, Plan] = defaultdict(Plan)
         self.calls: list[Call] = []
 
     def put(self, definition: str, function: Handler) -> None:
         """`InvalidInput` for what is no name of a definition, and for what can't be called with a job."""
         Handlers().handler(definition)(function)
         self._handlers[definition] = function
-
-    def fail_next(self, definition: str, error: Exception, times: int) -> None:
-        self._plan(definition).errors.extend([error] * times)
-
-    def crash_next(self, definition: str, when: CrashPoint, times: int) -> None:
-        self._plan(definition).crashes.extend([when] * times)
-
-    def take(self, definition: str, seconds: float) -> None:
-        self._plan(definition).takes_s = seconds
 
     def registry(self, loop: VirtualLoop) -> Handlers:
         """As a processor takes them."""
@@ -68,9 +57,6 @@ class InstrumentedHandlers:
             registry.handler(definition)(self._instrumented(function, loop))
         return registry
 
-    def _plan(self, definition: str) -> _Plan:
-        return self._plans.setdefault(definition, _Plan())
-
     def _instrumented(self, function: Handler, loop: VirtualLoop) -> Callable[[JobContext], Awaitable[Any]]:
         async def handle(job: JobContext) -> Any:
             left_s = None if job.deadline_ms is None else job.deadline_ms / 1_000 - self._now().timestamp()
@@ -78,7 +64,7 @@ class InstrumentedHandlers:
                 return await call(job)
 
         async def call(job: JobContext) -> Any:
-            plan = self._plan(job.definition)
+            plan = self.plans[job.definition]
             if plan.takes_s:
                 await asyncio.sleep(plan.takes_s)
             crash = plan.crashes.popleft() if plan.crashes else None

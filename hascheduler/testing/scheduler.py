@@ -19,9 +19,8 @@ from hascheduler.model.policy import DEFAULT_PRESET
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.instants import parse_instant
 from hascheduler.processor import Handlers, JobContext
-from hascheduler.testing.cluster import HOST, VirtualClock, VirtualCluster
+from hascheduler.testing.cluster import HOST, PassingTime, VirtualClock, VirtualCluster
 from hascheduler.testing.instrumented import Call, CrashPoint, Handler, InstrumentedHandlers
-from hascheduler.testing.passing_time import PassingTime
 from hascheduler.testing.virtual_loop import VirtualLoop
 
 START = "2030-01-01T00:00:00Z"
@@ -81,7 +80,10 @@ class VirtualScheduler:
         self._handlers_changed = False
         self._running: _Running | None = None
         self._is_closed = False
-        self._quiet = _QuietLog()
+        # Only warnings are logged while the scheduler is there, unless the tests have configured structlog themselves.
+        self._configured_log = not structlog.is_configured()
+        if self._configured_log:
+            structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
         for registry in handlers:
             for definition in registry.definitions:
                 function = registry.find(definition)
@@ -104,7 +106,9 @@ class VirtualScheduler:
             if running is not None:
                 running.close()
         finally:
-            self._quiet.end()
+            if self._configured_log:
+                self._configured_log = False
+                structlog.reset_defaults()
 
     # Handlers
 
@@ -175,9 +179,7 @@ class VirtualScheduler:
     ) -> Job:
         """Submit a job, as `hascheduler.client.Scheduler.submit` does. It starts when time passes."""
         running = self._up()
-        return running.run(
-            running.client.submit(definition, payload, idempotency_key=idempotency_key, **options),
-        )
+        return running.run(running.client.submit(definition, payload, idempotency_key=idempotency_key, **options))
 
     def job(self, job_id: str) -> Job:
         """The job as it stands, with its payload, result and attempts."""
@@ -231,7 +233,8 @@ class VirtualScheduler:
 
     def fail_next(self, definition: str, error: Exception | None = None, *, times: int = 1) -> None:
         """The next ``times`` attempts raise ``error`` in the handler's place."""
-        self._handlers.fail_next(definition, error or RuntimeError("a failure that the test injected"), _times(times))
+        error = error or RuntimeError("a failure that the test injected")
+        self._handlers.plans[definition].errors.extend([error] * _times(times))
 
     def crash_next(self, definition: str, when: CrashPoint = "after", *, times: int = 1) -> None:
         """The processor dies in each of the next ``times`` attempts: ``"after"`` the handler has returned and before
@@ -243,11 +246,11 @@ class VirtualScheduler:
         """
         if when not in ("before", "after"):
             raise InvalidInput(("when",), repr(when), "'before' or 'after'")
-        self._handlers.crash_next(definition, when, _times(times))
+        self._handlers.plans[definition].crashes.extend([when] * _times(times))
 
     def take(self, definition: str, span: Span) -> None:
         """From now on each attempt takes that long before its handler is called: for timeouts and for overlap."""
-        self._handlers.take(definition, _span(span, "span").total_seconds())
+        self._handlers.plans[definition].takes_s = _span(span, "span").total_seconds()
 
     def lose_answers(self, of: str = "finish", *, times: int = 1) -> None:
         """The database carries out the next ``times`` writes that ``"start"`` or ``"finish"`` an attempt, and the
@@ -286,20 +289,6 @@ class VirtualScheduler:
         if live:
             jobs = [self.job(id) for id in live[:_REASONS_MAX]]
             raise StillWaiting(within, len(live), jobs, [self.why(job) for job in jobs])
-
-
-class _QuietLog:
-    """Only warnings are logged while the scheduler is there, unless the tests have configured structlog themselves."""
-
-    def __init__(self) -> None:
-        self._is_ours = not structlog.is_configured()
-        if self._is_ours:
-            structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-
-    def end(self) -> None:
-        if self._is_ours:
-            self._is_ours = False
-            structlog.reset_defaults()
 
 
 class _Running:

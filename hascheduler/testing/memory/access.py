@@ -11,7 +11,7 @@ from hascheduler.model.documents.token import encode_token
 from hascheduler.model.token import Token, sessions_of
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record, ended_sessions
-from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryStore, copied
+from hascheduler.testing.memory.database import Document, MemoryStore, RetainingStore, copied
 
 _KEPT_LONGER_MS = 60_000
 _MS = timedelta(milliseconds=1)
@@ -61,12 +61,8 @@ class MemoryTokenStore(MemoryStore):
             return False
 
 
-class MemoryAuditStore:
+class MemoryAuditStore(RetainingStore):
     """`hascheduler.ports.AuditStore`; records are kept for ``retention_ms``."""
-
-    def __init__(self, connection: MemoryConnection, retention_ms: int) -> None:
-        self._connection = connection
-        self._retention_ms = retention_ms
 
     async def append(self, records: Sequence[AuditRecord]) -> None:
         async with self._connection.exchange("audit.append") as database:

@@ -47,7 +47,7 @@ from hascheduler.model.job import JobState, Move, is_before_last, last_job_id
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun, is_unstorable, stored_verdict
 from hascheduler.ports import AttemptOutcome
-from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase, stored_form
+from hascheduler.testing.memory.database import Document, MemoryDatabase, RetainingStore, stored_form
 from hascheduler.testing.memory.state_updates import (
     back_to_pending,
     cancelled,
@@ -58,12 +58,8 @@ from hascheduler.testing.memory.state_updates import (
 )
 
 
-class MemoryClaimStore:
-    """`hascheduler.ports.ClaimStore`; a job that fails here is deleted ``job_retention_ms`` later."""
-
-    def __init__(self, connection: MemoryConnection, job_retention_ms: int) -> None:
-        self._connection = connection
-        self._job_retention_ms = job_retention_ms
+class MemoryClaimStore(RetainingStore):
+    """`hascheduler.ports.ClaimStore`; a job that fails here is deleted ``retention_ms`` later."""
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
         # Every write here is durable at once, with or without a majority.
@@ -72,7 +68,7 @@ class MemoryClaimStore:
             async with self._connection.exchange("claims.apply") as database:
                 outcomes = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
                 late = [each for each in riding(decisions).values() if database.find(Collection.JOBS, each.job_id)]
-                settled.update(apply_time_outcomes(database, outcomes, at_ms, self._job_retention_ms).items())
+                settled.update(apply_time_outcomes(database, outcomes, at_ms, self._retention_ms).items())
                 for decision in decisions:
                     match decision:
                         case CountFailures():
@@ -100,9 +96,9 @@ class MemoryClaimStore:
                 fields = back_to_pending(job, attempt_end(decision.reason), decision.reason, at_ms)
             case Fail() if may(Move.FAIL, job) and attempt == decision.attempt:
                 end = AttemptOutcome(JobState.FAILED, error=decision.reason)
-                fields = to_terminal(job, end, attempt_end(decision.reason), at_ms, kept_ms=self._job_retention_ms)
+                fields = to_terminal(job, end, attempt_end(decision.reason), at_ms, kept_ms=self._retention_ms)
             case Cancel() if attempt == decision.attempt and may_be_cancelled(job):
-                fields = cancelled(job, at_ms, decision.reason, kept_ms=self._job_retention_ms)
+                fields = cancelled(job, at_ms, decision.reason, kept_ms=self._retention_ms)
             case _:
                 return Settlement.DONE if is_carried_out(decision, job) else Settlement.LOST
         database.update(Collection.JOBS, job, fields)

@@ -225,19 +225,13 @@ class MemoryConnection:
         self._faults.append(_Fault(of, calls, carried_out))
 
     def cut(self) -> None:
-        """No exchange gets through until `mend`, and open streams break."""
+        """No exchange gets through until `mend`, and every stream that is open now ends; each may be resumed."""
         self._is_cut = True
-        self.break_streams()
-
-    def mend(self) -> None:
-        self._is_cut = False
-
-    def break_streams(self) -> None:
-        """Every stream that is open now ends; each may be resumed."""
         self.breaks += 1
         self.database.history.wake()
 
-    # Use
+    def mend(self) -> None:
+        self._is_cut = False
 
     @asynccontextmanager
     async def exchange(self, name: str) -> AsyncIterator[MemoryDatabase]:
@@ -266,6 +260,14 @@ class MemoryStore:
 
     def __init__(self, connection: MemoryConnection) -> None:
         self._connection = connection
+
+
+class RetainingStore(MemoryStore):
+    """One whose documents expire: jobs ``retention_ms`` after their end, records after their time."""
+
+    def __init__(self, connection: MemoryConnection, retention_ms: int) -> None:
+        super().__init__(connection)
+        self._retention_ms = retention_ms
 
 
 def put_of(collection: Collection, document: Document) -> Change:

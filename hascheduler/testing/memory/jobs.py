@@ -41,8 +41,8 @@ from hascheduler.ports import (
 from hascheduler.ports.jobs import keyed_retry, stored_retry_key
 from hascheduler.testing.memory.database import (
     Document,
-    MemoryConnection,
     MemoryDatabase,
+    RetainingStore,
     copied,
     is_after,
     stored_form,
@@ -53,12 +53,8 @@ _NOT_LISTED = frozenset({"payload", "result", "attempts", "late_results"})
 _SELECTED_BY = ("definition", "schedule", "tenant", "batch", "target")
 
 
-class MemoryJobStore:
-    """`hascheduler.ports.JobStore`; a job that is cancelled here is deleted ``job_retention_ms`` later."""
-
-    def __init__(self, connection: MemoryConnection, job_retention_ms: int) -> None:
-        self._connection = connection
-        self._job_retention_ms = job_retention_ms
+class MemoryJobStore(RetainingStore):
+    """`hascheduler.ports.JobStore`; a job that is cancelled here is deleted ``retention_ms`` later."""
 
     async def submit(self, job: NewJob) -> Submission:
         async with self._connection.exchange("jobs.submit") as database:
@@ -243,7 +239,7 @@ class MemoryJobStore:
     def _cancelled(
         self, database: MemoryDatabase, job: Document, at_ms: WallMs, error: str | None = None
     ) -> CancelAnswer:
-        database.update(Collection.JOBS, job, cancelled(job, at_ms, error, kept_ms=self._job_retention_ms))
+        database.update(Collection.JOBS, job, cancelled(job, at_ms, error, kept_ms=self._retention_ms))
         if may(Move.CANCEL, job):
             return CancelAnswer.CANCELLED
         return CancelAnswer.ALREADY_RUNNING if may(Move.STOP, job) else CancelAnswer.ALREADY_DONE

@@ -1,14 +1,10 @@
-"""A broker inside the process, and messages out to it and in from it: one ordered queue a processor, parked messages.
-
-Faults happen only on request: to the next published messages, of any processor.
-"""
+"""A broker inside the process, and messages out and in: one ordered queue a processor, parked messages."""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import Enum
 
 from hascheduler.model.message import Message, encode_message, message_headers
 from hascheduler.model.trace import trace_from_headers
@@ -17,16 +13,6 @@ from hascheduler.ports import Confirm, Delivery
 QUEUE_MAX = 10_000
 PARKED_MAX = 10_000
 Sink = Callable[[Delivery], Awaitable[None]]
-
-
-class MessageFault(Enum):
-    """A fault of one message, in place of one delivery and a confirm."""
-
-    DROPPED = "dropped"
-    """Confirmed, and never delivered."""
-    DUPLICATED = "duplicated"
-    UNCONFIRMED = "unconfirmed"
-    """Delivered, but the confirm got lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +52,6 @@ class MemoryBroker:
         self._watching: list[Callable[[], None]] = []
         self.parked: deque[Parked] = deque(maxlen=PARKED_MAX)
         self._queues: dict[str, Queue] = {}
-        self._faults: deque[MessageFault] = deque()
-
-    # Faults
 
     @property
     def accepting(self) -> bool:
@@ -89,15 +72,9 @@ class MemoryBroker:
         finally:
             self._watching.remove(turned)
 
-    def harm_next(self, fault: MessageFault, messages: int = 1) -> None:
-        """Adds ``fault`` for the next ``messages`` messages, after the faults requested before."""
-        self._faults.extend([fault] * messages)
-
     def put(self, processor_id: str, body: bytes, headers: Mapping[str, object] | None = None) -> None:
         """Puts any bytes into the processor's queue, as a foreign publisher might."""
         self.queue(processor_id).put(Letter(body, headers or {}))
-
-    # Queues
 
     def queue(self, processor_id: str) -> Queue:
         """The processor's queue, created if there is none."""
@@ -120,11 +97,8 @@ class MemoryBroker:
         queue = self._queues.get(processor_id)
         if not self.accepting or queue is None or len(queue.waiting) >= QUEUE_MAX:
             return Confirm.UNKNOWN
-        fault = self._faults.popleft() if self._faults else None
-        copies = {MessageFault.DROPPED: 0, MessageFault.DUPLICATED: 2}.get(fault, 1) if fault else 1
-        for _ in range(copies):
-            queue.put(Letter(encode_message(message), message_headers(message)))
-        return Confirm.UNKNOWN if fault is MessageFault.UNCONFIRMED else Confirm.CONFIRMED
+        queue.put(Letter(encode_message(message), message_headers(message)))
+        return Confirm.CONFIRMED
 
 
 class MemoryTransport:

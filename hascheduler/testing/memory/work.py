@@ -14,19 +14,15 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.trace import trace_context
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests, encode_progress
-from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase, copied
+from hascheduler.testing.memory.database import Document, MemoryDatabase, RetainingStore, copied
 from hascheduler.testing.memory.state_updates import back_to_pending, is_held, may, started, to_terminal
 
 LATE_RESULTS_KEPT_MAX = 3
 REGISTRATION_KEPT_MS = 600_000
 
 
-class MemoryWorkStore:
-    """`hascheduler.ports.WorkStore`; a job that ends here is deleted ``job_retention_ms`` later."""
-
-    def __init__(self, connection: MemoryConnection, job_retention_ms: int) -> None:
-        self._connection = connection
-        self._job_retention_ms = job_retention_ms
+class MemoryWorkStore(RetainingStore):
+    """`hascheduler.ports.WorkStore`; a job that ends here is deleted ``retention_ms`` later."""
 
     # The processor
 
@@ -97,7 +93,7 @@ class MemoryWorkStore:
                 # A job whose cancellation was requested is not retried.
                 move, outcome = Move.STOP, AttemptOutcome(JobState.CANCELLED, error=outcome.error)
             if is_held(job, attempt, processor_id) and may(move, job):
-                fields = to_terminal(job, outcome, outcome.attempt_end, at_ms, kept_ms=self._job_retention_ms)
+                fields = to_terminal(job, outcome, outcome.attempt_end, at_ms, kept_ms=self._retention_ms)
                 database.update(Collection.JOBS, job, fields)
                 return FinishAnswer.DONE
             ends = {outcome.attempt_end, *TRANSITIONS[Move.FINISH].targets, *TRANSITIONS[Move.STOP].targets}

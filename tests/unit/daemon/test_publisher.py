@@ -11,12 +11,12 @@ from hascheduler.daemon.outbound.publisher import MessageSpans, Publisher
 from hascheduler.dispatch.decisions import CancelNotice, Publish, Send
 from hascheduler.dispatch.inputs import TransportSeen
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.message import MessageKind, decode_message
+from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.model.trace import TraceContext
 from hascheduler.mongo.transport import MongoTransport
-from hascheduler.ports import Delivery, JobTraces, TracedJob
+from hascheduler.ports import Confirm, Delivery, JobTraces, TracedJob
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
-from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport, MessageFault
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
 
@@ -93,15 +93,18 @@ class Away:
         raise StoreUnavailable("read the traces of jobs: no answer in time")
 
 
+class Unconfirmed(MemoryTransport):
+    async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
+        return [Confirm.UNKNOWN for _ in await super().publish(messages)]
+
+
 async def published(
-    sends: Sequence[Send], tracer: Tracer, traces: JobTraces | None, fault: MessageFault | None = None
+    sends: Sequence[Send], tracer: Tracer, traces: JobTraces | None, made: type[MemoryTransport] = MemoryTransport
 ) -> list[Delivery]:
     """What the processor ``p1`` gets, in the order in which it was published."""
     broker = MemoryBroker()
     broker.queue("p1")
-    if fault is not None:
-        broker.harm_next(fault)
-    publisher = Publisher(MemoryTransport(broker), Inbox(), MessageSpans(tracer, traces))
+    publisher = Publisher(made(broker), Inbox(), MessageSpans(tracer, traces))
     arrived: list[Delivery] = []
 
     async def take(delivery: Delivery) -> None:
@@ -163,7 +166,7 @@ async def test_one_read_serves_a_batch_and_notices_have_no_span() -> None:
 async def test_an_unconfirmed_message_has_failed_and_goes_out_again_as_the_same() -> None:
     recorded = Recorded()
     traces = Known(a=TracedJob("log", None, CALLER))
-    await published([Publish("a", 1, "p1")], recorded.tracer, traces, MessageFault.UNCONFIRMED)
+    await published([Publish("a", 1, "p1")], recorded.tracer, traces, Unconfirmed)
     recorded_span = recorded.one("dispatch log")
     assert (recorded_span.attributes or {})["error.type"] == "unconfirmed"
 

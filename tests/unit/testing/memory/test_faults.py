@@ -95,7 +95,8 @@ async def test_a_cut_connection_passes_no_exchange_while_others_go_on(
 async def test_a_broken_stream_is_resumed_and_nothing_is_lost(connection: MemoryConnection, backend: Backend) -> None:
     async with opened(backend.source) as stream:
         resume = (await stream.next_batch(0)).resume
-        connection.break_streams()
+        connection.cut()
+        connection.mend()
         await backend.definitions.put(make_definition("1"))
         for _ in range(2):
             with pytest.raises(StoreUnavailable):

@@ -1,4 +1,4 @@
-"""The broker in memory: the guarantees of `Transport` and `Deliveries`, and the faults on request."""
+"""The broker in memory: the guarantees of `Transport` and `Deliveries`."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.ports import Confirm, Deliveries, Delivery, Transport
-from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport, MessageFault, Parked
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport, Parked
 
 CONFIRMED, UNKNOWN = Confirm.CONFIRMED, Confirm.UNKNOWN
 
@@ -107,13 +107,3 @@ async def test_a_deleted_queue_takes_no_message() -> None:
         pass
     await deliveries.delete()
     assert await MemoryTransport(broker).publish([("p1", message("a"))]) == [UNKNOWN]
-
-
-async def test_messages_are_dropped_duplicated_or_unconfirmed_on_request() -> None:
-    broker = MemoryBroker()
-    async with consumed(MemoryDeliveries(broker, "p1", 8)) as arrived:
-        for fault in (MessageFault.DROPPED, MessageFault.DUPLICATED, MessageFault.UNCONFIRMED):
-            broker.harm_next(fault)
-        confirms = await MemoryTransport(broker).publish([("p1", message(id)) for id in "abcd"])
-        assert confirms == [CONFIRMED, CONFIRMED, UNKNOWN, CONFIRMED]
-        assert [await next_job(arrived) for _ in range(4)] == ["b", "b", "c", "d"]
