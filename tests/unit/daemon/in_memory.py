@@ -9,16 +9,15 @@ from hascheduler.clock import SystemClock
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.replica import Replica
-from hascheduler.testing.memory.broker import MemoryBroker
 from hascheduler.testing.memory.claims import MemoryClaimStore
-from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryConnection
 from hascheduler.testing.memory.leadership import (
     MemoryAccountStore,
     MemoryJournal,
     MemoryLeaseStore,
     MemoryReplicaBoard,
 )
-from hascheduler.testing.memory.messages import MemoryTransport
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryTransport
 from hascheduler.testing.memory.stream import MemoryChangeSource
 
 
@@ -45,7 +44,7 @@ async def replica_in_memory(
         "source": MemoryChangeSource(connection),
         "leases": MemoryLeaseStore(connection),
         "journal": MemoryJournal(connection),
-        "claims": MemoryClaimStore(connection, job_retention_ms=600_000),
+        "claims": MemoryClaimStore(connection, retention_ms=600_000),
         "accounts": MemoryAccountStore(connection),
         "board": MemoryReplicaBoard(connection),
         "transport": MemoryTransport(MemoryBroker()),

@@ -1,7 +1,7 @@
 """The log of events, its followers, and who publishes them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -16,7 +16,7 @@ from hascheduler.daemon.outbound.event_log import (
     EventPublisher,
 )
 from hascheduler.errors import Overloaded
-from hascheduler.model.event import EventType, position
+from hascheduler.model.event import Event, EventType, position
 from hascheduler.ports import Closing, EventFilter, Lagging, Missed, NewEvents
 from tests.unit.daemon.happenings import ALL, events_for, happened, log_of
 
