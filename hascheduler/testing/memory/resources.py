@@ -134,7 +134,9 @@ def _among(
 
 
 def _matches(schedule: StoredDocument, labels: Mapping[str, str], tenant: str | None) -> bool:
-    return tenant in (None, schedule["job"]["tenant"]) and bool(labels.items() <= schedule["labels"].items())
+    if tenant is not None and schedule["job"]["tenant"] != tenant:
+        return False
+    return bool(labels.items() <= schedule["labels"].items())
 
 
 class MemoryVerdictStore(MemoryStore):
