@@ -9,7 +9,7 @@ from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.failover import Cause, Failover
-from hascheduler.model.job import NewJob, schedule_of
+from hascheduler.model.job import NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
@@ -29,8 +29,7 @@ TEMPLATE = JobTemplate("log", "target", "tenant", "default", "", 5, "queued")
 
 def make_job(id: str = "a", **only_what_matters: Any) -> NewJob:
     plain = NewJob(id, "log", "target", {"n": 1}, "tenant", "default", "", 5, "queued", {"of": "test"}, NOW)
-    made = {} if schedule_of(id) is None else {"schedule_created_at_ms": NOW}
-    return replace(plain, **{**made, **only_what_matters})
+    return replace(plain, **only_what_matters)
 
 
 def make_template(**only_what_matters: Any) -> JobTemplate:
@@ -46,7 +45,7 @@ def make_schedule(name: str = "tick", **only_what_matters: Any) -> dict[str, Any
 def make_fire(second: int, after_second: int | None = None, schedule: str = "tick", **only_what_matters: Any) -> Fire:
     """The fire of a `make_schedule`, ``second`` after it was made, whose cursor is at the second before, or that."""
     after_ms = NOW + 1_000 * (second - 1 if after_second is None else after_second)
-    plain = Fire(schedule, WallMs(NOW + 1_000 * second), Basis(WallMs(after_ms), NOW, created_at_ms=NOW))
+    plain = Fire(schedule, WallMs(NOW + 1_000 * second), Basis(WallMs(after_ms), NOW))
     return replace(plain, **only_what_matters)
 
 

@@ -140,7 +140,7 @@ class CountFailures:
     """The schedule's jobs failed ``failures`` times in a row; pause it at ``pause_at_ms`` if there is one.
 
     A pause demands revision ``rev``: an edit after the failures were counted overrules it. Both hold for the schedule
-    of that creation only.
+    of that creation only (None: 0.2.0 wrote the entry, and did not store the creation).
     """
 
     schedule: str
@@ -288,7 +288,7 @@ def encode_beside(decisions: tuple[Decision, ...]) -> dict[str, list[Any]]:
 def decode_decisions(rows: list[list[Any]], *beside: object) -> tuple[Decision, ...]:
     """The decisions of a stored entry, the resets last; a type of a newer version is an `InvalidInput`, never skipped.
 
-    ``beside`` are the fields of `encode_beside`; None where there is no such field.
+    ``beside`` are the fields of `encode_beside`; None where there is no such field, as in an entry of 0.2.0.
     """
     fields = dict(zip(BESIDE, beside, strict=False))
     decisions = _decode_rows(rows, list(map(fields.get, BESIDE)))

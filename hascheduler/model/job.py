@@ -200,15 +200,20 @@ class ScheduleId(NamedTuple):
     """Identifies a schedule although names are reused: one is deleted while its jobs live, and another tenant creates
     one of that name.
 
-    Schedules of one name differ by their creation, which no edit changes.
+    Schedules of one name differ by their creation, which no edit changes. Jobs that 0.2.0 made have no creation (None);
+    then the tenants are compared, so a job is never attributed to another tenant's schedule.
     """
 
     name: str
     tenant: str
-    created_at_ms: int
+    created_at_ms: int | None
 
     def is_same(self, other: "ScheduleId") -> bool:
-        return (self.name, self.created_at_ms) == (other.name, other.created_at_ms)
+        if self.name != other.name:
+            return False
+        if self.created_at_ms is None or other.created_at_ms is None:
+            return self.tenant == other.tenant
+        return self.created_at_ms == other.created_at_ms
 
 
 @compact(
@@ -232,10 +237,10 @@ class JobRef:
     ``overdue_since_ms`` is when the attempt ``overdue_attempt`` timed out whose thread went on: as long as that attempt
     runs, only its processor ends it (`is_overdue`). Where they are of an earlier attempt they mean nothing.
 
-    ``schedule_created_at_ms`` is when the schedule that made it was created; None for a submitted one. ``limit_keys``
-    are the values that the limits per key of its definition asked for when it was made; None of a job that a fire is
-    about to insert, until the stream shows them. ``unstarted`` counts the attempts that their processors did not take
-    up; 0.2.0 does not count them.
+    ``schedule_created_at_ms`` is when the schedule that made it was created; None for a submitted one, and for one that
+    0.2.0 made. ``limit_keys`` are the values that the limits per key of its definition asked for when it was made; None
+    of a job that a fire is about to insert, until the stream shows them. ``unstarted`` counts the attempts that their
+    processors did not take up; 0.2.0 does not count them.
     """
 
     id: str
@@ -280,8 +285,8 @@ class JobRef:
     @property
     def made_by(self) -> ScheduleId | None:
         """The schedule that made it; None for one that was submitted."""
-        name, created_at_ms = schedule_of(self.id), self.schedule_created_at_ms
-        return None if name is None or created_at_ms is None else ScheduleId(name, self.tenant, created_at_ms)
+        name = schedule_of(self.id)
+        return None if name is None else ScheduleId(name, self.tenant, self.schedule_created_at_ms)
 
 
 @dataclass(frozen=True, slots=True)

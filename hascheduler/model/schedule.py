@@ -155,7 +155,8 @@ class TriggerPeriod:
 class Basis:
     """What a decision about a nominal time was based on: the cursor, and the fields that fix the times in force.
 
-    An edit of the times changes ``since_ms`` or ``paused_at_ms``. ``created_at_ms`` tells schedules of one name apart.
+    An edit of the times changes ``since_ms`` or ``paused_at_ms``. ``created_at_ms`` tells schedules of one name apart;
+    None in a journal that 0.2.0 wrote.
     """
 
     cursor_ms: WallMs

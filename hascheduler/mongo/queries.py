@@ -56,4 +56,5 @@ def begins_with(prefix: str) -> dict[str, str]:
 
 def made_by(schedule: ScheduleId) -> dict[str, Any]:
     """Among the jobs of all schedules of that name: those of this one (see `ScheduleId.is_same`)."""
-    return {"schedule_created_at_ms": schedule.created_at_ms}
+    said = {"schedule_created_at_ms": schedule.created_at_ms}
+    return {"$or": [said, {"schedule_created_at_ms": None, "tenant": schedule.tenant}]}

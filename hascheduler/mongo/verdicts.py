@@ -80,7 +80,11 @@ class MongoVerdictStore:
         if fired:
             jobs = await self._jobs.find({"_id": {"$in": list(fired)}}, ["schedule_created_at_ms"]).to_list(None)
             makers = {job["_id"]: job.get("schedule_created_at_ms") for job in jobs}
-            gone = [fired[id] for id, made_ms in makers.items() if fired[id].get("schedule_created_at_ms") == made_ms]
+            gone = [
+                fired[id]
+                for id, made_ms in makers.items()
+                if made_ms is None or fired[id].get("schedule_created_at_ms") in (None, made_ms)
+            ]
             read = [(document, verdict) for document, verdict in read if document not in gone]
         if which.tenant is None and not which.labels:
             return read
@@ -121,7 +125,8 @@ class MongoVerdictStore:
     ) -> Sequence[VerdictRecord]:
         name = schedule.name
         between: dict[str, Any] = {"$gt": verdict_id(name, after_ms), "$lt": verdict_id(name, before_ms)}
-        of_schedule = {"schedule_created_at_ms": schedule.created_at_ms}
+        # A record without the field was written by 0.2.0; `after_ms` keeps out those of an earlier schedule.
+        of_schedule = {"schedule_created_at_ms": {"$in": [schedule.created_at_ms, None]}}
         with faults("read the verdicts"):
             while True:
                 documents = await (

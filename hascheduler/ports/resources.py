@@ -88,11 +88,15 @@ class VerdictSelection:
     def takes(self, record: StoredDocument, schedule: StoredDocument | None) -> bool:
         """Whether the tenant and the labels are those of the stored ``schedule``, the present one of the record's name.
 
-        A record of an earlier schedule by that name, perhaps of another tenant, is not its own.
+        A record of an earlier schedule by that name, perhaps of another tenant, is not its own. One of 0.2.0 does not
+        say of which it is: it is of the present one if that was there before the time.
         """
         if self.tenant is None and not self.labels:
             return True
-        if schedule is None or schedule.get("created_at_ms") != record.get("schedule_created_at_ms"):
+        if schedule is None:
+            return False
+        created_at_ms, said = schedule.get("created_at_ms"), record.get("schedule_created_at_ms")
+        if created_at_ms != said and not (said is None and record["first_ms"] > created_at_ms):
             return False
         labels = schedule.get("labels") or {}
         return (

@@ -31,7 +31,7 @@ def passed(
 ) -> RecordVerdict:
     """Each second from ``first`` through ``last``."""
     run = VerdictRun(schedule, verdict, at(first), at(last), last - first + 1, because_of)
-    return RecordVerdict(run, Basis(at(first - 1), NOW, created_at_ms=NOW), FireCounts(missed=last))
+    return RecordVerdict(run, Basis(at(first - 1), NOW), FireCounts(missed=last))
 
 
 async def records(backend: Backend, *verdicts: Verdict, before: int = 10**9, limit: int = 100) -> list[VerdictRecord]:

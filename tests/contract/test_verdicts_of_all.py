@@ -94,6 +94,15 @@ async def test_a_record_of_an_earlier_schedule_by_that_name_is_of_no_tenant(back
     assert ("a", "missed") in shown(await backend.verdicts.of_all(VerdictSelection(EACH), None, 9))
 
 
+async def test_a_record_of_0_2_0_is_of_the_schedule_that_was_there_then(backend: Backend) -> None:
+    await backend.schedules.create(schedule("a"))
+    for first in (-5, 5):
+        run = VerdictRun("a", Verdict.MISSED, at(first), at(first), 1)
+        await backend.behind.insert(Collection.VERDICTS, verdict_document(run, at(6)))
+    found = await backend.verdicts.of_all(VerdictSelection(EACH, tenant="acme"), None, 9)
+    assert [one.run.first_ms for one in found.verdicts] == [at(5)]
+
+
 async def test_an_unstorable_one_that_has_a_job_after_all_has_fired(backend: Backend) -> None:
     await backend.schedules.create(schedule("a"))
     await decided(backend, "a", 1, 10, Verdict.UNSTORABLE)

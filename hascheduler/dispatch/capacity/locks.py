@@ -14,6 +14,7 @@ it has a value for, so that it counts when a limit comes, or changes, while it r
 which values a job has that holds a slot, the jobs of its definition and tenant with limited keys wait for that.
 
 A schedule is its name and its creation (see `ScheduleId`), so the jobs of one that is gone hold up none of another.
+Jobs of 0.2.0 do not say a creation: they and all jobs of that name and tenant wait for each other.
 """
 
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ from hascheduler.model.job import JobRef, ScheduleId
 
 Lock = tuple[str, ...]
 """``("conflict", group, target)``, which all jobs of the group hold; beside it ``("conflict shared", …)`` or
-``("conflict of <tenant>", …)``, by their scope; or ``("serial", schedule, its creation)``; or a `KeyGroup`;
+``("conflict of <tenant>", …)``, by their scope; or ``("serial", schedule, which jobs of that name)``; or a `KeyGroup`;
 or ``("keys unread", definition, tenant)``."""
 Locks = tuple[Lock, ...]
 _NONE: Locks = ()
@@ -44,11 +45,11 @@ class LockTable:
         locks = self._conflict_wanted(job)
         if job.limit_keys:
             locks = (*locks, *self._keys_wanted(job))
-        return (*locks, *_serial(job.made_by)) if job.serial else locks
+        return (*locks, *_waited_for(job.made_by)) if job.serial else locks
 
     def taken(self, job: JobRef) -> Locks:
         """The locks that it holds once it has started."""
-        return (*self._conflict_taken(job), *_keys_taken(job), *_serial(job.made_by))
+        return (*self._conflict_taken(job), *_keys_taken(job), *_held_by_jobs_of(job.made_by))
 
     def take(self, job_id: str, locks: Iterable[Lock]) -> None:
         for lock in locks:
@@ -122,5 +123,20 @@ def _keys_taken(job: JobRef) -> Locks:
     return (("keys unread", job.definition, job.tenant),) if job.limit_keys is None else tuple(groups_of(job))
 
 
-def _serial(schedule: ScheduleId | None) -> Locks:
-    return _NONE if schedule is None else (("serial", schedule.name, f"{schedule.created_at_ms}"),)
+def _waited_for(schedule: ScheduleId | None) -> Locks:
+    match schedule:
+        case None:
+            return _NONE
+        case ScheduleId(name, tenant, None):
+            return (("serial", name, f"any of {tenant}"),)
+        case ScheduleId(name, tenant, created_at_ms):
+            return (("serial", name, f"{created_at_ms}"), ("serial", name, f"unsaid of {tenant}"))
+
+
+def _held_by_jobs_of(schedule: ScheduleId | None) -> Locks:
+    match schedule:
+        case None:
+            return _NONE
+        case ScheduleId(name, tenant, created_at_ms):
+            said = f"unsaid of {tenant}" if created_at_ms is None else f"{created_at_ms}"
+            return (("serial", name, said), ("serial", name, f"any of {tenant}"))

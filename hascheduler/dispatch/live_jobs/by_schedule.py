@@ -2,8 +2,8 @@
 
 from hascheduler.model.job import JobRef, ScheduleId
 
-_Maker = tuple[str, int]
-"""The name of a schedule and its creation."""
+_Maker = tuple[str, int | str]
+"""The name of a schedule and its creation; the tenant for jobs without a creation (those of 0.2.0)."""
 
 
 class JobsBySchedule:
@@ -13,8 +13,10 @@ class JobsBySchedule:
         self._of: dict[_Maker, dict[str, None]] = {}
 
     def of(self, schedule: ScheduleId) -> dict[str, None]:
-        """Its jobs, in the order in which they were added; read only, and valid until the next change."""
-        return self._of.get(_maker(schedule), _NONE)
+        """Its jobs, in the order in which they were added, those without a creation first; read only, and valid until
+        the next change."""
+        own, undated = self._of.get(_maker(schedule), _NONE), self._of.get((schedule.name, schedule.tenant))
+        return own if undated is None or undated is own else {**undated, **own}
 
     def add(self, job: JobRef) -> None:
         if job.made_by is not None:
@@ -41,7 +43,7 @@ class JobsBySchedule:
 
 
 def _maker(schedule: ScheduleId) -> _Maker:
-    return (schedule.name, schedule.created_at_ms)
+    return (schedule.name, schedule.tenant if schedule.created_at_ms is None else schedule.created_at_ms)
 
 
 _NONE: dict[str, None] = {}

@@ -114,6 +114,11 @@ def _makes_as_decided(schedule: Mapping[str, Any], outcome: TimeOutcome) -> bool
 
 
 def _is_same(schedule: Mapping[str, Any], outcome: TimeOutcome) -> bool:
-    """A schedule of another creation is another one by the same name."""
+    """A schedule of another creation is another one by the same name. The journal of 0.2.0 does not have the creation:
+    there it is one that was made at or after the nominal time."""
     created_at_ms = schedule.get("created_at_ms")
-    return isinstance(created_at_ms, int) and outcome.basis.is_of(created_at_ms)
+    if not isinstance(created_at_ms, int):
+        return False
+    if outcome.basis.created_at_ms is None:
+        return created_at_ms < outcome.nominal_ms
+    return outcome.basis.is_of(created_at_ms)

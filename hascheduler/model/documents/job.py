@@ -149,7 +149,8 @@ MADE_BY_FIELDS = ("tenant", "schedule_created_at_ms")
 def maker_of(job: Document) -> ScheduleId | None:
     """The schedule that made the stored ``job``; None for one that was submitted."""
     name, created_at_ms = schedule_of(str(job["_id"])), job.get("schedule_created_at_ms")
-    return ScheduleId(name, str(job.get("tenant")), created_at_ms) if name and is_integer(created_at_ms) else None
+    said = created_at_ms if is_integer(created_at_ms) else None
+    return None if name is None else ScheduleId(name, str(job.get("tenant")), said)
 
 
 def decode_job(id: object, fields: Document) -> JobRef:

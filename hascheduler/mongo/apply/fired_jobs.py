@@ -239,4 +239,4 @@ def _is_same(maker: ScheduleId | None, found: ScheduleId | None) -> bool:
 
 
 def _may_have_fired(maker: ScheduleId | None, fire: Fire) -> bool:
-    return maker is None or fire.basis.is_of(maker.created_at_ms)
+    return maker is None or maker.created_at_ms is None or fire.basis.is_of(maker.created_at_ms)

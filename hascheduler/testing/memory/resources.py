@@ -181,12 +181,13 @@ def _has_fired(database: MemoryDatabase, document: Document, verdict: DecidedVer
     job = database.find(Collection.JOBS, fire_job_id(verdict.run.schedule, verdict.run.first_ms))
     if verdict.run.verdict is not Verdict.UNSTORABLE or job is None:
         return False
-    return document.get("schedule_created_at_ms") == job.get("schedule_created_at_ms")
+    made_ms = job.get("schedule_created_at_ms")
+    return made_ms is None or document.get("schedule_created_at_ms") in (None, made_ms)
 
 
 def _passed_over(database: MemoryDatabase, schedule: ScheduleId) -> Iterator[VerdictRecord]:
     for document in database.documents(Collection.VERDICTS):
-        is_own = document.get("schedule_created_at_ms") == schedule.created_at_ms
+        is_own = document.get("schedule_created_at_ms") in (None, schedule.created_at_ms)
         if document["schedule"] == schedule.name and is_own:
             with suppress(InvalidInput):  # malformed by hand: no verdict
                 run = decode_verdict(document)

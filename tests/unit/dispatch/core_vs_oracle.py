@@ -112,8 +112,8 @@ class CoreVsOracle:
         chance = self._random
         self._count += 1
         id = chance.choice((f"j{self._count}", f"j{self._count}", f"fire:s:{self._count}"))
-        # Three schedules have that name, one after the other.
-        created_at_ms = WallMs(chance.choice((1, 2, 3))) if id.startswith("fire") else None
+        # Three schedules have that name, one after the other; and some jobs do not say of which they are.
+        created_at_ms = WallMs(chance.choice((1, 2, 3))) if id.startswith("fire") and chance.random() < 0.8 else None
         job = make_job(
             id, definition=chance.choice("xyzw"), target=chance.choice(("t", "u", id)),
             tenant=chance.choice(self._tenants), lane=chance.choice("LM"), fairness_key=chance.choice(KEYS),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from hascheduler.dispatch.decisions import Fire
-from hascheduler.model.job import JobRef, JobState, schedule_of
+from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.schedule import Basis, JobTemplate, ScheduleRef
 from hascheduler.model.trigger import Interval, Trigger
@@ -23,7 +23,6 @@ def make_job(id: str, **only_what_matters: Any) -> JobRef:
         id=id, rev=1, state=JobState.PENDING, attempt=0, definition="log", target="t", tenant="default", lane="default",
         fairness_key="", priority=5, mode="queued", submitted_at_ms=wall(0), sequence=0, not_before_ms=None,
         processor=None, dispatched_at_ms=None, cancel_requested_at_ms=None,
-        schedule_created_at_ms=None if schedule_of(id) is None else wall(0),
     )  # fmt: skip
     return replace(plain, **only_what_matters)
 

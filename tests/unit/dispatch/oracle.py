@@ -379,9 +379,12 @@ def _is_alike(one: JobRef, other: JobRef, key: str) -> bool:
 
 
 def _are_of_one_schedule(one: JobRef, other: JobRef) -> bool:
-    """Of that name and of that creation."""
-    makers = [(schedule_of(each.id), each.schedule_created_at_ms) for each in (one, other)]
-    return makers[0] == makers[1] and makers[0][0] is not None
+    """Of that name and of that creation; where one of the jobs does not say it, of that name and tenant."""
+    if schedule_of(one.id) is None or schedule_of(one.id) != schedule_of(other.id):
+        return False
+    if one.schedule_created_at_ms and other.schedule_created_at_ms:
+        return one.schedule_created_at_ms == other.schedule_created_at_ms
+    return one.tenant == other.tenant
 
 
 def _supports(processor: ProcessorRef, definition: str) -> bool:

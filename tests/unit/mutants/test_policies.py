@@ -181,7 +181,8 @@ def _schedules_that_are_known_by_their_names(patch: pytest.MonkeyPatch) -> None:
     def by_name(schedule: ScheduleId | None) -> tuple[tuple[str, str, str], ...]:
         return () if schedule is None else (("serial", schedule.name, ""),)
 
-    patch.setattr(locks, "_serial", by_name)
+    patch.setattr(locks, "_waited_for", by_name)
+    patch.setattr(locks, "_held_by_jobs_of", by_name)
 
 
 def _processor_that_never_rests(patch: pytest.MonkeyPatch) -> None:

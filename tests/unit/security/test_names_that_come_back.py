@@ -23,7 +23,7 @@ from hascheduler.model.verdict import FireCounts, Verdict
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, get, post
 from tests.unit.api.tokens import Guarded
-from tests.unit.dispatch.nouns import make_schedule, wall
+from tests.unit.dispatch.nouns import make_job, make_schedule, wall
 from tests.unit.dispatch.scene import Scene, processors
 
 HOUR_MS = 3_600_000
@@ -89,6 +89,19 @@ async def test_the_same_tenant_is_not_held_up_by_its_earlier_schedule_either(
     await acme_fired(acme, world, NOW + HOUR_MS)
     await change_hands(acme, acme, world)
     await post(acme, "/v1/schedules/tick/trigger", {"overlap": "skip"}, 201)
+
+
+async def test_a_job_of_the_release_before_is_a_sibling_within_its_tenant_only(
+    acme: httpx.AsyncClient, beta: httpx.AsyncClient, world: World
+) -> None:
+    old = await acme_fired(acme, world, NOW + HOUR_MS)
+    stored = world.job(old)
+    del stored["schedule_created_at_ms"]
+    world.database.replace(Collection.JOBS, stored)
+    problem = check_problem(await acme.post("/v1/schedules/tick/trigger", json={"overlap": "skip"}), 409)
+    assert old in problem["detail"]
+    await change_hands(acme, beta, world)
+    await post(beta, "/v1/schedules/tick/trigger", {"overlap": "skip"}, 201)
 
 
 def span(from_hours: int, to_hours: int, **fields: Any) -> dict[str, Any]:
@@ -182,11 +195,30 @@ BETAS = fire_job_id("s", wall(2_000))
 
 
 @pytest.mark.parametrize("overlap", Overlap)
-def test_a_fire_runs_beside_a_job_of_the_schedule_that_had_its_name(overlap: Overlap) -> None:
-    scene = changed_hands(overlap, acme_running())
+@pytest.mark.parametrize("is_said", [True, False], ids=["said", "of 0.2.0"])
+def test_a_fire_runs_beside_a_job_of_the_schedule_that_had_its_name(overlap: Overlap, is_said: bool) -> None:
+    old = acme_running()
+    scene = changed_hands(overlap, old if is_said else replace(old, schedule_created_at_ms=None))
     step = scene.at(2_000)
     assert [type(decision) for decision in step.decisions] == [Fire, Dispatch]
     assert not [decision for decision in scene.at(2_100).decisions if isinstance(decision, Cancel)]
+
+
+def test_a_fire_of_the_same_tenant_waits_for_jobs_that_do_not_say_of_which_schedule_they_are() -> None:
+    old = replace(acme_running(), tenant="beta", schedule_created_at_ms=None)
+    scene = changed_hands(Overlap.BUFFER_ONE, old)
+    assert [type(decision) for decision in scene.at(2_000).decisions] == [Fire]
+    shown = make_job(BETAS, tenant="beta", serial=True, schedule_created_at_ms=wall(1_500))
+    step = scene.at(2_100, JobSeen(shown), JobGone(old.id, JobState.SUCCEEDED))
+    assert step.decisions == (Dispatch(BETAS, 1, "p"),)
+
+
+def test_a_job_that_does_not_say_waits_for_those_that_do() -> None:
+    own = replace(acme_running(), tenant="beta", schedule_created_at_ms=wall(1_500))
+    waiting = make_job("fire:s:9", tenant="beta", serial=True)
+    scene = Scene(JobSeen(own), JobSeen(waiting), *processors("p", slots=8))
+    assert scene.began.decisions == ()
+    assert scene.at(10, JobGone(own.id, JobState.SUCCEEDED)).decisions == (Dispatch("fire:s:9", 1, "p"),)
 
 
 def test_an_edit_of_the_schedule_leaves_its_jobs_its_own() -> None:
@@ -200,8 +232,9 @@ def test_an_edit_of_the_schedule_leaves_its_jobs_its_own() -> None:
     assert passed_over.run.because_of == old.id
 
 
-def test_its_failures_do_not_count() -> None:
-    old = acme_running()
+@pytest.mark.parametrize("is_said", [True, False], ids=["said", "of 0.2.0"])
+def test_its_failures_do_not_count(is_said: bool) -> None:
+    old = acme_running() if is_said else replace(acme_running(), schedule_created_at_ms=None)
     scene = changed_hands(Overlap.ALLOW, old)
     assert scene.at(1_600, JobGone(old.id, JobState.FAILED)).decisions == ()
 
