@@ -23,6 +23,7 @@ from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.dispatch.rules import Rules
 from hascheduler.errors import InvalidInput
 from hascheduler.model.policy import IdleKeyStart
+from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.values.fields import integer
 
 COST_MS_MAX = 7 * 24 * 3_600_000
@@ -52,8 +53,14 @@ class AccountsSnapshot:
 
 
 def encode_accounts(accounts: AccountsSnapshot) -> dict[str, Any]:
-    """Return the stored form, without an id."""
+    """The stored form, without an id: ``by_tenant``, ``tenants``, ``learned``, ``as_of_ms``, and for 0.2.0 alone
+    ``accumulated``, where each key has what it consumed in all tenants together."""
+    by_key: dict[str, list[Any]] = {}
+    for _, key, cost, at_ms in accounts.accumulated:
+        known = by_key.setdefault(key, [key, 0, at_ms])
+        known[1:] = [known[1] + cost, max(known[2], at_ms)]
     return {
+        "accumulated": list(by_key.values()),
         "by_tenant": [list(row) for row in accounts.accumulated],
         "tenants": [list(row) for row in accounts.tenants],
         "learned": [list(row) for row in accounts.learned],
@@ -62,12 +69,22 @@ def encode_accounts(accounts: AccountsSnapshot) -> dict[str, Any]:
 
 
 def decode_accounts(fields: Mapping[str, Any]) -> AccountsSnapshot:
-    """Return empty accounts if nothing is stored; a wrong field is an `InvalidInput`."""
+    """Nothing stored is empty accounts; what is wrong with the rest is an `InvalidInput`.
+
+    In what 0.2.0 stored, a key has no tenant. It continues as the key of the tenant ``default``, and, as a key is its
+    tenant's name unless a job says otherwise, as the tenant of that name with that key; other accounts start new.
+    """
+    by_key = _rows(fields, "accumulated", (str, int, int))
+    accumulated = _rows(fields, "by_tenant", (str, str, int, int))
+    tenants = _rows(fields, "tenants", (str, int, int))
+    if "by_tenant" not in fields:
+        accumulated = tuple((tenant, *row) for row in by_key for tenant in dict.fromkeys((DEFAULT_TENANT, row[0])))
+        tenants = by_key
     return AccountsSnapshot(
-        _rows(fields, "by_tenant", (str, str, int, int)),
+        accumulated,
         _rows(fields, "learned", (str, str, int, int)),
         integer(fields, "as_of_ms", default=0),
-        _rows(fields, "tenants", (str, int, int)),
+        tenants,
     )
 
 

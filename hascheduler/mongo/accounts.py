@@ -2,7 +2,8 @@
 were down.
 
 One document a shard, outside of the stream: a running leader has the accounts in memory. `encode_accounts` defines the
-form.
+form. 0.2.0 writes and reads ``accumulated`` alone, by key; a newer version replaces it together with ``by_tenant`` and
+``tenants``, so all of them are of one moment in each document, and either version reads what the other wrote.
 """
 
 from typing import Any

@@ -36,9 +36,10 @@ async def test_a_leader_of_an_earlier_term_does_not_overwrite_those_of_a_later_o
 @pytest.mark.parametrize(
     "broken",
     [
-        {"by_tenant": "none"},
+        {"accumulated": "none"},
+        {"accumulated": [["a", 1]]},
+        {"accumulated": [["a", "1", 2]]},
         {"by_tenant": [["acme", 1, 2]]},
-        {"by_tenant": [["acme", "a", "1", 2]]},
         {"tenants": [["acme", "1", 2]]},
         {"learned": [["log", "t", 1.5, 2]]},
         {"learned": [None]},
@@ -49,3 +50,24 @@ async def test_malformed_accounts_are_refused(backend: Backend, broken: dict[str
     await backend.behind.insert(Collection.ACCOUNTS, {"_id": "default", "term": 1, **broken})
     with pytest.raises(InvalidInput):
         await backend.accounts.load("default")
+
+
+async def test_costs_that_an_earlier_version_stored_by_key_alone_count_for_each_tenant_that_has_the_key(
+    backend: Backend,
+) -> None:
+    by_key = [["acme", 7_000, 50], ["default", 2_000, 60]]
+    await backend.behind.insert(
+        Collection.ACCOUNTS, {"_id": "default", "term": 1, "accumulated": by_key, "learned": [], "as_of_ms": 60}
+    )
+    assert await backend.accounts.load("default") == AccountsSnapshot(
+        accumulated=(("default", "acme", 7_000, 50), ("acme", "acme", 7_000, 50), ("default", "default", 2_000, 60)),
+        as_of_ms=60,
+        tenants=(("acme", 7_000, 50), ("default", 2_000, 60)),
+    )
+
+
+async def test_an_earlier_version_reads_for_each_key_its_cost_over_all_tenants(backend: Backend) -> None:
+    assert await backend.accounts.save("default", 1, ACCOUNTS)
+    stored = await backend.behind.find(Collection.ACCOUNTS, "default")
+    assert stored is not None
+    assert stored["accumulated"] == [["a", 2**40 + 3, 1_893_456_000_000], ["", 0, 5]]

@@ -35,5 +35,5 @@ async def test_a_follower_saves_nothing_and_a_broken_record_counts_as_none() -> 
     keeper = bookkeeper(Dispatcher(), connection, term=None)
     await keeper.save()
     assert connection.database.find(Collection.ACCOUNTS, "default") is None
-    connection.database.insert(Collection.ACCOUNTS, {"_id": "default", "by_tenant": 7})
+    connection.database.insert(Collection.ACCOUNTS, {"_id": "default", "accumulated": 7})
     assert await keeper.load() == AccountsSnapshot()
