@@ -1,7 +1,7 @@
 """A schedule's cursor follows the time, each time that it has passed has one verdict, and its jobs can be stored.
 
 Nothing is due for long and undecided, and nothing is decided before its time. A verdict is a fired job, or a place in
-one recorded run. (Releases before 0.2.0 accepted payloads that are too large once their placeholders are filled.)
+one recorded run. (Releases through 0.2.0 accepted payloads that are too large once their placeholders are filled.)
 
 The times come from the triggers that were in force, as far as the schedule still knows them: the present one since the
 last edit, and the times that earlier ones had left undecided then. The three lists (times, fires, runs) are in order of

@@ -94,7 +94,8 @@ class MissedTimes:
 STORED_AS: MappingProxyType[Verdict, tuple[Verdict, str]] = MappingProxyType(
     {Verdict.THROTTLED: (Verdict.MISSED, "throttled by "), Verdict.UNSTORABLE: (Verdict.MISSED, "unstorable")}
 )
-"""These verdicts are stored as missed times with a prefix in ``because_of``, as 0.2.0 does; a missed time has none."""
+"""These verdicts are stored as missed times with a prefix in ``because_of``, so that a leader of 0.2.0
+after one of this release can apply its journal. A missed time has no prefix."""
 
 
 def stored_verdict(run: VerdictRun) -> tuple[str, str | None]:

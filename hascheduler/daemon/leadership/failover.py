@@ -11,7 +11,7 @@ from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import Clock, FailoverStore
+from hascheduler.ports import FAILOVERS_MAX, Clock, FailoverStore
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 
 log = structlog.get_logger(__name__)
@@ -32,7 +32,7 @@ class FailoverReporter:
     ) -> None:
         self._shard, self._replica_id = shard, replica_id
         self._clock, self._metrics, self._store = clock, metrics, store
-        self._to_store: asyncio.Queue[Failover] = asyncio.Queue()
+        self._to_store: asyncio.Queue[Failover] = asyncio.Queue(2 * FAILOVERS_MAX)
         self._lease: LeaseRecord | None = None
         self._newest_seq = self._term = 0
         self._dead = self._still = ""
@@ -85,19 +85,23 @@ class FailoverReporter:
         self._cause, self._term = None, term
         log.info("failover", term=term, cause=cause.value, gap_ms=gap_ms)
         self._metrics.failed_over(failover)
-        self._to_store.put_nowait(failover)
+        self._keep(failover)
 
     def journaled(self, term: int) -> None:
         """A batch of decisions is in the journal."""
         if self._undecided is not None and self._term == term:
             failover, self._undecided = replace(self._undecided, first_decision_at_ms=self._clock.wall_ms()), None
             log.info("first_decision", term=term, deciding_for_ms=self._clock.wall_ms() - failover.deciding_at_ms)
-            self._to_store.put_nowait(failover)
+            self._keep(failover)
 
     def ended(self, term: int) -> None:
         """The term is over, for whatever reason."""
         if self._term == term:
             self._last_sign_ms = self._clock.wall_ms()
+
+    def _keep(self, failover: Failover) -> None:
+        if not self._to_store.full():  # what does not fit stands in the log
+            self._to_store.put_nowait(failover)
 
     async def run(self) -> None:
         """Store reports until cancelled; without a store they are in the log alone."""
