@@ -30,7 +30,6 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 @pytest.mark.timeout(900)  # dozens of commands
-@pytest.mark.usefixtures("runner")
 async def test_each_recipe_works_as_it_stands(url: str, tmp_path: Path) -> None:
     found = [recipe for page in IN_ORDER for recipe in blocks(f"docs/how-to/{page}", "sh")]
     assert len(found) > 30
