@@ -2,12 +2,13 @@
 and all routes are half of what a replica imports, and a processor, a check and a migration have no use for them.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
 
 from hascheduler.api.admission.control import AdmissionControl
+from hascheduler.api.admission.distant import DistantAdmission
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_moves import WorkerMoves
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
@@ -25,7 +26,7 @@ from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.documents.routing import ROUTING_ID
 from hascheduler.model.documents.tenant import encode_tenant
-from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.job import JobRef
 from hascheduler.model.lane import Lane
 from hascheduler.model.routing import SLOT_SUFFIX_LENGTH, Routing, with_slot
 from hascheduler.model.tenant import Tenant
@@ -43,7 +44,7 @@ from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
-from hascheduler.ports import Admission, Clock, ClusterView, EventFeed, JobSelection
+from hascheduler.ports import Admission, Clock, EventFeed
 from hascheduler.ports.demand import BeatLimits
 from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.sharding.admission import ShardedAdmission
@@ -210,7 +211,7 @@ class _Admissions:
         self._metrics = metrics
         self._buckets = [MongoBucketStore(each.database) for each in shards]
         self._by_mirror: dict[int, AdmissionControl] = {}
-        self._by_hearsay: dict[int, AdmissionControl] = {}
+        self._by_hearsay: dict[int, DistantAdmission] = {}
         for index, each in enumerate(shards):
             each.shard.when_followed(partial(self._followed, index))
 
@@ -225,7 +226,14 @@ class _Admissions:
         if replica is None:
             self._by_mirror.pop(index, None)
             return
-        admission = self._control(index, replica.view)
+        admission = AdmissionControl(
+            replica.view,
+            self._buckets[index],
+            self._clock,
+            self._settings.max_pending,
+            self._metrics.refused,
+            max_dependencies=self._settings.max_dependencies,
+        )
 
         def count_arrival(job: JobRef) -> None:
             admission.arrived(job.tenant, own=self._ids.made(job.id), dependencies=len(job.waits_for))
@@ -233,33 +241,19 @@ class _Admissions:
         replica.on_job_arrival(count_arrival)
         self._by_mirror[index] = admission
 
-    def _distant(self, index: int) -> AdmissionControl:
-        shard, home = self._shards[index], self._shards[0].shard
+    def _distant(self, index: int) -> DistantAdmission:
+        shard = self._shards[index]
         jobs = MongoJobStore(shard.database, self._settings.job_retention_ms)
-
-        async def pending_of(tenant: str, most: int) -> int:
-            return await jobs.count(JobSelection(tenant=tenant), (JobState.PENDING,), most)
-
-        # As it is at the moment: it is asked for nothing where the shard is followed.
-        return self._control(index, shard.shard.distant, is_ready=lambda: home.view.ready, pending_of=pending_of)
-
-    def _control(
-        self,
-        index: int,
-        view: ClusterView,
-        *,
-        is_ready: Callable[[], bool] | None = None,
-        pending_of: Callable[[str, int], Awaitable[int]] | None = None,
-    ) -> AdmissionControl:
-        return AdmissionControl(
-            view,
+        return DistantAdmission(
+            # As it is at the moment: it is asked for nothing where the shard is followed.
+            shard.shard.distant,
             self._buckets[index],
+            jobs,
             self._clock,
-            self._settings.max_pending,
-            self._metrics.refused,
+            is_ready=lambda: self._shards[0].shard.view.ready,
+            max_pending=self._settings.max_pending,
+            refused=self._metrics.refused,
             max_dependencies=self._settings.max_dependencies,
-            is_ready=is_ready,
-            pending_of=pending_of,
         )
 
 

@@ -353,9 +353,9 @@ class Admission(Protocol):
         counts as waiting until the stream has shown it, or `not_new` takes it back.
         """
 
-    def turned_away(self, tenant: str | None) -> Overloaded | None:
-        """Why a submit is to be refused before it is read; None: it is not, and `admit` decides. ``tenant`` None: its
-        caller may submit for all tenants."""
+    def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
+        """Why a submit of that many bytes is to be refused before it is read; None: it is not, and `admit` decides.
+        ``tenant`` None: its caller may submit for all tenants."""
 
     def is_holding_back(self) -> bool:
         """Whether this replica refuses submits for the leader's sake, or did a moment ago: background work waits."""

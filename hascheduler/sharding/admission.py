@@ -20,15 +20,15 @@ class ShardedAdmission:
     async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",), dependencies: int = 0) -> None:
         await self._of(tenant).admit(tenant, jobs, path, dependencies)
 
-    def turned_away(self, tenant: str | None) -> Overloaded | None:
+    def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
         if tenant is not None:
-            return self._of(tenant).turned_away(tenant)
+            return self._of(tenant).turned_away(tenant, length)
         # The body says whose it is, and it has not been read: it is read unless no shard would take it. One with room
         # is enough, and the others are not asked: each counts a refusal as one that the client gets.
         refusals = []
         for turn in range(len(self._shards)):
             index = (self._open + turn) % len(self._shards)
-            refusal = self._shards[index].turned_away(None)
+            refusal = self._shards[index].turned_away(None, length)
             if refusal is None:
                 self._open = index
                 return None

@@ -196,7 +196,7 @@ def overload_of(scope: Scope) -> Response | None:
         return None
     header = dict(scope["headers"]).get(b"content-length", b"")
     length = int(header) if header.isdigit() and len(header) <= _LENGTH_DIGITS_MAX else _LENGTH_UNKNOWN
-    overloaded = scope["app"].state.services.admission.turned_away(caller.only)
+    overloaded = scope["app"].state.services.admission.turned_away(caller.only, length)
     if overloaded is None:
         return None
     headers = {"Retry-After": str(overloaded.retry_after_s)}

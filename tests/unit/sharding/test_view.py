@@ -169,7 +169,7 @@ class Admission:
             raise self.refusal
         self.admitted.append(tenant)
 
-    def turned_away(self, tenant: str | None) -> Overloaded | None:
+    def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
         self.asked += 1
         return self.refusal
 
@@ -198,24 +198,24 @@ async def test_an_overloaded_shard_refuses_its_own_tenants_and_no_others(room: R
     assert parts[room.places.of_tenant(other)].admitted == [other]
     admission.not_new(other, 1)
     assert parts[room.places.of_tenant(other)].admitted == []
-    assert admission.turned_away("acme") is parts[own].refusal
-    assert admission.turned_away(other) is None
+    assert admission.turned_away("acme", 10) is parts[own].refusal
+    assert admission.turned_away(other, 10) is None
     assert admission.is_holding_back()
     # Whose it is stands in the body: it is read unless nobody would take it.
-    assert admission.turned_away(None) is None
+    assert admission.turned_away(None, 10) is None
     for wait_s, part in enumerate(parts, start=1):
         part.refusal = Overloaded("too much", wait_s)
-    assert admission.turned_away(None) is parts[0].refusal
+    assert admission.turned_away(None, 10) is parts[0].refusal
 
 
 def test_a_submit_of_any_tenant_is_a_refusal_of_no_shard_while_one_has_room(room: Room) -> None:
     parts = [Admission() for _ in NAMES]
     admission = ShardedAdmission(room.places, parts)
     parts[0].refusal = Overloaded("too much", 1)
-    assert admission.turned_away(None) is None
+    assert admission.turned_away(None, 10) is None
     assert [part.asked for part in parts] == [1, 1, 0]
     # From now on the one that has room is asked alone.
-    assert admission.turned_away(None) is None
+    assert admission.turned_away(None, 10) is None
     assert [part.asked for part in parts] == [1, 2, 0]
 
 
