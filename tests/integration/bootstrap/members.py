@@ -91,10 +91,6 @@ async def bootstrapped(*members: str, **options: Any) -> None:
     await bootstrap_mongodb(plan_for(*members, **options))
 
 
-def uri_of(*members: str, user: str, password: str, database: str = "hascheduler") -> str:
-    return f"mongodb://{user}:{password}@{','.join(members)}/?replicaSet=rs0&authSource={database}"
-
-
 def as_user(*members: str, user: str, password: str, database: str = "hascheduler") -> Client:
     return Client(
         list(members), username=user, password=password, authSource=database, replicaSet="rs0",
