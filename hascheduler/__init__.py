@@ -6,6 +6,7 @@
     testing  a whole scheduler in a test's own process, on virtual time, with its stores in memory
 
     cli ─► demo ─► assembly      the only module that knows both the daemon and the technologies,
+              shards             several shards as one deployment, around whole schedulers that know of no other
             assembly_api         with its part for HTTP, which only replicas import,
             assembly_processor   and that for processors
             bootstrap │          a replica set and its users, before anything else runs

@@ -4,49 +4,21 @@ A deployment of several shards has one such document, in the database of its fir
 submitted jobs end in ``~`` and the two hexadecimal digits of their slot, so that they tell where they are.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from hashlib import blake2b
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.job import schedule_of
+from hascheduler.model.partition import PARTITION_COUNT as SLOT_COUNT
+from hascheduler.model.partition import PARTITION_SUFFIX_LENGTH as SLOT_SUFFIX_LENGTH
+from hascheduler.model.partition import SHARDS_MAX, shard_database, shard_name
+from hascheduler.model.partition import partition_in as slot_in
+from hascheduler.model.partition import partition_of as slot_of
+from hascheduler.model.partition import with_partition as with_slot
 
-SLOT_COUNT = 256
-"""Of every deployment, for ever: what a slot has moves as a whole."""
-SHARDS_MAX = 64
-"""More have not been tried; see decision 13 for what bounds them."""
-SLOT_SUFFIX_LENGTH = 3
-"""Of the end of an id that tells a slot."""
-_SLOT_AT_END = re.compile(r"~([0-9a-f]{2})\Z")
-
-
-@lru_cache(maxsize=65_536)
-def slot_of(tenant: str) -> int:
-    """The same in every process, for ever: what is stored rests on it."""
-    return blake2b(tenant.encode("utf-8", "surrogatepass"), digest_size=1).digest()[0]
-
-
-def with_slot(job_id: str, tenant: str) -> str:
-    """The id of a job that is submitted for that tenant."""
-    return f"{job_id}~{slot_of(tenant):02x}"
-
-
-def slot_in(job_id: str) -> int | None:
-    """The slot that the id of a submitted job tells; None for one that a schedule made, or of a single shard."""
-    found = _SLOT_AT_END.search(job_id)
-    return None if found is None or schedule_of(job_id) is not None else int(found[1], 16)
-
-
-def shard_name(home: str, index: int) -> str:
-    """The first shard, the home, has the name that the only shard of a deployment has."""
-    return home if index == 0 else f"{index:04d}"
-
-
-def shard_database(home: str, index: int) -> str:
-    """The database of a shard, from that of the home."""
-    return home if index == 0 else f"{home}-{index:04d}"
+__all__ = [
+    "SHARDS_MAX", "SLOT_COUNT", "SLOT_SUFFIX_LENGTH", "Routing", "shard_database", "shard_name", "slot_in", "slot_of",
+    "with_slot",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

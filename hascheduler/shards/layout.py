@@ -1,0 +1,243 @@
+"""Which shard has which partition, which partitions move, and how far each move has come.
+
+The home has one such document. Every change is a compare-and-set on ``epoch``::
+
+    at rest ─► moving ─► moving, frozen ─► leaving ─► at rest
+                  ▲___________│ thawed
+
+While a partition is *moving* it is where it was; from *leaving* on it is where it was moving to.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.partition import PARTITION_COUNT, SHARDS_MAX, partition_of
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.fields import Document, is_integer, positive
+
+LAYOUT_ID = "routing"
+"""The id of the document, and of its collection; both are those of earlier releases."""
+
+
+class PartitionMove(NamedTuple):
+    """A partition on its way to shard ``to`` since epoch ``began``, which marks the copies that this move makes."""
+
+    to: int
+    began: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """``shards`` are names, the home first; ``shard_of`` has the index of a shard for each partition.
+
+    ``moving`` has the moves under way. ``frozen`` partitions refuse writes for the last second of their move.
+    ``leaving`` has, for each partition that has arrived, the index of the shard in which something of it is left.
+    """
+
+    epoch: int
+    shards: tuple[str, ...]
+    shard_of: tuple[int, ...]
+    moving: Mapping[int, PartitionMove] = field(default_factory=dict, hash=False)
+    frozen: frozenset[int] = frozenset()
+    leaving: Mapping[int, int] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.shards) <= SHARDS_MAX:
+            raise InvalidInput(("shards",), f"{len(self.shards)} shards", f"1 to {SHARDS_MAX}")
+        if len(set(self.shards)) < len(self.shards):
+            raise InvalidInput(("shards",), "a name occurs twice", "different names")
+        if len(self.shard_of) != PARTITION_COUNT:
+            raise InvalidInput(("partitions",), f"{len(self.shard_of)} partitions", f"{PARTITION_COUNT}")
+        places = {
+            "partitions": dict(enumerate(self.shard_of)),
+            "moving": {partition: move.to for partition, move in self.moving.items()},
+            "leaving": self.leaving,
+        }
+        for path, shards in places.items():
+            for partition, index in shards.items():
+                if not (0 <= partition < PARTITION_COUNT and 0 <= index < len(self.shards)):
+                    problem = f"partition {partition}, shard {index}"
+                    raise InvalidInput((path,), problem, f"one of {len(self.shards)} shards")
+        if not self.frozen <= self.moving.keys():
+            raise InvalidInput(("frozen",), "a partition that does not move", "some of those that move")
+
+    @classmethod
+    def even(cls, shards: Sequence[str]) -> "Layout":
+        """Return the first layout of a deployment: neighbours go to different shards."""
+        return cls(1, tuple(shards), tuple(partition % len(shards) for partition in range(PARTITION_COUNT)))
+
+    @classmethod
+    def all_at_home(cls, shards: Sequence[str]) -> "Layout":
+        """Return the first layout of a deployment that had one shard until now."""
+        return cls(1, tuple(shards), (0,) * PARTITION_COUNT)
+
+    # The next one
+
+    def extended(self, shards: Sequence[str]) -> "Layout":
+        """Add shards, which have no partition yet."""
+        return replace(self, epoch=self.epoch + 1, shards=tuple(shards))
+
+    def beginning(self, moves: Mapping[int, int]) -> "Layout":
+        """Begin these moves; `InvalidInput` for a partition that moves already."""
+        for partition in moves:
+            if not self.is_at_rest(partition):
+                there = self.shards[self.goal_of(partition)]
+                raise InvalidInput(("partitions", partition), f"it moves to {there}", "one that is at rest")
+        epoch = self.epoch + 1
+        begun = {each: PartitionMove(to, epoch) for each, to in moves.items() if self.shard_of[each] != to}
+        return replace(self, epoch=epoch, moving={**self.moving, **begun})
+
+    def freezing(self, partition: int) -> "Layout":
+        return replace(self, epoch=self.epoch + 1, frozen=self.frozen | {partition})
+
+    def thawed(self, partition: int) -> "Layout":
+        return replace(self, epoch=self.epoch + 1, frozen=self.frozen - {partition})
+
+    def arrived(self, partition: int) -> "Layout":
+        """The partition is where it was moving to; what is left of it leaves the shard before."""
+        placed = list(self.shard_of)
+        placed[partition] = self.moving[partition].to
+        return replace(
+            self,
+            epoch=self.epoch + 1,
+            shard_of=tuple(placed),
+            moving={each: move for each, move in self.moving.items() if each != partition},
+            frozen=self.frozen - {partition},
+            leaving={**self.leaving, partition: self.shard_of[partition]},
+        )
+
+    def emptied(self, partition: int) -> "Layout":
+        """Nothing of the partition is left in the shard that it came from."""
+        left = {each: source for each, source in self.leaving.items() if each != partition}
+        return replace(self, epoch=self.epoch + 1, leaving=left)
+
+    # Questions
+
+    def index_of(self, tenant: str) -> int:
+        """Return the index of the shard that counts for that tenant."""
+        return self.shard_of[partition_of(tenant)]
+
+    def is_at_rest(self, partition: int) -> bool:
+        return partition not in self.moving and partition not in self.leaving
+
+    def is_frozen(self, partition: int) -> bool:
+        return partition in self.frozen
+
+    def goal_of(self, partition: int) -> int:
+        """Return the index of the shard that the partition is in, or moves to."""
+        move = self.moving.get(partition)
+        return self.shard_of[partition] if move is None else move.to
+
+    def has_partitions(self, index: int) -> bool:
+        return index in self.shard_of
+
+
+# Plans
+
+
+def even_moves(layout: Layout) -> Mapping[int, int]:
+    """Return the fewest moves, by partition, after which no shard has two partitions more than another; those that move
+    already stay on their way."""
+    held: dict[int, list[int]] = {index: [] for index in range(len(layout.shards))}
+    for partition in range(PARTITION_COUNT):
+        held[layout.goal_of(partition)].append(partition)
+    least, more = divmod(PARTITION_COUNT, len(layout.shards))
+    by_size = sorted(held, key=lambda index: (-len(held[index]), index))
+    wanted = {index: least + (place < more) for place, index in enumerate(by_size)}  # the largest keep one more
+    free = [
+        partition
+        for index, partitions in held.items()
+        for partition in [each for each in partitions if layout.is_at_rest(each)][
+            : max(len(partitions) - wanted[index], 0)
+        ]
+    ]
+    moves: dict[int, int] = {}
+    for index, partitions in held.items():
+        for _ in range(wanted[index] - len(partitions)):
+            if free:
+                moves[free.pop()] = index
+    return moves
+
+
+def moves_to(
+    layout: Layout, shard: str, tenants: Sequence[str] = (), partitions: Sequence[int] = ()
+) -> Mapping[int, int]:
+    """Return the moves that bring these partitions, and those of these tenants, to that shard. `InvalidInput` for an
+    unknown shard or partition, and for one that moves already."""
+    if shard not in layout.shards:
+        raise InvalidInput(("--to",), f"there is no shard {quoted(shard)}", f"one of {', '.join(layout.shards)}")
+    for partition in partitions:
+        if not 0 <= partition < PARTITION_COUNT:
+            raise InvalidInput(("--partition",), f"{partition}", f"0 to {PARTITION_COUNT - 1}")
+    to = layout.shards.index(shard)
+    wanted = {*map(partition_of, tenants), *partitions}
+    for partition in wanted:
+        if not layout.is_at_rest(partition):
+            there = layout.shards[layout.goal_of(partition)]
+            raise InvalidInput(("--partition",), f"{partition} moves to {there}", "one that is at rest")
+    return {partition: to for partition in wanted if layout.shard_of[partition] != to}
+
+
+def partition_counts(layout: Layout, moves: Mapping[int, int] | None = None) -> Sequence[int]:
+    """Return how many partitions each shard has once everything has arrived, ``moves`` included."""
+    placed = [(moves or {}).get(each, layout.goal_of(each)) for each in range(PARTITION_COUNT)]
+    return [placed.count(index) for index in range(len(layout.shards))]
+
+
+# The stored form
+
+
+def encode_layout(layout: Layout) -> dict[str, Any]:
+    under_way: dict[str, list[Any]] = {
+        "moving": [[partition, *move] for partition, move in sorted(layout.moving.items())],
+        "frozen": sorted(layout.frozen),
+        "leaving": [list(pair) for pair in sorted(layout.leaving.items())],
+    }
+    return {
+        "_id": LAYOUT_ID,
+        "v": WRITTEN_VERSION,
+        "epoch": layout.epoch,
+        "shards": list(layout.shards),
+        "partitions": list(layout.shard_of),
+        **{name: rows for name, rows in under_way.items() if rows},
+    }
+
+
+def decode_layout(fields: Document) -> Layout:
+    """Return the layout; `InvalidInput` if the document is malformed. That of an earlier release (``slots``) is read
+    only while nothing moves."""
+    require_known_version(fields)
+    is_earlier = "partitions" not in fields and "slots" in fields
+    if is_earlier and (fields.get("moving") or fields.get("leaving")):
+        raise InvalidInput(
+            ("moving",), "an earlier release has begun to move tenants", "a layout at rest: let that release finish"
+        )
+    name = "slots" if is_earlier else "partitions"
+    shards, placed = fields.get("shards"), fields.get(name)
+    if not isinstance(shards, list) or not all(isinstance(each, str) and each for each in shards):
+        raise InvalidInput(("shards",), f"{str(shards)[:64]}", "a list of names")
+    if not isinstance(placed, list) or not all(map(is_integer, placed)):
+        raise InvalidInput((name,), f"{str(placed)[:64]}", "a list of indexes of shards")
+    frozen = fields.get("frozen", [])
+    if not isinstance(frozen, list) or not all(map(is_integer, frozen)):
+        raise InvalidInput(("frozen",), f"{str(frozen)[:64]}", "a list of partitions")
+    return Layout(
+        positive(fields, "epoch"),
+        tuple(shards),
+        tuple(placed),
+        {partition: PartitionMove(to, began) for partition, to, began in _rows(fields, "moving", 3)},
+        frozenset(frozen),
+        {row[0]: row[1] for row in _rows(fields, "leaving", 2)},
+    )
+
+
+def _rows(fields: Document, name: str, width: int) -> list[list[int]]:
+    rows = fields.get(name, [])
+    if not isinstance(rows, list) or not all(
+        isinstance(row, list) and len(row) == width and all(map(is_integer, row)) for row in rows
+    ):
+        raise InvalidInput((name,), f"{str(rows)[:64]}", f"a list of rows of {width} numbers")
+    return rows
