@@ -1,0 +1,174 @@
+"""The partition of each schedule's name, so that no two shards have schedules of one name.
+
+A name is unique in the deployment, and jobs of a schedule have it in their ids. So a name is bound to a partition:
+before a schedule is made, and once more afterwards. A sweep frees the names of which their shard has neither the
+schedule nor a job any more.
+
+::
+
+    create    reserve ─► the shard's own route makes it ─► reserve again      each raises ``use``
+    sweep     read ─► look into the shard ─► delete what was read             only what nobody used for a minute
+
+*Of two creates in two partitions at most one succeeds.* Both reserve after their insert. The name is bound to one of
+the two then, and the other deletes what it made. *No schedule loses its name.* A sweep deletes what it read before it
+looked, so a create that reserved since keeps its name. One that stands still for a minute between its reservation and
+its insert finds at its second reservation that the name is another's, or binds it anew. A sweep leaves a partition that
+moves alone, and reads the layout before and after it looks.
+
+A document of an earlier release has the tenant in place of the partition.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import structlog
+from pymongo import ASCENDING
+from pymongo.errors import BulkWriteError, DuplicateKeyError
+
+from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.model.collection import Collection
+from hascheduler.model.partition import PARTITION_COUNT, partition_of
+from hascheduler.model.values.fields import as_document, is_integer
+from hascheduler.model.values.instants import WallMs
+from hascheduler.mongo.connection import MAJORITY, Database, awaited
+from hascheduler.mongo.faults import DUPLICATE_KEY, faults, local_faults
+from hascheduler.shards.layout import Layout
+from hascheduler.telemetry.log_lines import Reminders
+
+log = structlog.get_logger(__name__)
+
+_UNUSED_FOR_MS = 60_000
+_AT_ONCE = 1_000
+_SWEEP_EVERY_S = 5.0
+_TENANTS_OF_SCHEDULES: Sequence[Mapping[str, Any]] = [
+    {"$match": {"schedule": {"$gt": ""}}},
+    {"$sort": {"schedule": ASCENDING, "submitted_at_ms": ASCENDING, "_id": ASCENDING}},
+    {"$group": {"_id": "$schedule", "tenant": {"$first": "$tenant"}}},
+]
+"""In the order of an index: the server jumps from one schedule to the next."""
+
+
+class _Layouts(Protocol):
+    async def get(self) -> Layout | None: ...
+
+
+class Names:
+    """The names in the home, and how far the present sweep has come. Every write is acknowledged by a majority."""
+
+    def __init__(self, home: Database, now: Callable[[], WallMs]) -> None:
+        self._names = home[Collection.NAMES.value].with_options(write_concern=MAJORITY)
+        self._now = now
+        self._swept = ""
+
+    async def partition_of(self, name: str) -> int | None:
+        """Return the partition that the name is bound to; None if it is free."""
+        with faults("read a reserved name"):
+            found = await self._names.find_one({"_id": name})
+        return None if found is None else bound_partition(found)
+
+    async def reserve(self, name: str, partition: int) -> bool:
+        """Bind the name to that partition, or confirm that it is; False if it is bound to another one."""
+        with faults("reserve a name"):
+            for _ in range(2):  # the first may have met an insert of the same name, or a document of an earlier release
+                try:
+                    used = {"$inc": {"use": 1}, "$set": {"at_ms": self._now()}}
+                    await self._names.update_one({"_id": name, "partition": partition}, used, upsert=True)
+                except DuplicateKeyError:
+                    found = await self._names.find_one({"_id": name})
+                    if found is not None and "partition" not in found and bound_partition(found) == partition:
+                        earlier = {"_id": name, "tenant": found["tenant"], "partition": {"$exists": False}}
+                        await self._names.update_one(earlier, {"$set": {"partition": partition}})
+                else:
+                    return True
+        return False
+
+    async def reserve_all(self, shard: Database) -> None:
+        """Reserve the names of all schedules of a deployment's only shard, also those that only jobs are left of."""
+        schedules = shard[Collection.SCHEDULES.value].find({}, ["job.tenant"])
+        async for batch in slices(schedules, "read the names of schedules"):
+            await self._insert((each["_id"], (as_document(each.get("job")) or {}).get("tenant")) for each in batch)
+        with faults("read the schedules of jobs"):
+            jobs = await awaited(shard[Collection.JOBS.value].aggregate(_TENANTS_OF_SCHEDULES))
+        async for batch in slices(jobs, "read the schedules of jobs"):
+            await self._insert((each["_id"], each.get("tenant")) for each in batch)
+
+    async def run(self, leading: Callable[[], bool], layouts: _Layouts, shards: Sequence[Database]) -> None:
+        """Sweep for as long as this process leads the home, a part of the names at a time."""
+        reminders = Reminders()
+        while True:
+            await asyncio.sleep(_SWEEP_EVERY_S)
+            try:
+                if leading():
+                    await self.sweep(layouts, shards)
+                reminders.over()
+            except (WorldError, InvalidInput) as error:
+                if reminders.is_due(str(error), self._now()):
+                    log.warning("names_unswept", error=str(error))
+
+    async def sweep(self, layouts: _Layouts, shards: Sequence[Database]) -> int:
+        """Free those of the next thousand names that nothing has any more; return how many."""
+        layout = await layouts.get()
+        with faults("look for unused names"):
+            found = self._names.find({"_id": {"$gt": self._swept}}).sort("_id", ASCENDING).limit(_AT_ONCE)
+            read = await found.to_list(None)
+        self._swept = read[-1]["_id"] if len(read) == _AT_ONCE else ""
+        by_shard: dict[int, dict[str, Mapping[str, Any]]] = {}
+        for name in read:
+            partition, at_ms = bound_partition(name), name.get("at_ms")
+            # A clock that is set back is no reason to wait for it.
+            is_old = is_integer(at_ms) and abs(self._now() - at_ms) >= _UNUSED_FOR_MS
+            if layout is not None and partition is not None and is_old and layout.is_at_rest(partition):
+                by_shard.setdefault(layout.shard_of[partition], {})[name["_id"]] = name
+        unused = [one for index, names in by_shard.items() for one in await _unused(shards[index], names)]
+        if not unused or await layouts.get() != layout:
+            return 0
+        with faults("free unused names"):
+            freed = [await self._names.delete_one({"_id": one["_id"], "use": one.get("use")}) for one in unused]
+        return sum(one.deleted_count for one in freed)
+
+    async def _insert(self, tenants: Iterable[tuple[str, Any]]) -> None:
+        """Reserve each name for that tenant's partition, unless it is reserved."""
+        at_ms = self._now()
+        reserved = [
+            {"_id": name, "partition": partition_of(tenant), "use": 1, "at_ms": at_ms}
+            for name, tenant in tenants
+            if isinstance(tenant, str)
+        ]
+        with faults("reserve the names of schedules"):
+            try:
+                if reserved:
+                    await self._names.insert_many(reserved, ordered=False)
+            except BulkWriteError as error:
+                if any(each["code"] != DUPLICATE_KEY for each in (error.details or {}).get("writeErrors", [{}])):
+                    raise
+
+
+def bound_partition(stored: Mapping[str, Any]) -> int | None:
+    """Return the partition that a stored name is bound to; None if its document was broken by hand."""
+    partition, tenant = stored.get("partition"), stored.get("tenant")
+    if partition is None and isinstance(tenant, str):
+        return partition_of(tenant)
+    return partition if is_integer(partition) and 0 <= partition < PARTITION_COUNT else None
+
+
+async def _unused(shard: Database, names: Mapping[str, Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return those names of which the shard has neither the schedule nor a job."""
+    with faults("look for the schedules of names"):
+        found = await shard[Collection.SCHEDULES.value].find({"_id": {"$in": [*names]}}, ["_id"]).to_list(None)
+    unused = []
+    for name in names.keys() - {each["_id"] for each in found}:
+        with faults("look for jobs of a name"):
+            if await shard[Collection.JOBS.value].find_one({"schedule": name}, ["_id"]) is None:
+                unused.append(names[name])
+    return unused
+
+
+async def slices(cursor: Any, doing: str) -> AsyncIterator[list[dict[str, Any]]]:
+    """Yield all documents of the cursor, some at a time; each exchange has a time limit of its own."""
+    while True:
+        async with local_faults(doing):
+            documents = await cursor.to_list(_AT_ONCE)
+        yield documents
+        if len(documents) < _AT_ONCE:
+            return
