@@ -1,0 +1,235 @@
+"""Whether a process means the deployment that the home has, and what it knows of its layout."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.model.definition import ConflictScope, Definition, RateLimit
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.mongo.connection import Database
+from hascheduler.shards.home import (
+    LayoutStore,
+    LayoutWatch,
+    agreed_layout,
+    require_keepable,
+    stored_layout,
+    why_not_keepable,
+)
+from hascheduler.shards.layout import Layout, encode_layout
+from hascheduler.shards.names import Names
+from tests.doubles.databases import mock_databases
+from tests.factories import NOW
+
+SHARDS = ("default", "0001", "0002", "0003")
+SHARED = Definition("backup", conflict_group="disk", conflict_scope=ConflictScope.SHARED)
+
+
+@pytest.fixture
+def home() -> Database:
+    return mock_databases("x")[0]
+
+
+async def agreed(home: Database, shards: Sequence[str]) -> Layout | None:
+    return await agreed_layout(home, shards, lambda: NOW)
+
+
+async def test_the_only_shard_has_no_layout_and_nothing_is_written(home: Database) -> None:
+    assert await agreed(home, SHARDS[:1]) is None
+    assert await LayoutStore(home).get() is None
+
+
+async def test_the_first_replica_of_an_unused_deployment_spreads_its_partitions_evenly(home: Database) -> None:
+    assert await agreed(home, SHARDS) == Layout.even(SHARDS)
+    assert await agreed(home, SHARDS) == Layout.even(SHARDS) == await LayoutStore(home).get()
+
+
+async def test_replicas_that_start_at_once_go_by_one_layout(home: Database) -> None:
+    layouts = await asyncio.gather(*(agreed(home, SHARDS) for _ in range(4)))
+    assert set(layouts) == {await LayoutStore(home).get()}
+
+
+async def test_a_home_that_was_the_only_shard_keeps_its_partitions_and_its_names_are_reserved(home: Database) -> None:
+    await home["schedules"].insert_one({"_id": "tick", "job": {"tenant": "acme"}})
+    assert await agreed(home, SHARDS) == Layout.all_at_home(SHARDS)
+    assert await Names(home, lambda: NOW).partition_of("tick") is not None
+
+
+async def test_shards_that_are_added_have_no_partitions_yet(home: Database) -> None:
+    first = await agreed(home, SHARDS[:2])
+    assert first is not None
+    assert await agreed(home, SHARDS) == first.extended(SHARDS)
+
+
+@pytest.mark.parametrize(
+    ("stored", "shards", "error"),
+    [
+        (SHARDS, SHARDS[:2], "HASCHEDULER_SHARDS: 2, and the deployment in the database 'x' has 4 shards; expected 4"),
+        (SHARDS, SHARDS[:1], "HASCHEDULER_SHARDS: 1, and the deployment in the database 'x' has 4 shards; expected 4"),
+        (
+            SHARDS[:2],
+            ("other", "0001"),
+            "HASCHEDULER_SHARD: 'other', and the deployment in the database 'x' calls its first shard 'default';"
+            " expected default",
+        ),
+        (
+            SHARDS[:2],
+            ("other", "0001", "0002"),
+            "HASCHEDULER_SHARDS: 3, and the deployment in the database 'x' has 2 shards; expected 2",
+        ),
+    ],
+)
+async def test_fewer_shards_and_others_are_refused(
+    home: Database, stored: Sequence[str], shards: Sequence[str], error: str
+) -> None:
+    await agreed(home, stored)
+    with pytest.raises(InvalidInput) as refused:
+        await agreed(home, shards)
+    assert str(refused.value) == error
+    assert await LayoutStore(home).get() == Layout.even(stored)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 8])
+async def test_a_process_that_only_reads_the_layout_refuses_another_number(home: Database, shards: int) -> None:
+    await agreed(home, SHARDS)
+    with pytest.raises(InvalidInput, match=rf"HASCHEDULER_SHARDS: {shards}, and .* 'x' has 4 shards; expected 4"):
+        await stored_layout(LayoutStore(home), shards)
+    assert await stored_layout(LayoutStore(home), 4) == Layout.even(SHARDS)
+
+
+async def test_a_process_that_only_reads_the_layout_waits_until_there_is_one(home: Database) -> None:
+    assert await stored_layout(LayoutStore(home), 1) is None
+    with pytest.raises(StoreUnavailable, match="'x' has no layout yet"):
+        await stored_layout(LayoutStore(home), 2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"partitions": [9] * 256}, "layout.partitions: partition 0, shard 9"),
+        ({"partitions": "all"}, "layout.partitions: all"),
+        ({"shards": ["a", "a"]}, "layout.shards: a name occurs twice"),
+        ({"epoch": 0}, "layout.epoch: 0"),
+        ({"moving": [[1, 2]]}, "layout.moving: "),
+        ({"v": 1_000}, "layout.v: "),
+    ],
+)
+async def test_a_layout_that_cannot_be_read_is_refused_in_a_sentence_that_names_the_database(
+    home: Database, changed: dict[str, Any], said: str
+) -> None:
+    await home["routing"].insert_one(encode_layout(Layout.even(SHARDS)) | changed)
+    for reading in (agreed(home, SHARDS), stored_layout(LayoutStore(home), 4)):
+        with pytest.raises(InvalidInput, match="in the layout that the database 'x' has") as refused:
+            await reading
+        assert str(refused.value).startswith(said)
+
+
+async def test_that_of_an_earlier_release_is_read_at_rest_alone(home: Database) -> None:
+    stored = encode_layout(Layout.even(SHARDS))
+    stored["slots"] = stored.pop("partitions")
+    await home["routing"].insert_one(stored)
+    assert await agreed(home, SHARDS) == Layout.even(SHARDS)
+    await home["routing"].update_one({"_id": "routing"}, {"$set": {"moving": [[4, 1]]}})
+    with pytest.raises(InvalidInput, match="earlier release has begun to move tenants"):
+        await agreed(home, SHARDS)
+
+
+# What several shards can't keep
+
+
+@pytest.mark.parametrize(
+    ("definition", "error"),
+    [
+        (
+            SHARED,
+            "HASCHEDULER_SHARDS: 4, and the definition 'backup' has a conflict_scope that several shards can't keep:"
+            " jobs of different tenants may be in different ones of 4 shards, which do not exclude each other;"
+            " expected tenant",
+        ),
+        (
+            Definition("mail", rate_limit=RateLimit(3, 1_000)),
+            "HASCHEDULER_SHARDS: 4, and the definition 'mail' has a rate_limit that several shards can't keep:"
+            " 3 can't be divided between 4 shards; expected 4 or more: each keeps one at least",
+        ),
+    ],
+)
+@pytest.mark.parametrize("grows", [False, True])
+async def test_a_deployment_does_not_grow_while_a_stored_definition_needs_one_shard(
+    home: Database, definition: Definition, error: str, *, grows: bool
+) -> None:
+    if grows:
+        await agreed(home, SHARDS[:2])
+    await home["definitions"].insert_one(encode_definition(definition))
+    with pytest.raises(InvalidInput) as refused:
+        await agreed(home, SHARDS)
+    assert str(refused.value) == error
+    assert await LayoutStore(home).get() == (Layout.even(SHARDS[:2]) if grows else None)
+
+
+async def test_a_group_that_was_stored_without_a_scope_is_shared(home: Database) -> None:
+    stored = encode_definition(SHARED)
+    del stored["conflict_scope"]
+    await home["definitions"].insert_one(stored)
+    with pytest.raises(InvalidInput, match="'backup' has a conflict_scope"):
+        await agreed(home, SHARDS)
+
+
+async def test_what_each_shard_keeps_on_its_own_is_no_obstacle(home: Database) -> None:
+    kept = [
+        Definition("log", max_concurrency=1, tier=2),
+        Definition("mail", rate_limit=RateLimit(4, 1_000)),
+        Definition("disk", conflict_group="disk", conflict_scope=ConflictScope.TENANT),
+    ]
+    await home["definitions"].insert_many([*map(encode_definition, kept), {"_id": "broken", "rev": "?"}])
+    await require_keepable(home, 4)
+    assert [why_not_keepable(each, 4) for each in kept] == [None] * 3
+
+
+# The newest one
+
+
+async def test_an_older_layout_than_the_known_one_changes_nothing(home: Database) -> None:
+    first = await agreed(home, SHARDS)
+    assert first is not None
+    store, newer = LayoutStore(home), first.beginning({0: 1})
+    watch = LayoutWatch(store, newer)
+    assert await watch.read_again() == newer
+    assert await store.replace(first.epoch, newer)
+    assert not await store.replace(first.epoch, first.beginning({0: 2}))
+    arrived = newer.arrived(0)
+    assert await store.replace(newer.epoch, arrived)
+    assert await watch.read_again() == arrived == watch.now
+    assert watch.is_busy
+
+
+class Away:
+    """A home that is away for its first looks, and then has that layout."""
+
+    def __init__(self, layout: Layout, outages: Sequence[Exception]) -> None:
+        self.layout = layout
+        self.outages = list(outages)
+        self.looks = 0
+        self.was_read = asyncio.Event()
+        """Set at the look after the first one that got the layout."""
+
+    async def get(self) -> Layout:
+        if self.outages:
+            raise self.outages.pop(0)
+        self.looks += 1
+        if self.looks == 2:
+            self.was_read.set()
+        return self.layout
+
+
+async def test_an_outage_or_a_broken_document_ends_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_LOOK_S", "_BUSY_LOOK_S"):
+        monkeypatch.setattr(f"hascheduler.shards.home.{name}", 0.0)
+    first = Layout.even(SHARDS)
+    away: Any = Away(first.beginning({0: 1}), [StoreUnavailable("gone"), InvalidInput(("layout",), "broken")])
+    watch = LayoutWatch(away, first)
+    running = asyncio.create_task(watch.run())
+    await away.was_read.wait()
+    running.cancel()
+    assert watch.now == away.layout
