@@ -1,0 +1,139 @@
+"""What each replica knows of the layout, told in the home: a mover waits for all that live.
+
+Each writes one document: how many shards it knows, and the newest epoch such that no write of a partition that is
+frozen in it is under way there. Who lives is judged by the clock of the home's server alone.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import structlog
+from pymongo import ReturnDocument
+
+from hascheduler.errors import WorldError
+from hascheduler.model.collection import Collection
+from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.faults import faults
+from hascheduler.shards.home import LayoutWatch
+from hascheduler.telemetry.log_lines import Reminders
+
+log = structlog.get_logger(__name__)
+
+_BEAT_S = 1.0
+_LOOK_S, _BUSY_LOOK_S = 0.5, 0.02
+"""How often it looks whether there is a newer epoch to tell."""
+_LIVES_FOR = timedelta(seconds=5)
+_KEPT_FOR = timedelta(minutes=2)
+"""Longer than the heartbeat of a dead replica is kept."""
+_KNOWN_FOR_S = 1.0
+
+
+class GatewayBoard:
+    """The document of this replica, and what the others tell; `hascheduler.shards.moves.HomeState`.
+
+    ``shards`` is how many this process knows, ``acknowledged`` gives its epoch, ``is_leading`` whether it leads the
+    home.
+    """
+
+    def __init__(
+        self,
+        home: Database,
+        replica_id: str,
+        watch: LayoutWatch,
+        *,
+        shards: int,
+        acknowledged: Callable[[], int],
+        is_leading: Callable[[], bool],
+    ) -> None:
+        self._gateways = home["gateways"].with_options(write_concern=MAJORITY)
+        self._replicas = home[Collection.REPLICAS.value]
+        self._id = replica_id
+        self._watch = watch
+        self._shards = shards
+        self._acknowledged = acknowledged
+        self._is_leading = is_leading
+        self._told = 0
+        self._beat: tuple[datetime, float] | None = None
+        """When the last beat was written, by the server's clock and by this process's."""
+        self._known_at: dict[int, float] = {}
+        self._asked = (0, 0.0)
+
+    @property
+    def leading(self) -> bool:
+        return self._is_leading()
+
+    async def run(self) -> None:
+        reminders = Reminders()
+        while True:
+            try:
+                if self._beat is None or self._told != self._acknowledged() or _now_s() - self._beat[1] >= _BEAT_S:
+                    await self.beat()
+                reminders.over()
+            except WorldError as error:
+                if reminders.is_due(str(error), int(_now_s() * 1_000)):
+                    log.warning("gateway_untold", error=str(error))
+            await asyncio.sleep(_BUSY_LOOK_S if self._watch.is_busy else _LOOK_S)
+
+    async def beat(self) -> datetime:
+        """Tell what this replica knows; return when, by the server's clock."""
+        epoch, began_s = self._acknowledged(), _now_s()
+        known = {"$set": {"shards": self._shards, "epoch": epoch}, "$currentDate": {"at": True}}
+        with faults("tell what this gateway knows"):
+            written = await self._gateways.find_one_and_update(
+                {"_id": self._id}, known, ["at"], upsert=True, return_document=ReturnDocument.AFTER
+            )
+        assert written is not None, "an upsert returned no document"
+        at: datetime = written["at"]
+        self._told, self._beat = epoch, (at, began_s)
+        return at
+
+    async def leave(self) -> None:
+        """Delete the document of this replica, which answers no more requests: no mover waits for it."""
+        with faults("tell that this gateway has left"):
+            await self._gateways.delete_one({"_id": self._id})
+
+    async def all_know(self, index: int) -> bool:
+        """Whether all replicas know the shard of that index; what was true is true for a second.
+
+        A replica of an earlier release, or one that was started for a single shard, tells nothing here, and so it does
+        not know: it is among the home's replicas for as long as its heartbeat is kept.
+        """
+        if _now_s() - self._known_at.get(index, -_KNOWN_FOR_S) < _KNOWN_FOR_S:
+            return True
+        now = await self._server_now()
+        with faults("read what gateways know"):
+            await self._gateways.delete_many({"at": {"$lt": now - _KEPT_FOR}})
+            told = {each["_id"]: each for each in await self._gateways.find({}).to_list(None)}
+            found = await self._replicas.find({"expire_at": {"$gt": now}}, ["_id"]).to_list(None)
+        know = {id for id, each in told.items() if each.get("shards", 0) > index}
+        living = {id for id, each in told.items() if each["at"] >= now - _LIVES_FOR}
+        if not (living | {each["_id"] for each in found}) <= know:
+            return False
+        self._known_at[index] = _now_s()
+        return True
+
+    async def all_have(self, epoch: int, patience_s: float) -> bool:
+        """Whether all gateways that live acknowledge that epoch, or have not done so for ``patience_s`` since this
+        replica first asked for it: what they write then is late."""
+        if self._asked[0] != epoch:
+            self._asked = epoch, _now_s()
+        since = await self._server_now() - _LIVES_FOR
+        with faults("read which layout gateways have"):
+            behind = await self._gateways.find_one({"at": {"$gte": since}, "epoch": {"$lt": epoch}}, ["_id"])
+        if behind is None:
+            return True
+        if _now_s() - self._asked[1] < patience_s:
+            return False
+        log.warning("gateway_behind", replica=behind["_id"], epoch=epoch)
+        return True
+
+    async def _server_now(self) -> datetime:
+        if self._beat is None:
+            return await self.beat()
+        at, began_s = self._beat
+        return at + timedelta(seconds=_now_s() - began_s)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
