@@ -1,0 +1,275 @@
+"""Shards whose cores start jobs under small caps, and processes that lead them, all as slow as a test wants."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from hascheduler.model.hold import Hold
+from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.shards.turns import CapTurns
+from tests.doubles.holds import HeldInMemory
+from tests.doubles.turns import MemoryTurnStore
+
+Job = frozenset[str]
+"""The keys of the caps that it counts against."""
+
+
+class SteppedClock:
+    def __init__(self) -> None:
+        self.ms = 0
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.ms)
+
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(self.ms)
+
+
+class Core:
+    """One shard: its stored holds, what its core has seen of them, and its jobs. A cap is one job."""
+
+    def __init__(self, name: str, *, is_first: bool) -> None:
+        self.name = name
+        self.is_first = is_first
+        self.store = HeldInMemory()
+        self.seen: dict[str, Hold] = {}
+        self.waiting: list[Job] = []
+        self.running: list[Job] = []
+
+    def has(self, key: str) -> bool:
+        hold = self.seen.get(key)
+        return (self.is_first if hold is None else not hold.is_held) and self.uses(key) == 0
+
+    def uses(self, key: str) -> int:
+        return sum(key in job for job in self.running)
+
+    def short_of(self) -> frozenset[str]:
+        return frozenset(key for job in self.waiting for key in job if not self.has(key))
+
+    def fold(self) -> None:
+        self.seen = dict(self.store.stored)
+
+    def step(self) -> None:
+        for job in list(self.waiting):
+            if all(map(self.has, job)):
+                self.waiting.remove(job)
+                self.running.append(job)
+        for hold in self.seen.values():
+            if hold.is_awaited and not self.uses(hold.key):
+                self.store.release(hold)
+
+    def end(self, job: Job) -> None:
+        self.running.remove(job)
+
+
+@dataclass
+class Seen:
+    """What one process has of a shard: `TurningShard`."""
+
+    core: Core
+    leading: bool = False
+    mirror: dict[str, Hold] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.core.name
+
+    def short_of(self) -> frozenset[str]:
+        return self.core.short_of()
+
+    def hold(self, key: str) -> Hold | None:
+        return self.mirror.get(key)
+
+    def fold(self) -> None:
+        self.mirror = dict(self.core.store.stored)
+
+
+class Gate:
+    """A process's way to a store: each exchange waits until the test lets it go."""
+
+    def __init__(self) -> None:
+        self.waiting: list[asyncio.Future[None]] = []
+
+    def through(self, store: Any) -> Any:
+        gate = self
+
+        class Gated:
+            def __getattr__(self, name: str) -> Callable[..., Any]:
+                async def exchange(*args: Any, **options: Any) -> Any:
+                    turn = asyncio.get_running_loop().create_future()
+                    gate.waiting.append(turn)
+                    await turn
+                    return await getattr(store, name)(*args, **options)
+
+                return exchange
+
+        return Gated()
+
+
+class Process:
+    """One replica with a view of each shard, and at most one turn under way."""
+
+    def __init__(self, world: "Rounds", see: Callable[[Core], Seen] = Seen) -> None:
+        self.gate = Gate()
+        self.shards = [see(core) for core in world.cores]
+        names = [core.name for core in world.cores]
+        stores = [self.gate.through(core.store) for core in world.cores]
+        self.turns = CapTurns(self.gate.through(world.turns), names, stores, lambda: self.shards, world.clock)
+        self.task: asyncio.Task[None] | None = None
+
+    async def begin_or_go_on(self) -> None:
+        """Begin a turn, or let the next exchange of the one under way happen."""
+        if self.task is None or self.task.done():
+            if self.task is not None:
+                self.task.result()
+            self.task = asyncio.create_task(self.turns.turn(), name="turn")
+        elif self.gate.waiting:
+            self.gate.waiting.pop(0).set_result(None)
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+    async def whole_turn(self) -> None:
+        await self.begin_or_go_on()
+        while self.task is not None and not self.task.done():
+            await self.begin_or_go_on()
+
+    def stop(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+        self.task = None
+        self.gate.waiting.clear()
+
+
+class Rounds:
+    """Owner of everything; each step checks that no cap is exceeded."""
+
+    def __init__(
+        self,
+        shards: int = 3,
+        processes: int = 2,
+        *,
+        turns: type[MemoryTurnStore] = MemoryTurnStore,
+        holds: type[HeldInMemory] = HeldInMemory,
+        see: Callable[[Core], Seen] = Seen,
+    ) -> None:
+        self.clock = SteppedClock()
+        self.turns = turns()
+        self.cores = [Core(f"s{index}", is_first=index == 0) for index in range(shards)]
+        for core in self.cores:
+            core.store = holds()
+        self.processes = [Process(self, see) for _ in range(processes)]
+        self.sleeps: Counter[int] = Counter()
+        self.done: Counter[str] = Counter()
+
+    def check(self) -> None:
+        used = Counter(key for core in self.cores for job in core.running for key in job)
+        assert all(count == 1 for count in used.values()), f"{used}, while each is a cap of one"
+
+    def end_one(self, core: Core) -> None:
+        if core.running:
+            core.end(core.running[0])
+            self.done[core.name] += 1
+
+    async def random_step(self, random: Random) -> None:
+        core, place = random.choice(self.cores), random.randrange(len(self.processes))
+        process = self.processes[place]
+        seen = random.choice(process.shards)
+        what = random.random()
+        self.sleeps.subtract(self.sleeps.keys())
+        if random.random() < 0.01:
+            self.sleeps[place] = random.randint(20, 200)
+        if what < 0.5:
+            if self.sleeps[place] <= 0:
+                await process.begin_or_go_on()
+        elif what < 0.6:
+            seen.fold()
+        elif what < 0.7:
+            core.fold()
+        elif what < 0.85:
+            core.step()
+        elif what < 0.93:
+            self.end_one(core)
+        elif what < 0.98:
+            self.clock.ms += random.choice([10, 900, 6_000])
+        else:
+            seen.leading = not seen.leading
+        self.check()
+
+    async def settle(self, rounds: int = 400) -> None:
+        """From now on the first process alone leads all shards and everything is fast: all jobs end."""
+        self.stop()
+        for seen in self.processes[0].shards:
+            seen.leading = True
+        for _ in range(rounds):
+            await self.fast_round()
+            if not any(core.waiting or core.running for core in self.cores):
+                return
+        raise AssertionError(f"jobs wait for ever: {[core.waiting for core in self.cores]}")
+
+    async def fast_round(self, *, ends: bool = True, exchanges: int = 0) -> None:
+        """A fifth of a second in which everything is seen, a job a shard ends, and the first process has its turn,
+        after so many exchanges of the last one."""
+        self.clock.ms += 200
+        for core in self.cores:
+            core.fold()
+            core.step()
+            self.check()
+            if ends:
+                self.end_one(core)
+                core.step()
+        for process in self.processes:
+            for seen in process.shards:
+                seen.fold()
+        for _ in range(exchanges):
+            await self.processes[-1].begin_or_go_on()
+        await self.processes[0].whole_turn()
+        self.check()
+
+    async def asleep(self, before: int, exchanges: int, rounds: int) -> None:
+        """The last process falls asleep in one of its turns, and wakes so many rounds later."""
+        for _ in range(before):
+            await self.fast_round()
+        await self.fast_round(exchanges=exchanges)
+        for _ in range(rounds):
+            await self.fast_round()
+        await self.processes[-1].begin_or_go_on()
+        self.processes[-1].stop()
+        for _ in range(12):
+            await self.fast_round()
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.stop()
+
+
+def released_in_any_case(core: Core) -> Seen:
+    """A planted bug: the cap goes on before the shard has released it."""
+
+    class Hasty(Seen):
+        def hold(self, key: str) -> Hold | None:
+            hold = super().hold(key)
+            return hold if hold is None else replace(hold, released=hold.rev)
+
+    return Hasty(core)
+
+
+class ForgetfulHolds(HeldInMemory):
+    """A planted bug: an earlier revision replaces a later one."""
+
+    async def put(self, hold: Hold) -> bool:
+        self.stored[hold.key] = hold
+        return True
+
+
+class HastyTurns(MemoryTurnStore):
+    """A planted bug: a change without compare-and-set."""
+
+    async def replace(self, before: Any, after: Any) -> bool:
+        return await super().replace(self.stored[before.key], after)
+
+
+def jobs(random: Random, keys: Sequence[str]) -> list[Job]:
+    return [frozenset(random.sample(keys, random.randint(1, len(keys)))) for _ in range(random.randint(1, 5))]
