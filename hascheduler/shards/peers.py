@@ -53,7 +53,8 @@ PASSED_ON = frozenset(
 _NOT_PASSED_BACK = frozenset(
     {b"connection", b"content-length", b"date", b"keep-alive", b"server", b"transfer-encoding", b"x-request-id"}
 )
-_TOLD_BY_ROUTES = ("route", "path_params", PATTERN)
+TOLD_BY_ROUTES = ("route", "path_params", PATTERN)
+"""What the routes say in a scope, for metrics and the audit log."""
 _NOTE = "audit_note"
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -83,7 +84,7 @@ class Hosted:
         try:
             await self._routes(own, receive, send)
         finally:  # metrics and the audit log are written outside, and go by what the routes said
-            scope.update({name: own[name] for name in _TOLD_BY_ROUTES if name in own})
+            scope.update({name: own[name] for name in TOLD_BY_ROUTES if name in own})
             if _NOTE in own["state"]:
                 scope["state"][_NOTE] = own["state"][_NOTE]
 
