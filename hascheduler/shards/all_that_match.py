@@ -28,12 +28,11 @@ from hascheduler.api.jobs.all_that_match import (
     require_expected,
 )
 from hascheduler.errors import Conflict
-from hascheduler.shards.answers import Body, part_of, read, refusal_in, unfit
+from hascheduler.shards.answers import STRANGE, Body, part_of, read, refusal_in, unfit
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import Place, WholeAnswer, ask_all
 from hascheduler.wire.fields import instant_text
 
-_STRANGE = (KeyError, TypeError, ValueError)
 Position = tuple[int, Any]
 """The index of the shard to go on in, and ``after`` for the request to it."""
 
@@ -87,7 +86,7 @@ async def _change(  # noqa: PLR0917  # a `Merge`, once it has its steps
         position = steps.begin(body.get("after"), scope, len(places))
         try:
             answer = await _changed(steps, ask, places, body, position)
-        except _STRANGE:
+        except STRANGE:
             answer = unfit("the answers of the shards don't fit together: are all replicas of one release?")
         await answer.send(send) if isinstance(answer, WholeAnswer) else await answer(scope, receive, send)
 

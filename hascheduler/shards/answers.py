@@ -25,7 +25,8 @@ Merge = Callable[[Layout, Sequence[Place], Any, Scope, Receive, Send], Awaitable
 
 PATIENCE_S = 20.0
 """A shard that has not answered by then is one of which no replica answers: the request itself may take 30 s."""
-_STRANGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, InvalidInput)
+STRANGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, InvalidInput)
+"""What reading an answer raises that is none of this release."""
 _RETRY_AFTER = {"Retry-After": "2"}
 
 
@@ -45,9 +46,7 @@ async def part_of(
         answer = WholeAnswer()
     finally:
         scope.update({name: part[name] for name in TOLD_BY_ROUTES if name in part})
-    if not answer.status:
-        return whole(unanswered(place.name))
-    return _named(answer, place.name) if answer.status == HTTPStatus.SERVICE_UNAVAILABLE else answer
+    return named(answer, place.name)
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
@@ -67,16 +66,22 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def whole(answer: Response) -> WholeAnswer:
+    """Return an answer that is made here as if a shard had given it."""
     return WholeAnswer(answer.status_code, list(answer.raw_headers), [bytes(answer.body)])
 
 
-def _named(answer: WholeAnswer, shard: str) -> WholeAnswer:
+def named(answer: WholeAnswer, shard: str) -> WholeAnswer:
+    """Return a refusal with the name of the shard before what it says, if it is 503; all else as it is."""
+    if not answer.status:
+        return whole(unanswered(shard))
+    if answer.status != HTTPStatus.SERVICE_UNAVAILABLE:
+        return answer
     try:
         told = dict(orjson.loads(answer.body))
         if shard in told["detail"]:
             return answer
         told["detail"] = f"shard {shard}: {told['detail']}"
-    except _STRANGE:
+    except STRANGE:
         return whole(unanswered(shard))
     body = orjson.dumps(told)
     headers = [each for each in answer.headers if each[0] != b"content-length"]
@@ -101,6 +106,7 @@ def refusal_in(answers: Sequence[Body | WholeAnswer]) -> WholeAnswer | None:
 
 
 def unfit(detail: str) -> Response:
+    """Return 503 for an answer that another replica should not have given."""
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, "shard-unanswered", detail, headers=_RETRY_AFTER)
 
 
@@ -108,7 +114,7 @@ def fitted(combine: Callable[[], Body], warnings: Sequence[bytes] = ()) -> Respo
     """Return what ``combine`` makes of the answers; 503 if they don't fit together."""
     try:
         answer = Response(orjson.dumps(combine()), media_type="application/json")
-    except _STRANGE:
+    except STRANGE:
         return unfit("the answers of the shards don't fit together: are all replicas of one release?")
     answer.raw_headers += [(b"warning", warning) for warning in dict.fromkeys(warnings)]
     return answer

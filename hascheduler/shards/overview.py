@@ -1,7 +1,7 @@
 """What runs the whole, of all shards: the cluster, processors, failovers, the leader's recording, the live picture.
 
-What all share is the home's: the replicas, leader, journal and stream of an answer are those of the home. Each shard has
-a row. A shard of which no replica answers is shown so, and hides no other.
+What all share is the home's: the replicas, leader, journal and stream of an answer are those of the home. Each shard
+has a row. A shard of which no replica answers is shown so, and hides no other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

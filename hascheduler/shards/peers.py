@@ -127,7 +127,7 @@ class Peers:
                 held.enter_context(held_open(take(services.pools.forwarded, scope), scope))
                 body = await _body_of(scope, receive)
             except ProblemError as refused:
-                await _refusal(refused)(scope, receive, send)
+                await refusal(refused)(scope, receive, send)
                 return
             answer = await until_left(self._first_answer(shard, scope, body), receive, is_over)
             if isinstance(answer, httpx.Response):
@@ -195,7 +195,8 @@ def unanswered(shard: str, *, not_hosted: bool = False, may_be_done: bool = Fals
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, "shard-unanswered", detail, headers=headers)
 
 
-def _refusal(refused: ProblemError) -> Response:
+def refusal(refused: ProblemError) -> Response:
+    """Return the answer that the error handlers of the routes would give."""
     return problem(refused.status_code, refused.kind, refused.detail, headers=refused.headers)
 
 
