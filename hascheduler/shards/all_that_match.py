@@ -27,6 +27,7 @@ from hascheduler.api.jobs.all_that_match import (
     counted_only,
     require_expected,
 )
+from hascheduler.api.middleware.audit import AuditNote
 from hascheduler.errors import Conflict
 from hascheduler.shards.answers import STRANGE, Body, part_of, read, refusal_in, unfit
 from hascheduler.shards.layout import Layout
@@ -77,10 +78,6 @@ async def _change(  # noqa: PLR0917  # a `Merge`, once it has its steps
 ) -> None:
     if not isinstance(body, dict):
         await places[0].ask(scope, receive, send)  # which says what is wrong
-    elif layout.frozen and not body.get("dry_run"):
-        detail = "tenants move to another shard; come again in a second"
-        moving = problem(HTTPStatus.SERVICE_UNAVAILABLE, "moving", detail, headers={"Retry-After": "1"})
-        await moving(scope, receive, send)
     else:
         ask = partial(_asked, scope=scope, receive=receive)
         position = steps.begin(body.get("after"), scope, len(places))
@@ -88,6 +85,8 @@ async def _change(  # noqa: PLR0917  # a `Merge`, once it has its steps
             answer = await _changed(steps, ask, places, body, position)
         except STRANGE:
             answer = unfit("the answers of the shards don't fit together: are all replicas of one release?")
+        # Here too if other replicas have recorded their parts.
+        scope["state"].setdefault("audit_note", AuditNote()).unaudited = body.get("dry_run") is True
         await answer.send(send) if isinstance(answer, WholeAnswer) else await answer(scope, receive, send)
 
 

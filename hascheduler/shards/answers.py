@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from hascheduler.api.http.problems import problem
 from hascheduler.errors import InvalidInput
 from hascheduler.shards.layout import Layout
-from hascheduler.shards.peers import TOLD_BY_ROUTES, unanswered
+from hascheduler.shards.peers import unanswered
 from hascheduler.shards.place import Place, WholeAnswer, answer_of, ask_all
 
 Body = Mapping[str, Any]
@@ -44,8 +44,6 @@ async def part_of(
             answer = await answer_of(place, part, _replayed(body, receive))
     except (TimeoutError, ConnectionAbortedError):
         answer = WholeAnswer()
-    finally:
-        scope.update({name: part[name] for name in TOLD_BY_ROUTES if name in part})
     return named(answer, place.name)
 
 

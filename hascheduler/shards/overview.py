@@ -17,7 +17,8 @@ from hascheduler.shards.place import Place, WholeAnswer, ask_all
 
 _PATIENCE_S = 5.0
 _QUARANTINE_MAX = 100
-_OF_ROW = ("leader", "unready_reason", "stream_lag_ms", "journal_seq", "replicas", "replica_id", "counts", "leading")
+_OF_ROW = ("leader", "unready_reason", "stream_lag_ms", "journal_seq")
+_READ = frozenset({*_OF_ROW, "leading", "replicas", "counts", "findings", "mirrors_differ", "quarantine"})
 _UNANSWERED = "no replica that hosts it answers"
 _NO_LEADER, _NO_LEADER_OF_SHARD = "HaschedulerNobodyLeads", "HaschedulerShardWithoutLeader"
 _LIVE = ("pending", "dispatched", "running")
@@ -53,7 +54,7 @@ def cluster_as_one(names: Sequence[str], told: Sequence[Body | None], served: Se
     if home is None:
         raise ValueError("the home does not answer")
     own_name = next((each["name"] for each in home["replicas"] if each["id"] == home["replica_id"]), None)
-    known = [each if each is not None and all(name in each for name in _OF_ROW) else None for each in told]
+    known = [each if each is not None and each.keys() >= _READ else None for each in told]
     rows = [_row(*each, own_name) for each in zip(names, known, served, strict=True)]
     answered = [each for each in known if each is not None]
     return {
@@ -72,12 +73,12 @@ def _row(name: str, told: Body | None, served: Body | None, own_name: object) ->
     shown = told or {"leader": None, "unready_reason": _UNANSWERED, "stream_lag_ms": None, "journal_seq": None}
     is_here = own_name in followers
     return {
-        **{field: shown[field] for field in ("leader", "unready_reason", "stream_lag_ms", "journal_seq")},
+        **{field: shown[field] for field in _OF_ROW},
         "name": name,
         "ready": not shown["unready_reason"],
         # Another replica may have answered, and may lead it.
         "leading": is_here and bool(shown["leading"]),
-        "processors": 0 if served is None else sum(bool(each["alive"]) for each in served["items"]),
+        "processors": 0 if served is None else sum(bool(each.get("alive")) for each in served["items"]),
         "counts": {state: count for state, count in shown.get("counts", {}).items() if state != "definitions"},
         "followers": followers,
         "followed": is_here,

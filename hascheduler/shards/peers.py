@@ -27,7 +27,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hascheduler.api.http.problems import ProblemError, problem
-from hascheduler.api.middleware.audit import PATTERN, AuditNote, known_request_id
+from hascheduler.api.middleware.audit import AuditNote, known_request_id
 from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.api.middleware.pools import FORWARDED_MAX, held_open, take
 from hascheduler.api.middleware.timeouts import long_request_s_max, time_limit_s
@@ -53,9 +53,6 @@ PASSED_ON = frozenset(
 _NOT_PASSED_BACK = frozenset(
     {b"connection", b"content-length", b"date", b"keep-alive", b"server", b"transfer-encoding", b"x-request-id"}
 )
-TOLD_BY_ROUTES = ("route", "path_params", PATTERN)
-"""What the routes say in a scope, for metrics and the audit log."""
-_NOTE = "audit_note"
 Headers = Iterable[tuple[bytes, bytes]]
 
 
@@ -73,27 +70,18 @@ class Hosted:
     async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         services = self._services()
         if services is not None:
-            await self._answer(services, scope, receive, send)
+            await self._routes({**scope, "state": {**scope["state"], "services": services}}, receive, send)
         elif any(name == ONE_SHARD for name, _ in scope["headers"]):
             await unanswered(self.name, not_hosted=True)(scope, receive, send)
         else:
             await self._others.ask(self.name, scope, receive, send)
 
-    async def _answer(self, services: ApiServices, scope: Scope, receive: Receive, send: Send) -> None:
-        own = {**scope, "state": {**scope["state"], "services": services}}
-        try:
-            await self._routes(own, receive, send)
-        finally:  # metrics and the audit log are written outside, and go by what the routes said
-            scope.update({name: own[name] for name in TOLD_BY_ROUTES if name in own})
-            if _NOTE in own["state"]:
-                scope["state"][_NOTE] = own["state"][_NOTE]
-
 
 class Peers:
     """Owner of the connections to other replicas. ``addresses`` returns those that host a shard, as ``host:port``, the
     best first. Without ``tls`` they speak plain HTTP; with it, the certificate of each is for ``tls_name``, or for its
-    own address if that is empty. ``headers_of`` returns the headers that tell another replica whose address a request
-    came from, and prove that a replica says so."""
+    own address if that is empty. ``headers_of`` returns the headers that tell another replica what is known of a
+    request here, such as its client's address, and prove that a replica says so."""
 
     def __init__(
         self,
@@ -101,7 +89,7 @@ class Peers:
         *,
         tls: ssl.SSLContext | None = None,
         tls_name: str = "",
-        headers_of: Callable[[str], Headers] = lambda _: (),
+        headers_of: Callable[[Scope], Headers] = lambda _: (),
     ) -> None:
         self._addresses = addresses
         self._scheme = "http" if tls is None else "https"
@@ -132,7 +120,7 @@ class Peers:
             answer = await until_left(self._first_answer(shard, scope, body), receive, is_over)
             if isinstance(answer, httpx.Response):
                 held.push_async_callback(answer.aclose)
-                scope["state"].setdefault(_NOTE, AuditNote(unaudited=True))  # that replica records it
+                scope["state"].setdefault("audit_note", AuditNote()).unaudited = True  # that replica records it
                 await until_left(_send_on(answer, send), receive, is_over)
             else:  # None if its client has left, or this replica ends
                 await (answer or _in_doubt(shard, scope))(scope, receive, send)
@@ -160,14 +148,13 @@ class Peers:
         passed_on = [(name, value) for name, value in scope["headers"] if name in PASSED_ON]
         # The answer is passed back as it comes: encoded only as the client itself would have it.
         encodings = [value for name, value in scope["headers"] if name == b"accept-encoding"] or [b"identity"]
-        client = scope.get("client")
         return self._client.build_request(
             scope["method"],
             httpx.URL(f"{self._scheme}://{address}").copy_with(raw_path=target),
             headers=[
                 *passed_on,
                 *((b"accept-encoding", encoding) for encoding in encodings),
-                *self._headers_of(client[0] if client else ""),
+                *self._headers_of(scope),
                 (ONE_SHARD, shard.encode()),
                 (b"x-request-id", known_request_id(scope).encode()),
             ],
