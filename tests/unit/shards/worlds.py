@@ -54,7 +54,7 @@ def in_front(home: World, answer: Answer) -> Answer:
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = app
-        scope["state"] = {"services": app.state.services, "caller": ANONYMOUS}
+        scope["state"] = {"services": app.state.services, "edge": app.state.services, "caller": ANONYMOUS}
         await answer(scope, receive, send)
 
     return front
