@@ -3,7 +3,7 @@
 ::
 
     GET /v1/events ─┬─► shard, hosted here: its routes ──────┐
-                    └─► shard, hosted elsewhere: a replica ──┴─► Followed ─► held back ─► in the order of the ids
+                    └─► shard, hosted elsewhere: a replica ──┴─► FollowedShard ─► held back ─► in the order of the ids
 
 Each shard is followed by its own public route, hosted here or not, with the caller's own token. Ids are instants of the
 MongoDB, one order over all shards, and one id says where a client goes on in each. What must hold:
@@ -30,7 +30,7 @@ from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.ui.live import EVERY_MS, HISTORY_MAX
 from hascheduler.shards.answers import STRANGE
-from hascheduler.shards.following import Followed, Piece, send_as_one
+from hascheduler.shards.following import FollowedShard, Piece, send_as_one
 from hascheduler.shards.overview import picture_as_one
 from hascheduler.shards.place import Place
 from hascheduler.wire.fields import QueryDurationMs
@@ -71,7 +71,7 @@ def _silence_ms(given: str | None) -> int | None:
 
 
 async def in_order(
-    followed: Sequence[Followed], news: asyncio.Event, *, silence_s: float
+    followed: Sequence[FollowedShard], news: asyncio.Event, *, silence_s: float
 ) -> AsyncGenerator[bytes, None]:
     """Yield the events of all shards in the order of their ids, and every ``silence_s`` how far they are."""
     loop = asyncio.get_running_loop()
@@ -109,7 +109,7 @@ async def in_order(
             await _news(news, min([_LOOK_S, *(since_s + HELD_BACK_MAX_S - now_s for _, since_s, _ in held)]))
 
 
-def _taken(followed: Sequence[Followed]) -> Sequence[Piece]:
+def _taken(followed: Sequence[FollowedShard]) -> Sequence[Piece]:
     return [each.kept.get_nowait() for each in followed for _ in range(each.kept.qsize())]
 
 
@@ -138,7 +138,7 @@ async def follow_pictures(places: Sequence[Place], scope: Scope, receive: Receiv
     await send_as_one(places, ({**scope, "headers": headers}, receive, send), pool, _pictures, of_all=False)
 
 
-async def _pictures(followed: Sequence[Followed], news: asyncio.Event) -> AsyncGenerator[bytes, None]:
+async def _pictures(followed: Sequence[FollowedShard], news: asyncio.Event) -> AsyncGenerator[bytes, None]:
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     yield b"retry: %d\n\n" % _PICTURE_RETRY_MS

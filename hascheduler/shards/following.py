@@ -51,7 +51,7 @@ class Piece(NamedTuple):
     text: bytes
 
 
-class Followed:
+class FollowedShard:
     """The stream of one shard. Owner of what it has said and nobody has taken."""
 
     def __init__(
@@ -139,7 +139,7 @@ async def _never() -> Message:
     raise AssertionError("nobody ends that")
 
 
-Pieces = Callable[[Sequence[Followed], asyncio.Event], AsyncGenerator[bytes, None]]
+Pieces = Callable[[Sequence[FollowedShard], asyncio.Event], AsyncGenerator[bytes, None]]
 """Makes one stream of several. It is woken by the event, and yields at least twice a second, be it nothing."""
 
 
@@ -170,7 +170,7 @@ async def _follow_all(
     news = asyncio.Event()
     needed_count = len(places) if of_all else 1
     patience = [_PATIENCE_S if place < needed_count else inf for place in range(len(places))]
-    followed = [Followed(place, scope, after, news, each) for place, each in zip(places, patience, strict=True)]
+    followed = [FollowedShard(place, scope, after, news, each) for place, each in zip(places, patience, strict=True)]
     needed = followed[:needed_count]
     async with asyncio.TaskGroup() as group:
         following = [group.create_task(each.run(), name="shard-events") for each in followed]

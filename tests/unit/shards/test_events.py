@@ -208,7 +208,7 @@ async def test_a_shard_that_is_not_to_be_had_at_the_beginning_is_503_with_its_na
 
 async def test_the_whole_ends_if_a_shard_is_not_to_be_had_again(monkeypatch: pytest.MonkeyPatch) -> None:
     three = ThreeShards()
-    monkeypatch.setattr(following.Followed.__init__, "__defaults__", (0.1,))
+    monkeypatch.setattr(following.FollowedShard.__init__, "__defaults__", (0.1,))
     monkeypatch.setattr(following, "_PATIENCE_S", 0.1)
     async with following_all(three) as sent:
         await sent.next()
@@ -273,7 +273,7 @@ async def test_a_client_that_reads_nothing_costs_a_bounded_buffer(monkeypatch: p
 
     place = WorldPlace("0001", answer=answer)
     scope: Any = {"query_string": b"", "headers": [], "state": {}}
-    one = following.Followed(place, scope, None, asyncio.Event())
+    one = following.FollowedShard(place, scope, None, asyncio.Event())
     reading = asyncio.create_task(one.run())
     seen: list[int] = []
     async with asyncio.timeout(LIMIT_S):
