@@ -27,7 +27,7 @@ from hascheduler.ports import ListPosition
 from hascheduler.shards.all_that_match import change_jobs, change_schedules
 from hascheduler.shards.answers import Body, Merge, merged
 from hascheduler.shards.layout import Layout
-from hascheduler.shards.overview import cluster, failovers, processors, recording
+from hascheduler.shards.overview import cluster, failovers, processors
 
 Key = tuple[Any, ...]
 """Where an item stands in the order of a list: keys are compared as they are."""
@@ -213,7 +213,6 @@ MERGED: Mapping[tuple[str, str], Merge] = {
     ("GET", "/v1/cluster/failovers"): merged(
         lambda _, answers, scope: failovers(answers, limit_of(scope, FailoversQuery))
     ),
-    ("GET", "/v1/cluster/recording"): recording,
     **{("POST", f"/v1/jobs:{verb}"): change_jobs for verb in ("cancel", "reprioritize", "retry")},
     **{("POST", f"/v1/schedules:{verb}"): change_schedules for verb in ("pause", "resume", "reset", "trigger")},
 }

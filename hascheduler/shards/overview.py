@@ -1,4 +1,4 @@
-"""What runs the whole, of all shards: the cluster, processors, failovers, the leader's recording, the live picture.
+"""What runs the whole, of all shards: the cluster, processors, failovers, the live picture.
 
 What all share is the home's: the replicas, leader, journal and stream of an answer are those of the home. Each shard
 has a row. A shard of which no replica answers is shown so, and hides no other.
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.ui.live import BUSIEST_MAX
 from hascheduler.shards.answers import Body, fitted, part_of, read
@@ -113,26 +113,6 @@ def _served(told: Sequence[Body]) -> Body:
 def failovers(answers: Sequence[Body], limit: int) -> Body:
     items = [item for answer in answers for item in answer["items"]]
     return {"items": sorted(items, key=lambda item: str(item["deciding_at"]), reverse=True)[:limit]}
-
-
-async def recording(
-    layout: Layout, places: Sequence[Place], _body: Any, scope: Scope, receive: Receive, send: Send
-) -> None:
-    """Answer with the recording of the first shard whose leader is asked; 409 if that is none."""
-    for place in places[:-1]:
-        is_refused = False
-
-        async def pass_on(message: Message) -> None:
-            nonlocal is_refused
-            if message["type"] == "http.response.start":
-                is_refused = message["status"] == HTTPStatus.CONFLICT
-            if not is_refused:
-                await send(message)
-
-        await place.ask(scope, receive, pass_on)
-        if not is_refused:
-            return
-    await places[-1].ask(scope, receive, send)
 
 
 # The live picture

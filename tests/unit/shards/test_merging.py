@@ -276,25 +276,18 @@ async def test_the_cluster_shows_a_shard_that_does_not_answer_and_hides_no_other
 
 
 @pytest.mark.parametrize("answer", [silent, strange, garbled, broken_off, nothing])
-@pytest.mark.parametrize(
-    "route", [each for each in MERGED if each not in {("GET", "/v1/cluster"), ("GET", "/v1/cluster/recording")}]
-)
-async def test_no_answer_of_a_shard_is_a_defect_here(route: tuple[str, str], answer: Answer) -> None:
+async def test_no_answer_of_a_shard_is_a_defect_here(answer: Answer) -> None:
     places = await filled()
     places[1].answer = answer
-    method, path = route
-    body = (
-        {"filter": {"tenant": "nobody"}, "priority": 1}
-        if path.endswith("reprioritize")
-        else {"filter": {"tenant": "nobody"}}
-    )
     async with asking(merged_at(places)) as client:
-        answered = await client.request(method, path, json=body if method == "POST" else None)
-    assert answered.status_code == HTTPStatus.SERVICE_UNAVAILABLE, answered.text
-    problem = answered.json()
-    assert "0001" in problem["detail"] or answer is strange
-    if answer is not silent:
-        assert answered.headers["retry-after"]
+        for method, path in MERGED:
+            if path == "/v1/cluster":
+                continue
+            body = {"filter": {"tenant": "nobody"}, **({"priority": 1} if path.endswith("reprioritize") else {})}
+            answered = await client.request(method, path, json=body if method == "POST" else None)
+            assert answered.status_code == HTTPStatus.SERVICE_UNAVAILABLE, (path, answered.text)
+            assert "0001" in answered.json()["detail"] or answer is strange
+            assert answer is silent or answered.headers["retry-after"]
 
 
 async def test_a_refusal_of_one_is_the_answer_of_all() -> None:
@@ -322,19 +315,6 @@ async def test_failovers_of_all_shards_come_the_latest_first() -> None:
         await places[number % 3].world.failovers.save(failover)
     listed = await got(places, "/v1/cluster/failovers?limit=4")
     assert [each["holder"] for each in listed["items"]] == ["r5", "r4", "r3", "r2"]
-
-
-async def test_the_recording_is_that_of_the_first_shard_whose_leader_is_asked() -> None:
-    places = shards()
-
-    async def records(scope: Scope, receive: Receive, send: Send) -> None:
-        await Response(b"lines")(scope, receive, send)
-
-    async with asking(merged_at(places)) as client:
-        assert (await client.get("/v1/cluster/recording")).status_code == 409
-        places[1].answer = records
-        answer = await client.get("/v1/cluster/recording")
-    assert (answer.status_code, answer.content, places[2].asked) == (200, b"lines", 1)
 
 
 async def test_warnings_of_all_shards_go_along_once() -> None:
