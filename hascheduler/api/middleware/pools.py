@@ -70,6 +70,8 @@ _WORK = "/v1/work/"
 _SLOT = "slot_in_flight"
 _SLOTS = "slots"
 """All that a request has taken."""
+CHARGED = "charged_as_a_whole"
+"""The names of pools in which a request that asks several shards holds a slot: its parts are not charged again."""
 _WORDS = {
     IN_FLIGHT: "requests in flight",
     "waits": "waits for a job",
@@ -117,6 +119,8 @@ def pool_request_of(scope: Scope) -> PoolRequest:
 
 def try_take(pool: Pool, scope: Scope, units: int = 1) -> Slot | PoolRefusal:
     """A slot for the request, or a refusal, which is counted. At the latest it is given back when the request ends."""
+    if pool.name in scope.get("state", {}).get(CHARGED, ()):
+        return Slot(pool, (), 0)
     outcome = pool.admit(pool_request_of(scope), units)
     if isinstance(outcome, PoolRefusal):
         metrics: HttpMetrics = scope["app"].state.services.metrics

@@ -179,7 +179,7 @@ async def get_timeline(
         from_ms=from_ms,
         to_ms=to_ms,
         bucket_ms=bucket_ms,
-        load=_shown_load(load),
+        load=shown_load(load),
         next=next,
     )
 
@@ -388,7 +388,8 @@ def _load_ahead(services: ApiServices) -> Generator[None, None, LoadAhead]:
     return load_ahead(now, schedules, slots, caps, view.calendars(), cost_ms=cost_ms)
 
 
-def _shown_load(found: LoadAhead) -> LoadResponse:
+def shown_load(found: LoadAhead) -> LoadResponse:
+    """Return the load as the API shows it: all jobs, then the fullest definitions, and when it is too much."""
     loads = found.loads[: _LOADS_MAX + 1]
     too_much = [
         ExcessResponse(from_ms=from_ms, to_ms=to_ms, summary=_in_words(load, needed))

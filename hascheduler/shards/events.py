@@ -1,0 +1,181 @@
+"""The events of all shards as one stream, in the order of their ids; and their pictures as one, once a second.
+
+::
+
+    GET /v1/events ─┬─► shard, hosted here: its routes ──────┐
+                    └─► shard, hosted elsewhere: a replica ──┴─► FollowedShard ─► held back ─► in the order of the ids
+
+Each shard is followed by its own public route, hosted here or not, with the caller's own token. Ids are instants of the
+MongoDB, one order over all shards, and one id says where a client goes on in each. What must hold:
+
+* An event is held back until every shard's stream has come past it, which each tells twice a second (``keepalive``). A
+  shard that tells nothing holds the others back for `HELD_BACK_MAX_S` and no longer.
+* What a shard has said and nobody has taken has a bound. If that is full, the shard waits, and says in the end that its
+  client is too slow (``lagging``).
+* A stream that ends goes on after the last position, at another replica if need be. The whole ends if a shard is not to
+  be had for `_PATIENCE_S`, or if the caller is refused.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+from starlette.datastructures import QueryParams
+from starlette.types import Receive, Scope, Send
+
+from hascheduler.api.ui.live import EVERY_MS, HISTORY_MAX
+from hascheduler.shards.answers import STRANGE
+from hascheduler.shards.following import FollowedShard, Piece, send_as_one
+from hascheduler.shards.overview import picture_as_one
+from hascheduler.shards.place import Place
+from hascheduler.wire.fields import QueryDurationMs
+
+HELD_BACK_MAX_S = 2.0
+_KEEPALIVE = "500ms"
+_SILENCE_MS = 15_000
+_SILENCE_MS_MIN, _SILENCE_MS_MAX = 200, 30_000
+_DURATION = TypeAdapter[int](QueryDurationMs)
+_RETRY_MS = 2_000
+_PICTURE_RETRY_MS = 1_000
+_PICTURE_OLD_S = 5.0
+_LOOK_S = 0.5
+_LAST_EVENT_ID = b"last-event-id"
+
+
+async def follow_events(places: Sequence[Place], scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer ``/v1/events`` over all shards."""
+    query = QueryParams(scope["query_string"])
+    after = dict(scope["headers"]).get(_LAST_EVENT_ID, b"").decode("latin-1") or query.get("after")
+    silence_ms = _silence_ms(query.get("keepalive"))
+    pairs = query.multi_items()
+    if silence_ms is not None:  # else each shard refuses it
+        pairs = [(name, value) for name, value in pairs if name != "keepalive"] + [("keepalive", _KEEPALIVE)]
+    headers = [each for each in scope["headers"] if each[0] not in (_LAST_EVENT_ID, b"accept-encoding")]
+    part = {**scope, "headers": headers, "query_string": urlencode(pairs).encode()}
+    pool = scope["state"]["services"].pools.followers
+    pieces = partial(in_order, silence_s=(silence_ms or _SILENCE_MS) / 1_000)
+    await send_as_one(places, (part, receive, send), pool, pieces, after=after)
+
+
+def _silence_ms(given: str | None) -> int | None:
+    try:
+        asked_ms = _SILENCE_MS if given is None else _DURATION.validate_python(given)
+    except ValidationError:
+        return None
+    return asked_ms if _SILENCE_MS_MIN <= asked_ms <= _SILENCE_MS_MAX else None
+
+
+async def in_order(
+    followed: Sequence[FollowedShard], news: asyncio.Event, *, silence_s: float
+) -> AsyncGenerator[bytes, None]:
+    """Yield the events of all shards in the order of their ids, and every ``silence_s`` how far they are."""
+    loop = asyncio.get_running_loop()
+    yield b"retry: %d\n\n" % _RETRY_MS
+    held: list[tuple[str, float, bytes]] = []
+    said_s = -silence_s  # the first comment says at once where a client may go on
+    while True:
+        news.clear()
+        # Before the events are taken: of what comes in between, the order is not known yet.
+        past, now_s = min(each.position for each in followed), loop.time()
+        is_over = any(each.is_over for each in followed)
+        for piece in _taken(followed):
+            match piece.type:
+                case "lagging":
+                    yield piece.text
+                    return
+                case "reset":
+                    yield _gap(piece, past)
+                case _:
+                    held.append((piece.id, now_s, piece.text))
+        held.sort()
+        ready = sum(id <= past for id, _, _ in held)
+        overdue = [n for n, (_, since_s, _) in enumerate(held, 1) if now_s - since_s >= HELD_BACK_MAX_S]
+        ready = max(ready, *overdue[-1:], 0)
+        if ready:
+            yield b"".join(text for _, _, text in held[:ready])
+            held, said_s = held[ready:], now_s
+        elif past and now_s - said_s >= silence_s:
+            yield b": still here\nid: %b\n\n" % past.encode()
+            said_s = now_s
+        elif is_over:
+            return
+        else:
+            yield b""
+            await _news(news, min([_LOOK_S, *(since_s + HELD_BACK_MAX_S - now_s for _, since_s, _ in held)]))
+
+
+def _taken(followed: Sequence[FollowedShard]) -> Sequence[Piece]:
+    return [each.kept.get_nowait() for each in followed for _ in range(each.kept.qsize())]
+
+
+def _gap(piece: Piece, past: str) -> bytes:
+    """A client that goes on there must not pass over what another shard has yet to say."""
+    position = min(piece.id, past or piece.id)
+    data = piece.data
+    with suppress(*STRANGE):
+        data = orjson.dumps({**orjson.loads(data), "position": position})
+    return b"id: %b\nevent: reset\ndata: %b\n\n" % (position.encode(), data)
+
+
+async def _news(news: asyncio.Event, for_s: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(for_s):
+            await news.wait()
+
+
+# Pictures
+
+
+async def follow_pictures(places: Sequence[Place], scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer ``/v1/cluster/live`` over all shards: the last picture of each, as one."""
+    headers = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
+    pool = scope["state"]["services"].pools.viewers
+    await send_as_one(places, ({**scope, "headers": headers}, receive, send), pool, _pictures, of_all=False)
+
+
+async def _pictures(followed: Sequence[FollowedShard], news: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    yield b"retry: %d\n\n" % _PICTURE_RETRY_MS
+    last: dict[str, Mapping[str, Any]] = {}
+    histories: dict[str, Mapping[str, Any]] = {}
+    shown_s, is_first = -EVERY_MS / 1_000, True
+    while not followed[0].is_over:
+        news.clear()
+        for each in followed:
+            for piece in _taken([each]):
+                with suppress(*STRANGE):
+                    (last if piece.type == "picture" else histories)[each.name] = orjson.loads(piece.data)
+            if loop.time() - each.heard_s >= _PICTURE_OLD_S:
+                last.pop(each.name, None)
+        now_s = loop.time()
+        is_whole = len(last) == len(followed) or now_s - began_s >= HELD_BACK_MAX_S
+        if followed[0].name in last and now_s - shown_s >= EVERY_MS / 1_000 and (is_whole or not is_first):
+            names = [each.name for each in followed]
+            with suppress(*STRANGE):
+                if is_first and histories:
+                    yield _event("history", _history_as_one(list(histories.values())))
+                yield _event("picture", picture_as_one(names, [last.get(name) for name in names]))
+            shown_s, is_first = now_s, False
+        yield b""
+        await _news(news, _LOOK_S)
+
+
+def _event(type: str, data: object) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (type.encode(), orjson.dumps(data))
+
+
+def _history_as_one(told: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The newest seconds of all are the same ones; further back one may know less."""
+    series: dict[str, list[int]] = {}
+    for name in told[0]["series"]:
+        columns = [each["series"][name] for each in told]
+        length = min(max(map(len, columns)), HISTORY_MAX)
+        padded = [[0] * (length - len(column)) + list(column[-length:] if length else ()) for column in columns]
+        series[name] = [sum(values) for values in zip(*padded, strict=True)]
+    return {**told[0], "series": series}

@@ -1,0 +1,203 @@
+"""The streams of several shards, each followed by its own public route, and one stream that is made of them.
+
+A stream that ends is followed again after the last position, at another replica if need be, as long as the shard is to
+be had. What a shard has said and nobody has taken has a bound: if that is full, the shard waits, and says in the end
+that its client is too slow.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
+from http import HTTPStatus
+from math import inf
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from starlette.datastructures import QueryParams
+from starlette.types import Message, Receive, Scope, Send
+
+from hascheduler.api.http.shares import Pool, PoolRefusal
+from hascheduler.api.middleware.auth import still_identified
+from hascheduler.api.middleware.pools import CHARGED, held_open, problem_of, try_take
+from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
+from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
+from hascheduler.api.routing.long_poll import until_left
+from hascheduler.api.services import ApiServices
+from hascheduler.shards.answers import named
+from hascheduler.shards.peers import refusal
+from hascheduler.shards.place import Place, WholeAnswer
+
+_HEADERS = (
+    (b"content-type", f"{MEDIA_TYPE}; charset=utf-8".encode()),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),  # a proxy must not buffer the stream
+)
+_KEPT_MAX = 500
+_PIECE_BYTES_MAX = 4 * 1024 * 1024
+_SILENT_S_MAX = 10.0
+"""A shard says where it is twice a second. One that says nothing for so long is asked again, at another replica."""
+_PATIENCE_S = 20.0
+_AGAIN_S = 0.05
+_AGAIN_MAX_S = 2.0
+_PASSES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+
+
+class Piece(NamedTuple):
+    """One server-sent event as it came. It is without a type if it only tells how far its shard is."""
+
+    id: str
+    type: str
+    data: bytes
+    text: bytes
+
+
+class FollowedShard:
+    """The stream of one shard. Owner of what it has said and nobody has taken."""
+
+    def __init__(
+        self, place: Place, scope: Scope, after: str | None, news: asyncio.Event, patience_s: float = _PATIENCE_S
+    ) -> None:
+        self.name = place.name
+        self._place = place
+        self._scope = scope
+        self._after = after
+        self._news = news
+        self._patience_s = patience_s
+        self._rest = b""
+        self.position = ""
+        """Every event up to there is in ``kept``, or was."""
+        self.kept: asyncio.Queue[Piece] = asyncio.Queue(_KEPT_MAX)
+        self.heard_s = asyncio.get_running_loop().time()
+        self.refusal: WholeAnswer | None = None
+        self.begun = asyncio.Event()
+        """Set once it has said something, or was refused."""
+        self.is_over = False
+
+    async def run(self) -> None:
+        """Follow until the caller is refused, or nothing is heard for ``patience_s``."""
+        loop = asyncio.get_running_loop()
+        pause_s = _AGAIN_S
+        while True:
+            before_s = self.heard_s
+            self.refusal = await self._follow(loop)
+            is_final = self.refusal is not None and self.refusal.status not in _PASSES
+            if self.refusal is not None:
+                self.begun.set()
+            if is_final or loop.time() - self.heard_s >= self._patience_s:
+                self.is_over = True
+                self._news.set()
+                return
+            pause_s = _AGAIN_S if self.heard_s > before_s else min(2 * pause_s, _AGAIN_MAX_S)
+            await asyncio.sleep(pause_s)
+
+    async def _follow(self, loop: asyncio.AbstractEventLoop) -> WholeAnswer | None:
+        """Follow it to the end of one stream; return the refusal if that is the answer."""
+        answer = WholeAnswer()
+        self._rest = b""
+
+        async def take(message: Message) -> None:
+            if answer.status != HTTPStatus.OK:
+                await answer.take(message)
+                return
+            for piece in self._pieces_in(message.get("body", b"")):
+                limit.reschedule(None)  # while there is no room, it is the client that is slow
+                if piece.type:
+                    await self.kept.put(piece)
+                self.position = max(self.position, piece.id)
+                self.heard_s = loop.time()
+                self.begun.set()
+                self._news.set()
+            limit.reschedule(loop.time() + _SILENT_S_MAX)
+
+        with suppress(TimeoutError, ConnectionAbortedError, ValueError):
+            async with asyncio.timeout(_SILENT_S_MAX) as limit:
+                await self._place.ask(self._asked(), _never, take)
+        return None if answer.status == HTTPStatus.OK else named(answer, self.name)
+
+    def _asked(self) -> Scope:
+        query = [(n, v) for n, v in QueryParams(self._scope["query_string"]).multi_items() if n != "after"]
+        after = self.position or self._after
+        query += [] if after is None else [("after", after)]
+        return {**self._scope, "query_string": urlencode(query).encode()}
+
+    def _pieces_in(self, more: bytes) -> Sequence[Piece]:
+        *texts, self._rest = (self._rest + more).split(b"\n\n")
+        if len(self._rest) > _PIECE_BYTES_MAX:
+            raise ValueError("an event without an end")
+        return [_piece(text) for text in texts]
+
+
+def _piece(text: bytes) -> Piece:
+    fields = dict(line.split(b": ", 1) for line in text.split(b"\n") if b": " in line and not line.startswith(b":"))
+    id, type = fields.get(b"id", b"").decode(), fields.get(b"event", b"").decode()
+    return Piece(id, type, fields.get(b"data", b""), text + b"\n\n")
+
+
+async def _never() -> Message:
+    """Wait: that the client leaves cancels all."""
+    await asyncio.get_running_loop().create_future()
+    raise AssertionError("nobody ends that")
+
+
+Pieces = Callable[[Sequence[FollowedShard], asyncio.Event], AsyncGenerator[bytes, None]]
+"""Makes one stream of several. It is woken by the event, and yields at least twice a second, be it nothing."""
+
+
+async def send_as_one(
+    places: Sequence[Place],
+    exchange: tuple[Scope, Receive, Send],
+    pool: Pool,
+    pieces: Pieces,
+    *,
+    after: str | None = None,
+    of_all: bool = True,
+) -> None:
+    """Send what ``pieces`` makes of the streams of all shards, in one slot of ``pool``. With ``of_all`` it begins once
+    each shard has begun one, and the refusal of one is the answer; else the home has to."""
+    scope, receive, send = exchange
+    slot = try_take(pool, scope)
+    if isinstance(slot, PoolRefusal):
+        await refusal(problem_of(slot))(scope, receive, send)
+        return
+    with held_open(slot, scope):
+        part = {**scope, "state": {**scope["state"], CHARGED: (pool.name,)}}
+        await until_left(_follow_all(places, part, send, pieces, after, of_all=of_all), receive)
+
+
+async def _follow_all(
+    places: Sequence[Place], scope: Scope, send: Send, pieces: Pieces, after: str | None, *, of_all: bool
+) -> None:
+    news = asyncio.Event()
+    needed_count = len(places) if of_all else 1
+    patience = [_PATIENCE_S if place < needed_count else inf for place in range(len(places))]
+    followed = [FollowedShard(place, scope, after, news, each) for place, each in zip(places, patience, strict=True)]
+    needed = followed[:needed_count]
+    async with asyncio.TaskGroup() as group:
+        following = [group.create_task(each.run(), name="shard-events") for each in followed]
+        try:
+            for each in needed:
+                await each.begun.wait()
+            refused = [each.refusal for each in needed if each.refusal is not None]
+            if refused:
+                await min(refused, key=lambda each: each.status == HTTPStatus.SERVICE_UNAVAILABLE).send(send)
+            else:
+                await _send_all(pieces(followed, news), scope, send)
+        finally:
+            for task in following:
+                task.cancel()
+
+
+async def _send_all(pieces: AsyncGenerator[bytes, None], scope: Scope, send: Send) -> None:
+    loop = asyncio.get_running_loop()
+    services: ApiServices = scope["state"]["services"]
+    until = loop.time() + EVENTS_S_MAX
+    await send({"type": "http.response.start", "status": HTTPStatus.OK, "headers": list(_HEADERS)})
+    async with aclosing(pieces):
+        async for piece in pieces:
+            caller = scope["state"]["caller"]
+            is_good = still_identified(scope, caller, services.auth, services.view, services.clock)
+            if not is_good or services.view.stopping or loop.time() >= until:
+                break
+            if piece:
+                await send_piece(send, piece)
+    await send_piece(send, b"", more=False)

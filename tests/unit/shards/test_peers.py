@@ -1,0 +1,309 @@
+"""One shard as this process reaches it: its own routes, or another replica, asked once with the caller's own token."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from hascheduler.api.http.shares import PoolRequest, Slot
+from hascheduler.api.middleware.pools import FORWARDED_MAX
+from hascheduler.api.routing.body import BODY_BYTES_MAX
+from hascheduler.api.services import ApiServices
+from hascheduler.errors import StoreUnavailable
+from hascheduler.shards.addresses import HostAddresses
+from hascheduler.shards.peers import Hosted, Peers
+from tests.unit.api.doubles import World
+from tests.unit.api.peers import Peer, serving
+from tests.unit.api.requests import check_problem as any_problem
+from tests.unit.shards.worlds import asking, in_front
+
+SHARD = "0001"
+JOB = "/v1/jobs/job:0001"
+BODY = {"definition": "log"}
+NOT_HERE = b"HTTP/1.1 503 No\r\nx-hascheduler-not-hosted: 0001\r\ncontent-length: 0\r\n\r\n"
+REFUSED = b"HTTP/1.1 401 No\r\ncontent-type: application/problem+json\r\ncontent-length: 2\r\n\r\n{}"
+HALF = b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{"
+
+
+def check_problem(answer: httpx.Response, status: int, kind: str) -> dict[str, Any]:
+    problem = any_problem(answer, status)
+    assert problem["type"] == f"urn:hascheduler:problem:{kind}"
+    return problem
+
+
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    """The routes, as far as these tests go: whose services they are given."""
+    services: ApiServices = scope["state"]["services"]
+    body = (await receive()).get("body", b"").decode()
+    await JSONResponse({"retention": str(services.work_terms.shard), "body": body})(scope, receive, send)
+
+
+@asynccontextmanager
+async def replica(
+    world: World,
+    addresses: Sequence[str],
+    *,
+    services: ApiServices | None = None,
+    tls: ssl.SSLContext | None = None,
+    tls_name: str = "",
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A replica that hosts the shard with ``services``, or knows of replicas at these addresses that do."""
+
+    async def known(shard: str) -> Sequence[str]:
+        return addresses if shard == SHARD else ()
+
+    peers = Peers(known, tls=tls, tls_name=tls_name, headers_of=lambda scope: [(b"x-of", scope["client"][0].encode())])
+    place = Hosted(SHARD, lambda: services, echo, peers)
+    try:
+        async with asking(in_front(world, place.ask)) as client:
+            yield client
+    finally:
+        await peers.close()
+
+
+async def test_a_shard_that_is_hosted_here_is_answered_with_its_own_services() -> None:
+    peer, other = Peer(), World()
+    async with serving(peer) as addresses, replica(World(), addresses, services=other.services()) as client:
+        for headers in ({}, {"X-Hascheduler-Shard": SHARD}):
+            answer = await client.post("/v1/jobs", json=BODY, headers=headers)
+            assert answer.json() == {"retention": "default", "body": '{"definition":"log"}'}
+    assert not peer.requests
+
+
+async def test_the_answer_is_the_others_as_it_is() -> None:
+    peer = Peer()
+    headers = {"authorization": "Bearer hsk_" + "x" * 43, "x-request-id": "mine"}
+    async with serving(peer) as addresses, replica(World(), addresses) as client:
+        answer = await client.get(f"{JOB}?wait=1s", headers=headers)
+    assert (answer.status_code, answer.content, answer.headers["x-own"]) == (200, b'{"from":"p"}', "yes")
+    assert peer.requests[0].startswith(f"GET {JOB}?wait=1s HTTP/1.1\r\n".encode())
+    assert peer.headers["authorization"] == headers["authorization"]
+    assert peer.headers["x-request-id"] == "mine"
+    assert peer.headers["host"] == "api"
+    assert peer.headers["x-hascheduler-shard"] == SHARD
+    assert peer.headers["x-of"] == "127.0.0.1"
+
+
+async def test_what_the_other_refuses_is_refused() -> None:
+    async with serving(Peer(REFUSED)) as addresses, replica(World(), addresses) as client:
+        assert (await client.get(JOB)).status_code == 401
+
+
+async def test_a_body_goes_along() -> None:
+    peer = Peer()
+    async with serving(peer) as addresses, replica(World(), addresses) as client:
+        assert (await client.post("/v1/jobs", json=BODY)).status_code == 200
+    assert orjson.loads(peer.body) == BODY
+    assert peer.headers["content-type"] == "application/json"
+
+
+async def test_a_request_is_passed_on_once() -> None:
+    """The sender of the header, be it a replica or a client."""
+    peer = Peer()
+    async with serving(peer) as addresses, replica(World(), addresses) as client:
+        answer = await client.get(JOB, headers={"X-Hascheduler-Shard": SHARD})
+    assert SHARD in check_problem(answer, 503, "shard-unanswered")["detail"]
+    assert answer.headers["x-hascheduler-not-hosted"] == SHARD
+    assert not peer.requests
+
+
+async def test_two_that_take_each_other_for_hosts_end_in_an_answer() -> None:
+    peers = [Peer(NOT_HERE), Peer(NOT_HERE)]
+    async with serving(*peers) as addresses, replica(World(), addresses) as client:
+        answer = await client.get(JOB)
+    check_problem(answer, 503, "shard-unanswered")
+    assert "x-hascheduler-not-hosted" not in answer.headers
+    assert [len(peer.requests) for peer in peers] == [1, 1]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_the_next_one_is_asked_if_one_is_dead_or_does_not_host_the_shard(method: str) -> None:
+    peers = [Peer(NOT_HERE), Peer()]
+    async with serving(*peers) as addresses, replica(World(), ["127.0.0.1:1", *addresses]) as client:
+        answer = await client.request(method, "/v1/jobs", json=BODY if method == "POST" else None)
+    assert answer.json() == {"from": "p"}
+    assert [len(peer.requests) for peer in peers] == [1, 1]
+
+
+async def test_no_more_than_three_are_asked_and_none_is_503_with_the_name_of_the_shard() -> None:
+    peers = [Peer(NOT_HERE) for _ in range(4)]
+    async with serving(*peers) as addresses, replica(World(), addresses) as client:
+        answer = await client.get(JOB)
+    assert SHARD in check_problem(answer, 503, "shard-unanswered")["detail"]
+    assert answer.headers["retry-after"]
+    assert [len(peer.requests) for peer in peers] == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(("method", "asked"), [("GET", 2), ("POST", 1)])
+async def test_what_may_have_been_carried_out_is_not_sent_again(method: str, asked: int) -> None:
+    peers = [Peer(b""), Peer(b"")]
+    async with serving(*peers) as addresses, replica(World(), addresses) as client:
+        answer = await client.request(method, "/v1/jobs", json=BODY if method == "POST" else None)
+    detail = check_problem(answer, 503, "shard-unanswered" if method == "GET" else "outcome-unknown")["detail"]
+    assert ("unknown" in detail) is (method == "POST")
+    assert sum(len(peer.requests) for peer in peers) == asked
+
+
+async def test_an_answer_that_breaks_off_is_no_whole_one() -> None:
+    world = World()
+    async with serving(Peer(HALF)) as addresses, replica(world, addresses) as client:
+        with pytest.raises(ConnectionAbortedError):
+            await client.get(JOB)
+    assert world.pools.forwarded.in_use == 0
+
+
+async def test_headers_that_are_not_for_the_other_stay_here() -> None:
+    hostile = {
+        "connection": "x-request-id",
+        "x-forwarded-for": "10.0.0.1",
+        "x-hascheduler-not-hosted": "0001",
+        "x-hascheduler-client": "10.0.0.1",
+        "proxy-authorization": "secret",
+        "te": "trailers",
+        "expect": "100-continue",
+        "upgrade": "h2c",
+    }
+    peer = Peer()
+    async with serving(peer) as addresses, replica(World(), addresses) as client:
+        assert (await client.get(JOB, headers=hostile)).status_code == 200
+    assert not (hostile.keys() - {"connection"}) & peer.headers.keys()
+    assert peer.headers["connection"] == "keep-alive"
+    assert peer.headers["accept-encoding"] in ("identity", "gzip, deflate")
+
+
+async def test_a_path_can_lead_to_no_other_host() -> None:
+    peer = Peer()
+    async with serving(peer) as addresses, replica(World(), addresses) as client:
+        for path in ("/v1/jobs/x?", "//evil.example/v1/jobs/x", "/@evil.example/x"):
+            assert (await client.get(f"http://api{path}")).status_code == 200
+    targets = [request.split(b" ")[1] for request in peer.requests]
+    assert targets == [b"/v1/jobs/x", b"//evil.example/v1/jobs/x", b"/@evil.example/x"]
+
+
+async def test_a_body_that_is_too_large_is_refused_here() -> None:
+    peer = Peer()
+    async with serving(peer) as addresses, replica(World(), addresses) as client:
+        check_problem(await client.post("/v1/jobs", content=b"x" * (BODY_BYTES_MAX + 1)), 413, "body-too-large")
+        assert (await client.post("/v1/jobs:batch", content=b"x" * (BODY_BYTES_MAX + 1))).status_code == 200
+    assert len(peer.requests) == 1
+
+
+async def test_a_client_that_leaves_ends_it_there_too() -> None:
+    peer, world = Peer(waits=True), World()
+    async with serving(peer) as addresses, replica(world, addresses) as client:
+        asked = asyncio.create_task(client.get(JOB))
+        async with asyncio.timeout(10):
+            await peer.was_asked.wait()
+            assert world.pools.forwarded.in_use == 1
+            asked.cancel()
+            await peer.was_left.wait()
+    assert world.pools.forwarded.in_use == 0
+
+
+async def test_what_is_held_open_ends_when_this_replica_ends() -> None:
+    peer, world = Peer(waits=True), World()
+    async with serving(peer) as addresses, replica(world, addresses) as client:
+        asked = asyncio.create_task(client.get(f"{JOB}?wait=60s"))
+        async with asyncio.timeout(10):
+            await peer.was_asked.wait()
+            world.view.stopping = True
+            check_problem(await asked, 503, "shard-unanswered")
+
+
+async def test_what_is_under_way_has_a_bound() -> None:
+    world = World()
+    slot = world.pools.forwarded.admit(PoolRequest(()), FORWARDED_MAX)
+    assert isinstance(slot, Slot)
+    async with serving(Peer()) as addresses, replica(world, addresses) as client:
+        check_problem(await client.get(JOB), 503, "too-busy")
+        slot.release()
+        assert (await client.get(JOB)).status_code == 200
+    assert world.pools.forwarded.in_use == 0
+
+
+# Which replicas host a shard
+
+
+class Rows:
+    """A collection of the driver, as far as it is read here."""
+
+    def __init__(self, *rows: dict[str, Any]) -> None:
+        self.rows = list(rows)
+        self.reads = 0
+        self.is_away = False
+
+    async def find_one(self, which: dict[str, Any], fields: object) -> dict[str, Any] | None:
+        self._answer()
+        return next((row for row in self.rows if row["_id"] == which["_id"]), None)
+
+    def find(self, which: dict[str, Any], fields: object) -> "Rows":
+        return self
+
+    async def to_list(self, length: None) -> list[dict[str, Any]]:
+        self._answer()
+        return self.rows
+
+    def _answer(self) -> None:
+        self.reads += 1
+        if self.is_away:
+            raise StoreUnavailable("away")
+
+
+NOW = datetime.now(UTC).replace(tzinfo=None)
+
+
+def row(id: str, address: object, beat_s_ago: float = 0, *, ready: object = True) -> dict[str, Any]:
+    return {"_id": id, "http_endpoint": address, "ready": ready, "expire_at": NOW - timedelta(seconds=beat_s_ago)}
+
+
+async def test_the_leader_is_asked_first_and_silent_replicas_last() -> None:
+    leases = Rows({"_id": SHARD, "holder": "c"}, {"_id": "default", "holder": "a"})
+    replicas = Rows(
+        row("dead", "dead:1", 30), row("a", "a:1", ready=False), row("b", "b:1"), row("c", "c:1"), row("none", "")
+    )
+    database: Any = {"leases": leases, "replicas": replicas}
+    assert await HostAddresses(database, SHARD).read() == ["c:1", "b:1", "a:1", "dead:1"]
+    leases.rows.clear()
+    assert await HostAddresses(database, SHARD).read() == ["b:1", "c:1", "a:1", "dead:1"]
+
+
+async def test_a_dead_leader_is_asked_after_those_that_live() -> None:
+    database: Any = {
+        "leases": Rows({"_id": SHARD, "holder": "dead"}),
+        "replicas": Rows(row("dead", "dead:1", 30), row("b", "b:1")),
+    }
+    assert await HostAddresses(database, SHARD).read() == ["b:1", "dead:1"]
+
+
+@pytest.mark.parametrize("broken", [{"expire_at": "x"}, {"http_endpoint": 7}, {"ready": "x"}])
+async def test_records_that_were_broken_by_hand_do_no_harm(broken: dict[str, Any]) -> None:
+    replicas = Rows({**row("a", "a:1"), **broken}, {"_id": 7}, row("b", "b:1"))
+    database: Any = {"leases": Rows({"_id": SHARD, "holder": 7}), "replicas": replicas}
+    assert "b:1" in await HostAddresses(database, SHARD).read()
+
+
+async def test_what_was_read_is_kept_for_a_moment_and_while_the_database_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leases, replicas = Rows(), Rows(row("a", "a:1"))
+    database: Any = {"leases": leases, "replicas": replicas}
+    addresses = HostAddresses(database, SHARD)
+    for _ in range(3):
+        assert await addresses.read() == ["a:1"]
+    assert replicas.reads == 1
+    monkeypatch.setattr("hascheduler.shards.addresses._KEPT_S", 0.0)
+    addresses = HostAddresses(database, SHARD)
+    assert await addresses.read() == ["a:1"]
+    leases.is_away = True
+    assert await addresses.read() == ["a:1"]
+    leases.is_away = False
+    replicas.rows.append(row("b", "b:1"))
+    assert await addresses.read() == ["a:1", "b:1"]
