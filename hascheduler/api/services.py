@@ -1,10 +1,16 @@
-"""The collaborators of the routes: ports, pools, limits, metrics; given to the application once."""
+"""The collaborators of the routes: ports, pools, limits, metrics.
+
+They come with each request, in ``scope["state"]``: the edge puts in those of its deployment, and what stands between
+the edge and the routes may put in those of one shard, in a copy of the state. So one set of routes serves many shards.
+Their pools, metrics, logins, tokens, auth and audit must be the same objects, as those belong to the process.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.types import Scope
 
 from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
@@ -83,7 +89,12 @@ class ApiServices:
 
 
 async def _services(request: Request) -> ApiServices:
-    services = request.app.state.services
+    return services_of(request.scope)
+
+
+def services_of(scope: Scope) -> ApiServices:
+    """Return the services that answer the request."""
+    services = scope["state"]["services"]
     assert isinstance(services, ApiServices)
     return services
 

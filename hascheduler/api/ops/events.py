@@ -196,7 +196,7 @@ async def follow_events(
         services.pools.followers,
         after,
         which,
-        lambda: still_identified(request.scope, caller, services.auth, services.view, services.clock),
+        lambda: still_identified(request.scope, caller),
         silence_ms=_PEER_SILENCE_MS if is_peer and which.shard is not None else _SILENCE_MS,
     )
 
