@@ -23,6 +23,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.connection import connection_of
+from hascheduler.api.http.peer import passed_on_by_peer
 from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.http.shares import PoolRefusal
 from hascheduler.api.middleware.audit import (
@@ -107,6 +108,8 @@ class Edge:
         state["services"] = state[EDGE] = services
         begin_notes(scope)
         remember_request_id(scope, answer.request_id)
+        if services.peer_key and (passed_on := passed_on_by_peer(scope, services.peer_key)):
+            scope["client"] = passed_on.client, 0
         status: int | None = None
         try:
             if scope["path"] in UNCOUNTED:

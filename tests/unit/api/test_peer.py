@@ -1,0 +1,80 @@
+"""What is passed on is charged to the client's address, if a replica that knows the key says so."""
+
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from hascheduler.api.app import with_edge
+from hascheduler.api.edge import Edge
+from hascheduler.api.http.peer import PassedOn, passed_on_by_peer, peer_headers
+from hascheduler.api.http.shares import Pool, address_party
+from tests.unit.api.doubles import World, the_routes
+
+KEY, CLIENT = b"k" * 32, "192.0.2.7"
+Headers = list[tuple[bytes, bytes]]
+
+
+def app_with(world: World, key: bytes | None) -> Edge:
+    return with_edge(the_routes(), replace(world.services(), peer_key=key))
+
+
+async def address_charged(app: Edge, world: World, headers: Headers) -> str:
+    """The address in the audit record of a change with these headers."""
+    transport = httpx.ASGITransport(app, client=("198.51.100.1", 1234))
+    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+        assert (await client.put("/v1/lanes/bulk", json={}, headers=headers)).status_code == 201
+    await world.audit_writer.flush()
+    [record] = world.everything()["audit"]
+    return str(record["address"])
+
+
+async def test_a_peer_s_word_counts(world: World) -> None:
+    headers = list(peer_headers(KEY, PassedOn(CLIENT)))
+    assert await address_charged(app_with(world, KEY), world, headers) == CLIENT
+
+
+@pytest.mark.parametrize("key", [KEY, None, b""])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(b"x-hascheduler-client", CLIENT.encode())],
+        list(peer_headers(b"another", PassedOn(CLIENT))),
+        list(peer_headers(b"", PassedOn(CLIENT))),
+        [*peer_headers(KEY, PassedOn("192.0.2.8")), (b"x-hascheduler-client", CLIENT.encode())],
+        [(b"x-hascheduler-client", CLIENT.encode()), (b"x-hascheduler-proof", b"\xff")],
+        [(b"x-hascheduler-shard", b"0002")],
+    ],
+    ids=["no proof", "another key", "no key", "a proof of another address", "not hexadecimal", "a shard alone"],
+)
+async def test_nobody_else_s_does(world: World, key: bytes | None, headers: Headers) -> None:
+    assert await address_charged(app_with(world, key), world, headers) == "198.51.100.1"
+
+
+async def test_the_pools_are_charged_with_the_client_s_address(world: World) -> None:
+    world.pools.large_bodies = pool = Pool("large_bodies", 1 << 30)
+    app = app_with(world, KEY)
+    held: list[int] = []
+    admit = pool.admit
+
+    def watched(*args: object) -> object:
+        outcome = admit(*args)  # type: ignore[arg-type]  # as they come
+        held.append(pool.held(address_party(CLIENT)))
+        return outcome
+
+    pool.admit = watched  # type: ignore[method-assign,assignment]
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        answer = await client.post(
+            "/v1/jobs:batch", json={"jobs": [{"definition": "log"}]}, headers=list(peer_headers(KEY, PassedOn(CLIENT)))
+        )
+    assert answer.status_code == 200
+    assert held[0] > 0
+    assert pool.in_use == 0
+
+
+@pytest.mark.parametrize("client", ["", "2001:db8::1", "é", "\N{SNOWMAN}"])
+def test_any_address_may_be_passed_on(client: str) -> None:
+    headers = peer_headers(KEY, PassedOn(client))
+    said = passed_on_by_peer({"headers": headers}, KEY)
+    assert said is not None
+    assert said.client == client.replace("\N{SNOWMAN}", "?")
