@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.connection import connection_of
-from hascheduler.api.http.peer import passed_on_by_peer
+from hascheduler.api.http.peer import BATCH_ID, passed_on_by_peer
 from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.http.shares import PoolRefusal
 from hascheduler.api.middleware.audit import (
@@ -110,6 +110,7 @@ class Edge:
         remember_request_id(scope, answer.request_id)
         if services.peer_key and (passed_on := passed_on_by_peer(scope, services.peer_key)):
             scope["client"] = passed_on.client, 0
+            state[BATCH_ID] = passed_on.batch_id
         status: int | None = None
         try:
             if scope["path"] in UNCOUNTED:

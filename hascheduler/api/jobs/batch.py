@@ -20,6 +20,7 @@ import orjson
 from fastapi import APIRouter, Request, Response
 from pydantic import JsonValue, ValidationError
 
+from hascheduler.api.http.peer import BATCH_ID
 from hascheduler.api.http.problems import (
     ERRORS_SHOWN_MAX,
     FieldError,
@@ -89,7 +90,8 @@ async def submit_batch(
 ) -> Response:
     """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it, unless
     they are `atomic`."""
-    batch = note.target = await _batch_id(key, body, caller, services)
+    told: str | None = request.scope["state"].get(BATCH_ID)  # by the gateway that has parted the batch
+    batch = note.target = told or await _batch_id(key, body, caller, services)
     note.location = f"/v1/jobs?batch={batch}"
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
         items = await _submit_all(body, key, caller, services, batch=batch, trace=span.context)

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.app import with_edge
 from hascheduler.api.edge import Edge
+from hascheduler.api.http.peer import BATCH_ID
 from hascheduler.api.services import ApiServices
 from hascheduler.api.ui.live import LivePictures
 from hascheduler.errors import Overloaded
@@ -118,6 +119,19 @@ async def test_the_tokens_of_the_edge_are_good_for_as_long_as_a_stream_of_any_sh
             await world.tokens.revoke("token-1", None)
             log.append([happened(13, "job:far")], position(13, 1))
             assert await sent.to_the_end() == []
+
+
+async def test_all_parts_of_a_batch_may_have_one_id(world: World, far: World) -> None:
+    shards = both(world, far)
+
+    async def told(scope: Scope, receive: Receive, send: Send) -> None:
+        await ByHeader(shards)({**scope, "state": {**scope["state"], BATCH_ID: "batch:whole"}}, receive, send)
+
+    async with asking(with_edge(told, shards[b"home"])) as client:
+        for headers in ({}, FAR):
+            answer = await client.post("/v1/jobs:batch", json={"jobs": [LOG]}, headers=headers)
+            assert answer.json()["batch"] == "batch:whole"
+    assert [job["batch"] for each in (world, far) for job in each.everything()["jobs"]] == ["batch:whole"] * 2
 
 
 async def test_a_picture_is_of_one_view(world: World, far: World) -> None:

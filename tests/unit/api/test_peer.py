@@ -74,7 +74,26 @@ async def test_the_pools_are_charged_with_the_client_s_address(world: World) -> 
 
 @pytest.mark.parametrize("client", ["", "2001:db8::1", "é", "\N{SNOWMAN}"])
 def test_any_address_may_be_passed_on(client: str) -> None:
-    headers = peer_headers(KEY, PassedOn(client))
+    headers = peer_headers(KEY, PassedOn(client, "batch:0001"))
     said = passed_on_by_peer({"headers": headers}, KEY)
-    assert said is not None
-    assert said.client == client.replace("\N{SNOWMAN}", "?")
+    assert said == (client.replace("\N{SNOWMAN}", "?"), "batch:0001")
+
+
+async def batch_made(app: Edge, headers: Headers) -> str:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        answer = await client.post("/v1/jobs:batch", json={"jobs": [{"definition": "log"}]}, headers=headers)
+        assert answer.status_code == 200
+        batch = str(answer.json()["batch"])
+        assert len((await client.get(f"/v1/jobs?batch={batch}")).json()["items"]) == 1
+        return batch
+
+
+async def test_a_part_of_a_batch_has_the_id_that_a_peer_tells(world: World) -> None:
+    told = list(peer_headers(KEY, PassedOn(CLIENT, "batch:whole")))
+    assert await batch_made(app_with(world, KEY), told) == "batch:whole"
+
+
+@pytest.mark.parametrize("proof", [[], [peer_headers(KEY, PassedOn(CLIENT))[-1]]], ids=["no proof", "one of no batch"])
+async def test_no_client_chooses_the_id_of_its_batch(world: World, proof: Headers) -> None:
+    headers = [(b"x-hascheduler-client", CLIENT.encode()), (b"x-hascheduler-batch", b"batch:whole"), *proof]
+    assert await batch_made(app_with(world, KEY), headers) != "batch:whole"
