@@ -86,6 +86,8 @@ class ApiServices:
     """``events`` with those of other shards, by their names; None where there is one shard."""
     worker_moves: WorkerMoves | None = None
     """None where there is one shard."""
+    dependencies_within_tenant: bool = False
+    """Whether jobs may depend on those of their own tenant alone: others may be in another shard."""
     peer_key: bytes | None = None
     """The key by which replicas prove what they say of the requests that they pass on; None: none is believed."""
 
