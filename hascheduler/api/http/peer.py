@@ -28,9 +28,10 @@ class PassedOn(NamedTuple):
     batch_id: str | None = None
 
 
-def peer_headers(key: bytes, passed_on: PassedOn) -> Sequence[tuple[bytes, bytes]]:
-    """Return the headers by which a peer with the same key knows it."""
-    client, batch = passed_on.client.encode("latin-1", "replace"), (passed_on.batch_id or "").encode()
+def peer_headers(key: bytes, scope: Scope) -> Sequence[tuple[bytes, bytes]]:
+    """Return the headers by which a peer with the same key knows this of the request."""
+    client = (scope.get("client") or ("",))[0].encode("latin-1", "replace")
+    batch = (scope["state"].get(BATCH_ID) or "").encode()
     return (_CLIENT, client), (_BATCH, batch), (_PROOF, _proof(key, client, batch))
 
 
