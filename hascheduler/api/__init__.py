@@ -2,7 +2,7 @@
 
 ::
 
-    http ──► middleware ──────────────────────────────────────► routing ─────────────► jobs, schedules, work,
+    http ──► edge, by middleware ─────────────────────────────► routing ─────────────► jobs, schedules, work,
     connection  metrics ► timeouts ► audit ► cross_site ► auth ► pools    short_path, or body    resources, ops
                                                                              │                      │
              ◄───────────────────── problem+json ◄───────── error_handlers ◄─┘     ports ◄ admission ◄┘
@@ -11,6 +11,7 @@
 room            what is in it
 ==============  =======================================================================================
 `http`          sockets, connections and their limits, strict JSON, problem+json
+`edge`          where every request comes in; it goes through the steps of `middleware`
 `middleware`    what every request passes: metrics, time limit, audit, browsers, tokens, shares
 `routing`       what every route is made of: the short path, bodies, pages, revisions, error handlers
 `admission`     how much may be let in: jobs, schedules, workers

@@ -11,11 +11,15 @@ from typing import Any
 import orjson
 from fastapi import Depends, FastAPI, Response
 from fastapi.routing import APIRoute
+from starlette.middleware.errors import ServerErrorMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hascheduler import __version__
+from hascheduler.api.edge import Edge
 from hascheduler.api.http.problems import ANY_PROBLEM, MEDIA_TYPE
 from hascheduler.api.jobs import all_that_match, batch, changes, counts, errors, read, submit
-from hascheduler.api.middleware.request import RequestMiddleware
+from hascheduler.api.middleware.audit import tell_match
+from hascheduler.api.middleware.pools import TurnedAway
 from hascheduler.api.ops import (
     cluster,
     docs_page,
@@ -39,7 +43,7 @@ from hascheduler.api.services import ApiServices
 from hascheduler.api.ui import live, pages, sessions
 from hascheduler.api.work import routes as work
 
-__all__ = ["DESCRIPTION", "ApiServices", "create_app", "description_of"]
+__all__ = ["DESCRIPTION", "ApiServices", "create_app", "create_routes", "description_of", "with_edge"]
 
 DESCRIPTION = "openapi.json"
 """The OpenAPI document, beside this module."""
@@ -149,6 +153,19 @@ _PUBLISHED_NAMES = {
 
 
 class _Api(FastAPI):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if scope["type"] == "http":
+                tell_match(scope)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """As Starlette makes it, but without its answer to defects: that is the edge's."""
+        stack = super().build_middleware_stack()
+        assert isinstance(stack, ServerErrorMiddleware)
+        return stack.app
+
     def openapi(self) -> dict[str, Any]:
         """As FastAPI makes it, but with problems and merge patches under their own media types."""
         if self.openapi_schema is None:
@@ -209,9 +226,23 @@ def _with_published_references(value: Any) -> Any:
             return value
 
 
-def create_app(services: ApiServices, *, short_path: bool = True, forwards: bool = False) -> FastAPI:
-    """Without ``short_path`` FastAPI answers everything; the answers are the same. ``forwards``: there is a forwarder
-    among the services."""
+def create_app(services: ApiServices, *, short_path: bool = True, forwards: bool = False) -> Edge:
+    """Return the application of one set of services: see `create_routes`."""
+    return with_edge(create_routes(short_path=short_path, forwards=forwards), services)
+
+
+def with_edge(app: ASGIApp, services: ApiServices, turned_away: TurnedAway | None = None) -> Edge:
+    """Return ``app`` behind the edge, which puts ``services`` into each request. ``turned_away`` says which submits are
+    refused unread, if not their admission."""
+    return Edge(app, services, OPEN_PATHS, PUBLIC_PAGES, login=sessions.LOGIN, turned_away=turned_away)
+
+
+def create_routes(*, short_path: bool = True, forwards: bool = False) -> FastAPI:
+    """Return all routes, which answer by the services that come with each request; they stand behind an edge.
+
+    Without ``short_path`` FastAPI answers everything; the answers are the same. ``forwards``: there is a forwarder
+    among the services.
+    """
     app = _Api(
         title="hascheduler",
         version=__version__,
@@ -225,13 +256,11 @@ def create_app(services: ApiServices, *, short_path: bool = True, forwards: bool
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         generate_unique_id_function=lambda route: route.name,
     )
-    app.state.services = services
     # The last one added is the outermost.
     if short_path:
         app.add_middleware(ShortPath, routes=[ShortRoute(router, _PREFIX, name) for router, name in _LOADED])
     if forwards:
         app.add_middleware(KeptBody)
-    app.add_middleware(RequestMiddleware, open_paths=OPEN_PATHS, public_pages=PUBLIC_PAGES, login=sessions.LOGIN)
     error_handlers.install(app)
     for router in _ROUTERS:
         app.include_router(router, prefix=_PREFIX, responses=ANY_PROBLEM)

@@ -1,10 +1,16 @@
-"""The collaborators of the routes: ports, pools, limits, metrics; given to the application once."""
+"""The collaborators of the routes: ports, pools, limits, metrics.
+
+They come with each request, in ``scope["state"]``: the edge puts in those of its deployment, and what stands between
+the edge and the routes may put in those of one shard, in a copy of the state. So one set of routes serves many shards.
+Their pools, metrics, logins, tokens, auth and audit must be the same objects, as those belong to the process.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.types import Scope
 
 from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
@@ -80,10 +86,19 @@ class ApiServices:
     """``events`` with those of other shards, by their names; None where there is one shard."""
     worker_moves: WorkerMoves | None = None
     """None where there is one shard."""
+    dependencies_within_tenant: bool = False
+    """Whether jobs may depend on those of their own tenant alone: others may be in another shard."""
+    peer_key: bytes | None = None
+    """The key by which replicas prove what they say of the requests that they pass on; None: none is believed."""
 
 
 async def _services(request: Request) -> ApiServices:
-    services = request.app.state.services
+    return services_of(request.scope)
+
+
+def services_of(scope: Scope) -> ApiServices:
+    """Return the services that answer the request."""
+    services = scope["state"]["services"]
     assert isinstance(services, ApiServices)
     return services
 

@@ -19,7 +19,7 @@ from fastapi import FastAPI
 
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
-from hascheduler.api.app import create_app
+from hascheduler.api.app import create_routes, with_edge
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.services import ApiServices
@@ -112,12 +112,7 @@ class VirtualCluster:
             lambda job: self._admission.arrived(job.tenant, own=True, dependencies=len(job.waits_for))
         )
         self._audit_writer = AuditWriter(MemoryAuditStore(self.connection, _RETENTION_MS), clock)
-        self.app = _application()
-        self._services = self._made_services()
-
-    def take_application(self) -> None:
-        """Have the one application serve this cluster, until another takes it."""
-        self.app.state.services = self._services
+        self.app = with_edge(_routes(), self._made_services())
 
     async def start(self) -> None:
         """Returns when the replica leads."""
@@ -279,9 +274,9 @@ class _NeverWatched:
 
 
 @cache
-def _application() -> FastAPI:
+def _routes() -> FastAPI:
     """One for all clusters of this process: to make it takes longer than most tests."""
-    return create_app(None)  # type: ignore[arg-type]  # each cluster puts its own services in
+    return create_routes()
 
 
 class PassingTime:

@@ -307,7 +307,6 @@ class _Running:
 
     def run(self, doing: Coroutine[Any, Any, T]) -> T:
         """Run the loop until it is done; raises the replica's own error, should the replica end."""
-        self.cluster.take_application()
         return self.loop.run_until_complete(self._beside_the_replica(doing))
 
     async def request(self, method: str, path: str, body: object) -> Any:

@@ -1,12 +1,13 @@
 """Which database is which shard's."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 
 from hascheduler.errors import InvalidInput
 from hascheduler.mongo.connection import Client, Database, open_database
-from hascheduler.mongo.identities import require_own_database
+from hascheduler.mongo.identities import peer_key, require_own_database
 
 pytestmark = pytest.mark.real
 
@@ -31,6 +32,13 @@ async def test_the_home_remembers_the_first_database_of_a_shard_and_takes_no_oth
     await require_own_database(home, other, "0002", "e")
     with pytest.raises(InvalidInput, match="of shard 0002"):
         await require_own_database(home, own, "0002", "f")
+
+
+async def test_all_replicas_have_the_key_of_the_first(databases: Sequence[Database]) -> None:
+    home, another, _ = databases
+    assert set(await asyncio.gather(*(peer_key(home, new) for new in ("a", "a", "a")))) == {b"a"}
+    assert await peer_key(home, "b") == b"a"
+    assert await peer_key(another, "b") == b"b"
 
 
 async def test_a_replica_that_was_killed_between_the_two_writes_is_followed_by_one_that_makes_the_second(

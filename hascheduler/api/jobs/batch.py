@@ -20,6 +20,7 @@ import orjson
 from fastapi import APIRouter, Request, Response
 from pydantic import JsonValue, ValidationError
 
+from hascheduler.api.http.peer import BATCH_ID
 from hascheduler.api.http.problems import (
     ERRORS_SHOWN_MAX,
     FieldError,
@@ -29,7 +30,15 @@ from hascheduler.api.http.problems import (
 )
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.batch_bodies import BatchBody, BatchJobBody, BatchResponse, require_all
-from hascheduler.api.jobs.dependencies import NOTHING_NAMED, Found, Lookup, look_up, require_few, waits_for
+from hascheduler.api.jobs.dependencies import (
+    NOTHING_NAMED,
+    Found,
+    Lookup,
+    look_up,
+    require_any_of,
+    require_few,
+    waits_for,
+)
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
 from hascheduler.api.jobs.keys import Definitions, definitions_of, with_keys
 from hascheduler.api.jobs.submit import submit_span
@@ -89,7 +98,8 @@ async def submit_batch(
 ) -> Response:
     """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it, unless
     they are `atomic`."""
-    batch = note.target = await _batch_id(key, body, caller, services)
+    told: str | None = request.scope["state"].get(BATCH_ID)  # by the gateway that has parted the batch
+    batch = note.target = told or await _batch_id(key, body, caller, services)
     note.location = f"/v1/jobs?batch={batch}"
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
         items = await _submit_all(body, key, caller, services, batch=batch, trace=span.context)
@@ -111,7 +121,7 @@ async def _submit_all(
     order = await run_in_slices(topological_levels(await run_in_slices(_dependencies(items, refs))))
     for index in order.in_cycles:
         items[index].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
-    resolver = _Resolver(items, refs, lookup)
+    resolver = _Resolver(items, refs, lookup, within_tenant=services.dependencies_within_tenant)
     if body.atomic:
         await _submit_together(resolver, [each for level in order.levels for each in level], services)
         return items
@@ -336,6 +346,7 @@ class _Resolver:
     items: Sequence[_BatchItem]
     refs: Mapping[str, int]
     lookup: Lookup
+    within_tenant: bool
     room: int = _DEPENDENCIES_MAX
 
     def resolve(
@@ -376,13 +387,14 @@ class _Resolver:
     def _resolve(self, item: _BatchItem) -> None:
         assert item.body is not None
         assert item.job is not None
+        within = item.job.tenant if self.within_tenant else None
         found: Found = {}
         for name, index in _first_indexes(item.body.depends_on):
             path = ("depends_on", index)
             if not name.startswith(REF_PREFIX):
                 if name == item.job.batch:
                     raise InvalidInput(path, "is the batch of the job itself", "ref:NAME of other jobs of this batch")
-                found |= self.lookup.found(name, path)
+                found |= self.lookup.found(name, path, within)
                 require_few(found, ("depends_on",))
                 continue
             ref = name.removeprefix(REF_PREFIX)
@@ -394,6 +406,7 @@ class _Resolver:
             document = other.submission.document
             id = str(document["_id"])
             found[id] = [KnownJob(id, str(document["tenant"]), JobState(document["state"]))]
+            require_any_of(within, found[id], name, path)
         require_few(found, ("depends_on",))
         waiting = waits_for(found, ignores_failures=item.job.ignores_failures)
         item.job = replace(item.job, depends_on=tuple(found), waits_for=waiting)

@@ -5,7 +5,7 @@ jobs that wait for it. Each named job must exist and be visible to the caller: t
 for it.
 
 A batch is one dependency, however many jobs it has, if all of them are of one tenant. If they are of several tenants,
-the job depends on each of its jobs that the caller sees.
+the job depends on each of its jobs that the caller sees; where dependencies stay within a tenant, on those of its own.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,9 +32,13 @@ class Lookup:
         self._named = named
         self._mixed = mixed
 
-    def found(self, named: str, path: tuple[str | int, ...]) -> Found:
-        """What a job depends on that names ``named``; `InvalidInput` at ``path`` if it does not exist."""
+    def found(self, named: str, path: tuple[str | int, ...], within: str | None = None) -> Found:
+        """What a job depends on that names ``named``; `InvalidInput` at ``path`` if it does not exist, or has nothing
+        of tenant ``within``, which may be any if None."""
         jobs = self._mixed.get(named)
+        require_any_of(within, self._named.get(named, ()), named, path)
+        if jobs is not None and within is not None:
+            jobs = [job for job in jobs if job.tenant == within]
         if jobs is not None and len(jobs) > DEPENDENCIES_MAX:
             problem = f"{quoted(named)} has jobs of several tenants, and too many"
             raise InvalidInput(path, problem, f"a batch of one tenant, or one of at most {DEPENDENCIES_MAX} jobs")
@@ -50,6 +54,13 @@ class Lookup:
 
 
 NOTHING_NAMED = Lookup({}, {})
+
+
+def require_any_of(tenant: str | None, jobs: Sequence[KnownJob], named: str, path: tuple[str | int, ...]) -> None:
+    """`InvalidInput` at ``path`` if all ``jobs``, for which ``named`` stands, are of others; None: any may be."""
+    if tenant is not None and jobs and all(job.tenant != tenant for job in jobs):
+        problem = f"{quoted(named)} is of tenant {quoted(jobs[0].tenant)}, and this job of {quoted(tenant)}"
+        raise InvalidInput(path, problem, "a job or batch of the same tenant")
 
 
 async def look_up(named: Sequence[str], caller: Caller, services: ApiServices) -> Lookup:

@@ -135,9 +135,10 @@ async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: A
     if not body.depends_on:
         return job
     lookup = await look_up(body.depends_on, caller, services)
+    within = tenant if services.dependencies_within_tenant else None
     found: Found = {}
     for place, named in enumerate(body.depends_on):
-        found |= lookup.found(named, ("depends_on", place))
+        found |= lookup.found(named, ("depends_on", place), within)
         require_few(found, ("depends_on",))
     waiting = waits_for(found, ignores_failures=job.ignores_failures)
     return replace(job, depends_on=tuple(found), waits_for=waiting)

@@ -4,6 +4,6 @@
 
     metrics ─► timeouts ─► audit ─► cross_site ─► auth ─► pools ─► route
 
-`request` goes through these steps, in one frame, and says why they come in this order; the other modules are what each
-step judges by, and `outcomes` is the answer to a write that may have been carried out or not.
+`hascheduler.api.edge` goes through these steps, in one frame, and says why they come in this order. Each module here is
+what one step judges by; `outcomes` is the answer to a write that may have been carried out or not.
 """

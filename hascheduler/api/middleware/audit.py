@@ -12,9 +12,10 @@ counts them and logs that: the audit log must never hold a request up. No party 
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import unquote
 
 import structlog
@@ -23,7 +24,7 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from hascheduler.api.middleware.audit_writer import AuditWriter
-from hascheduler.api.middleware.auth import ANONYMOUS, Caller
+from hascheduler.api.middleware.auth import ANONYMOUS, EDGE, Caller
 from hascheduler.ports import AuditRecord
 
 
@@ -41,10 +42,8 @@ class AuditNote:
 
 
 async def _note(request: Request) -> AuditNote:
-    note = getattr(request.state, "audit_note", None)
-    if note is None:
-        note = request.state.audit_note = AuditNote()
-    assert isinstance(note, AuditNote)
+    note = note_of(request.scope)
+    assert note is not None
     return note
 
 
@@ -71,6 +70,8 @@ _UNRECORDED = "/v1/work/"
 """What processors do is recorded in the jobs."""
 PATTERN = "route_pattern"
 """The key of a scope under which the short path says which pattern the path matched."""
+_MATCHED = "matched"
+_NOTE = "audit_note"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ID = "request_id"
 _HTTP_REFUSED = 400
@@ -87,10 +88,39 @@ def pattern_of(scope: Scope) -> str | None:
         return known
     route = scope.get("route")
     if not isinstance(route, Route):
-        return None
+        return _matched(scope).pattern
     end = route.path_format.format_map(scope.get("path_params") or {})
     path: str = scope["path"]
     return path[: -len(end)] + route.path_format if end and path.endswith(end) else route.path_format
+
+
+def named_in(scope: Scope) -> Mapping[str, Any]:
+    """Return the parameters of the path."""
+    return scope.get("path_params") or _matched(scope).named
+
+
+@dataclass(slots=True)
+class _Matched:
+    """The pattern of the route that answers, and the parameters of its path."""
+
+    pattern: str | None = None
+    named: Mapping[str, Any] = field(default_factory=dict)
+
+
+def begin_notes(scope: Scope) -> None:
+    """Prepare what the routes tell the edge, which it sees also if they get a copy of its scope."""
+    scope["state"].update({_NOTE: AuditNote(), _MATCHED: _Matched()})
+
+
+def tell_match(scope: Scope) -> None:
+    """Tell the edge which route matched."""
+    matched = _matched(scope)
+    matched.pattern, matched.named = pattern_of(scope), scope.get("path_params") or {}
+
+
+def _matched(scope: Scope) -> _Matched:
+    matched = scope.get("state", {}).get(_MATCHED)
+    return matched if isinstance(matched, _Matched) else _Matched()
 
 
 def is_recorded(scope: Scope) -> bool:
@@ -106,7 +136,7 @@ def is_recorded(scope: Scope) -> bool:
 def record(scope: Scope, status: int | None, location: str | None, request_id: str) -> None:
     """Record a request that `is_recorded`; ``status`` is None where it has broken."""
     status = DEFECT if status is None else status
-    services = scope["app"].state.services
+    services = scope["state"][EDGE]
     writer: AuditWriter = services.audit_writer
     caller = _caller_of(scope)
     now = services.clock.mono_ms()
@@ -163,7 +193,7 @@ def _target(scope: Scope, location: str | None) -> str | None:
     note = note_of(scope)
     if note is not None and note.target is not None:
         return _printable(note.target)
-    named = scope.get("path_params") or {}
+    named = named_in(scope)
     target = named.get("id", named.get("name"))
     if target is None and note is not None:
         location = location or note.location
@@ -183,7 +213,7 @@ def _caller_of(scope: Scope) -> Caller | None:
 
 
 def note_of(scope: Scope) -> AuditNote | None:
-    note = scope.get("state", {}).get("audit_note")
+    note = scope.get("state", {}).get(_NOTE)
     return note if isinstance(note, AuditNote) else None
 
 

@@ -127,8 +127,8 @@ class _Bearer(SecurityBase):
         self.scheme_name = "token"
 
     async def __call__(self, request: Request) -> Caller:
-        caller = request.state.caller
-        assert isinstance(caller, Caller)
+        caller = request.scope["state"].get("caller")
+        assert isinstance(caller, Caller), "the edge lets no such request through"
         return caller
 
 
@@ -184,6 +184,8 @@ _RETRY_AFTER_S = "2"
 _SETTINGS_NAME = "HASCHEDULER_ADMIN_TOKEN"
 _SESSION_UNKNOWN_RETRY_AFTER_S = "1"
 SESSION_LIFE_MS = 12 * 3_600_000
+EDGE = "edge"
+"""The key in ``scope["state"]`` of the edge's own services, whichever services answer the request."""
 PAGES = "/ui"
 """The dashboard, and all below it."""
 
@@ -272,13 +274,15 @@ def holder_of(secret: str, config: AuthConfig, view: ClusterView, clock: Clock) 
     return _caller(token)
 
 
-def still_identified(scope: Scope, caller: Caller, config: AuthConfig, view: ClusterView, clock: Clock) -> bool:
+def still_identified(scope: Scope, caller: Caller) -> bool:
     """Whether what a long request showed at its beginning is still good: its token, or its session and the parent of
-    that. A replica without a fresh mirror goes by what it knew last."""
-    if caller.id is None or not view.ready:
+    that. A replica without a fresh mirror goes by what it knew last. The edge's view knows the tokens, whichever shard
+    answers."""
+    edge = scope["state"][EDGE]
+    if caller.id is None or not edge.view.ready:
         return True
     try:
-        identified(scope, config, view, clock)
+        identified(scope, edge.auth, edge.view, edge.clock)
     except ProblemError:
         return False
     return True

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from hascheduler.api.http.problems import problem
-from hascheduler.api.middleware.audit import id_in, note_of, pattern_of
+from hascheduler.api.middleware.audit import id_in, named_in, note_of, pattern_of
 from hascheduler.api.middleware.cross_site import READING
 
 _KEY = b"idempotency-key"
@@ -49,5 +49,5 @@ def _named_by_path(scope: Scope) -> str | None:
         return None
     if "}" not in pattern:
         return None if scope["method"] == "POST" else pattern
-    shown = {name: quote(str(value), safe=":") for name, value in scope["path_params"].items()}
+    shown = {name: quote(str(value), safe=":") for name, value in named_in(scope).items()}
     return pattern[: pattern.index("}") + 1].format_map(shown)

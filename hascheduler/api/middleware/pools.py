@@ -24,7 +24,7 @@ not look dead, and can show how busy it is. Connections have a pool of their own
 `hascheduler.api.http.connection_table`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -44,7 +44,8 @@ from hascheduler.api.http.shares import (
     address_party,
     token_party,
 )
-from hascheduler.api.middleware.auth import Caller
+from hascheduler.api.middleware.auth import EDGE, Caller
+from hascheduler.errors import Overloaded
 from hascheduler.model.token import Role
 from hascheduler.telemetry.metrics_http import HttpMetrics
 
@@ -123,10 +124,10 @@ def try_take(pool: Pool, scope: Scope, units: int = 1) -> Slot | PoolRefusal:
         return Slot(pool, (), 0)
     outcome = pool.admit(pool_request_of(scope), units)
     if isinstance(outcome, PoolRefusal):
-        metrics: HttpMetrics = scope["app"].state.services.metrics
+        metrics: HttpMetrics = scope["state"][EDGE].metrics
         metrics.crowded_out(pool.name, outcome.reason.value)
     else:
-        scope.setdefault("state", {}).setdefault(_SLOTS, []).append(outcome)
+        scope["state"].setdefault(_SLOTS, []).append(outcome)
     return outcome
 
 
@@ -172,6 +173,8 @@ def problem_of(refused: PoolRefusal) -> ProblemError:
     return ProblemError(HTTPStatus.TOO_MANY_REQUESTS, "share-used-up", detail, headers=headers)
 
 
+TurnedAway = Callable[[str | None, int], Overloaded | None]
+"""As `hascheduler.ports.Admission.turned_away`."""
 _CLOSE_CONNECTION = {"Connection": "close"}
 _SUBMITS = frozenset({"/v1/jobs", "/v1/jobs:batch"})
 _SHORT_BYTES = 8 * 1024
@@ -187,7 +190,7 @@ def answer_to(refusal: PoolRefusal) -> Response:
     return problem(refused.status_code, refused.kind, refused.detail, headers=headers)
 
 
-def overload_of(scope: Scope) -> Response | None:
+def overload_of(scope: Scope, turned_away: TurnedAway) -> Response | None:
     """503 for a submit that would be refused once it is read, of a caller who is identified.
 
     What is short enough to have come with its head is passed
@@ -200,7 +203,7 @@ def overload_of(scope: Scope) -> Response | None:
         return None
     header = dict(scope["headers"]).get(b"content-length", b"")
     length = int(header) if header.isdigit() and len(header) <= _LENGTH_DIGITS_MAX else _LENGTH_UNKNOWN
-    overloaded = scope["app"].state.services.admission.turned_away(caller.only, length)
+    overloaded = turned_away(caller.only, length)
     if overloaded is None:
         return None
     headers = {"Retry-After": str(overloaded.retry_after_s)}
@@ -211,7 +214,7 @@ def overload_of(scope: Scope) -> Response | None:
 
 def admitted(scope: Scope) -> Slot | PoolRefusal:
     """The place in flight of a request, charged to its caller: 429 or 503 where the share or the pool is used up."""
-    services = scope["app"].state.services
+    services = scope["state"][EDGE]
     pools: Pools = services.pools
     connection = connection_of(scope)
     if connection is not None and connection.is_reserved and not pool_request_of(scope).privileged:

@@ -45,7 +45,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.event import POSITION_PATTERN, EventType, encode_event, is_position
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, NewEvents
-from hascheduler.wire.fields import Name, StrictModel, TextOrEmpty, invalid_value
+from hascheduler.wire.fields import Name, QueryDurationMs, StrictModel, TextOrEmpty, between, invalid_value
 
 MEDIA_TYPE = "text/event-stream"
 _RETRY_MS = 2_000
@@ -161,6 +161,12 @@ class EventQuery(StrictModel):
     after: EventId | None = Field(
         default=None, description="Go on after the event with this id; the header Last-Event-ID comes first"
     )
+    keepalive: Annotated[QueryDurationMs, between(200, 30_000)] | None = Field(
+        default=None,
+        description="How often a stream that has caught up and has no events says how far it is, with the `id` to come "
+        f"back with: 200 ms to 30 s; {_SILENCE_MS // 1_000} s without it",
+        examples=["500ms"],
+    )
 
     def filter(self, tenant: str | None) -> EventFilter:
         return EventFilter(frozenset(self.type), self.definition, self.schedule, self.job, tenant, self.shard)
@@ -196,8 +202,8 @@ async def follow_events(
         services.pools.followers,
         after,
         which,
-        lambda: still_identified(request.scope, caller, services.auth, services.view, services.clock),
-        silence_ms=_PEER_SILENCE_MS if is_peer and which.shard is not None else _SILENCE_MS,
+        lambda: still_identified(request.scope, caller),
+        silence_ms=_PEER_SILENCE_MS if is_peer and which.shard is not None else query.keepalive or _SILENCE_MS,
     )
 
 

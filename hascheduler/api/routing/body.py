@@ -97,7 +97,7 @@ class LargeJsonRoute(JsonRoute):
             declared = request.headers.get("content-length", "")
             size = int(declared) if declared.isdecimal() and len(declared) < _LENGTH_DIGITS_MAX else self.bytes_max
             units = min(max(size, _LARGE_CHARGED_MIN), self.bytes_max)
-            with take(request.app.state.services.pools.large_bodies, request.scope, units):
+            with take(request.state.services.pools.large_bodies, request.scope, units):
                 return await handle(request)
 
         return handle_within_share

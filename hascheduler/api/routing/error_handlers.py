@@ -160,7 +160,7 @@ async def _world(request: Request, error: Exception) -> Response:
 async def _elsewhere(request: Request, error: Exception) -> Response:
     """The answer of a replica that follows the shard."""
     assert isinstance(error, NotFollowedHere)
-    forwarder: Forwards | None = request.app.state.services.forwarder
+    forwarder: Forwards | None = request.state.services.forwarder
     if forwarder is None:
         return unanswered(error.shard)
     try:

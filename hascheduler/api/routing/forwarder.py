@@ -97,13 +97,11 @@ class Forwarder:
         body = body_of(request.scope)
         if body is None:
             return unanswered(shard)
-        view = request.app.state.services.view
+        view = request.state.services.view
         # One that is held open ends as it would here: when this replica is about to end.
         is_over = None if long_request_s_max(request.scope) is None else lambda: bool(view.stopping)
         async with AsyncExitStack() as held:
-            held.enter_context(
-                held_open(take(request.app.state.services.pools.forwarded, request.scope), request.scope)
-            )
+            held.enter_context(held_open(take(request.state.services.pools.forwarded, request.scope), request.scope))
             for address in self._addresses(shard)[:_ASKED_MAX]:
                 try:
                     found = await until_left(self._asked(address, request, body), request.receive, is_over)
@@ -123,7 +121,7 @@ class Forwarder:
         self, request: Request, shards: Sequence[str], after: str | None
     ) -> AsyncIterator[Mapping[str, EventFeed]]:
         """`peer_events`, within the caller's share of what may be under way; 429 or 503 where that is too little."""
-        slot = take(request.app.state.services.pools.forwarded, request.scope, len(shards))
+        slot = take(request.state.services.pools.forwarded, request.scope, len(shards))
         with held_open(slot, request.scope):
             async with peer_events(partial(self._event_stream, request), request, shards, after) as feeds:
                 yield feeds

@@ -40,12 +40,12 @@ from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
 from hascheduler.api.ops.processors import show_processors
 from hascheduler.api.routing.forwarding import require_followed
 from hascheduler.api.routing.long_poll import until_left
-from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.services import ApiServices, Services, services_of
 from hascheduler.api.ui.alerts import alerts
 from hascheduler.errors import NotFollowedHere, Overloaded
 from hascheduler.model.event import EventType
 from hascheduler.model.values.instants import MonoMs
-from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, NewEvents
+from hascheduler.ports import Closing, ClusterView, EventFeed, EventFilter, Follower, Lagging, NewEvents
 from hascheduler.wire.fields import instant_text
 
 EVERY_MS = 1_000
@@ -82,17 +82,18 @@ class _Sight:
 
 
 class LivePictures:
-    """Owner of the pictures of one replica."""
+    """Owner of the pictures of one replica; each of its views, one a shard, has its own."""
 
     def __init__(self) -> None:
-        self._sights: dict[str | None, _Sight] = {}
+        self._sights: dict[tuple[int, str | None], _Sight] = {}
 
     @contextmanager
-    def followed(self, tenant: str | None) -> Iterator[_Sight]:
+    def followed(self, tenant: str | None, view: ClusterView) -> Iterator[_Sight]:
         """Counts events from the first follower on, until the last one has left."""
-        sight = self._sights.get(tenant)
+        key = id(view), tenant  # the followers keep the view, so no other one has its id
+        sight = self._sights.get(key)
         if sight is None:
-            sight = self._sights[tenant] = _Sight(tenant)
+            sight = self._sights[key] = _Sight(tenant)
         sight.followed_by += 1
         try:
             yield sight
@@ -100,7 +101,7 @@ class LivePictures:
             sight.followed_by -= 1
             if not sight.followed_by:
                 _stop_counting(sight)
-                self._sights.pop(tenant, None)
+                self._sights.pop(key, None)
 
     async def picture(self, sight: _Sight, services: ApiServices) -> bytes:
         """The newest, at most a second old."""
@@ -206,9 +207,9 @@ class LiveStream(Response):
         self._is_authorized = is_authorized
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        services: ApiServices = scope["app"].state.services
+        services = services_of(scope)
         slot = take(self._pool, scope)
-        with held_open(slot, scope), self._pictures.followed(self._caller.only) as sight:
+        with held_open(slot, scope), self._pictures.followed(self._caller.only, services.view) as sight:
             await until_left(self._send_all(sight, services, send), receive)
 
     async def _send_all(self, sight: _Sight, services: ApiServices, send: Send) -> None:
@@ -254,5 +255,5 @@ async def follow_cluster(request: Request, services: Services, caller: Viewer) -
         request.app.state.live,
         caller,
         services.pools.viewers,
-        lambda: still_identified(request.scope, caller, services.auth, services.view, services.clock),
+        lambda: still_identified(request.scope, caller),
     )

@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from hascheduler.api.http.problems import problem
+from hascheduler.api.services import services_of
 
 ROOT = "/"
 PAGE = "/ui"
@@ -117,7 +118,7 @@ def _page() -> Asset:
 
 async def _root(request: Request) -> Response:
     """Programs get what any path without a route gives them, and so does everybody where there is no dashboard."""
-    shows = request.app.state.services.auth.pages.enabled
+    shows = services_of(request.scope).auth.pages.enabled
     if not shows or "text/html" not in request.headers.get("accept", ""):
         return problem(HTTPStatus.NOT_FOUND, "not-found", "there is nothing at /; expected /v1/…, /ui or /docs")
     return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": PAGE, "Cache-Control": "no-store"})

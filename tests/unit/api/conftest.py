@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from tests.unit.api.doubles import World, the_app
 from tests.unit.api.tokens import Guarded
 
 
 @pytest.fixture(scope="session")
-def app() -> FastAPI:
+def app() -> Edge:
     return the_app()
 
 
@@ -21,12 +21,12 @@ def world() -> World:
 
 
 @pytest.fixture
-async def client(app: FastAPI, world: World) -> AsyncIterator[httpx.AsyncClient]:
-    app.state.services = world.services()
+async def client(app: Edge, world: World) -> AsyncIterator[httpx.AsyncClient]:
+    app.services = world.services()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
         yield client
 
 
 @pytest.fixture
-def guarded(app: FastAPI, world: World) -> Guarded:
+def guarded(app: Edge, world: World) -> Guarded:
     return Guarded(app, world)

@@ -14,7 +14,8 @@ from fastapi import FastAPI
 
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
-from hascheduler.api.app import DESCRIPTION, create_app
+from hascheduler.api.app import DESCRIPTION, create_routes, with_edge
+from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
@@ -487,9 +488,15 @@ class World:
 
 
 @cache
-def the_app() -> FastAPI:
+def the_routes() -> FastAPI:
     """One for all tests of a process: to make it takes longer than most of them."""
-    return create_app(World().services())
+    return create_routes()
+
+
+@cache
+def the_app() -> Edge:
+    """One for all tests of a process, as the routes are."""
+    return with_edge(the_routes(), World().services())
 
 
 @cache
@@ -500,8 +507,8 @@ def description() -> dict[str, Any]:
     return found
 
 
-def app_of(world: World) -> FastAPI:
+def app_of(world: World) -> Edge:
     """The one application, which has the services of ``world`` until the next one takes it."""
     app = the_app()
-    app.state.services = world.services()
+    app.services = world.services()
     return app

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from hascheduler.api.app import OPEN_PATHS
+from hascheduler.api.edge import Edge
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.auth import ANONYMOUS, Caller, RequiredPower
 from hascheduler.api.ui.sessions import LOGIN
 from hascheduler.model.token import POWERS, Power, Role
-from tests.unit.api.doubles import NOW, World, the_app
+from tests.unit.api.doubles import NOW, World, the_routes
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 
@@ -25,7 +25,7 @@ UNKNOWN = "hsk_" + "x" * 43
 
 def routes() -> Iterator[tuple[str, str, APIRoute]]:
     """Each route of the application with its methods and its whole path."""
-    for context in iter_route_contexts(the_app().routes):
+    for context in iter_route_contexts(the_routes().routes):
         path = context.path
         route = context.original_route
         if path in OPEN_PATHS:
@@ -112,7 +112,7 @@ async def test_routes_that_show_no_tenants_data_need_no_token(guarded: Guarded, 
 )
 @pytest.mark.parametrize("required", [True, False])
 async def test_a_wrong_token_gets_in_nowhere_even_where_none_is_required(
-    app: FastAPI, world: World, headers: list[tuple[str, str]], said: str, required: bool
+    app: Edge, world: World, headers: list[tuple[str, str]], said: str, required: bool
 ) -> None:
     encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers]
     async with Guarded(app, world, required=required).showing(None) as client:
@@ -265,7 +265,7 @@ async def test_without_tokens_every_caller_is_an_admin(client: httpx.AsyncClient
     assert shown["tokens_demanded"] is False
 
 
-async def test_a_token_counts_where_none_is_required(app: FastAPI, world: World) -> None:
+async def test_a_token_counts_where_none_is_required(app: Edge, world: World) -> None:
     async with await Guarded(app, world, required=False).client("viewer") as client:
         check_problem(await client.put("/v1/lanes/slow", json={}), 403)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
@@ -89,7 +89,7 @@ async def test_what_is_no_filter_is_refused(client: httpx.AsyncClient, query: st
     check_problem(await client.get(f"{PATH}?{query}"), 422, where)
 
 
-async def test_a_token_of_one_tenant_sees_its_own(app: FastAPI, world: World) -> None:
+async def test_a_token_of_one_tenant_sees_its_own(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     await history(await guarded.client(), world)
     acme = await guarded.client("viewer", "acme")

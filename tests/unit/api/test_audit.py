@@ -9,12 +9,11 @@ from typing import Any
 import httpx
 import pytest
 import structlog
-from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.middleware import audit_writer
 from hascheduler.api.middleware.audit_writer import AuditWriter
-from hascheduler.api.middleware.request import RequestMiddleware
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AuditRecord
@@ -34,7 +33,7 @@ async def records(client: httpx.AsyncClient, world: World, query: str = "") -> l
     return items[::-1]
 
 
-async def test_a_change_leaves_a_record_of_who_did_what_from_where(app: FastAPI, world: World) -> None:
+async def test_a_change_leaves_a_record_of_who_did_what_from_where(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     async with await guarded.client("operator", "acme") as ci, guarded.showing(ADMIN_TOKEN) as boss:
         answer = await ci.post("/v1/schedules", json=TICK)
@@ -136,7 +135,7 @@ async def test_the_pattern_of_the_path_is_recorded(
     assert record["route"] == pattern
 
 
-async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(app: FastAPI, world: World) -> None:
+async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     secret = await guarded.token("viewer", "acme")
     async with guarded.showing("hsk_" + "x" * 43) as stranger, guarded.showing(secret) as viewer:
@@ -149,7 +148,7 @@ async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(app
     ]  # fmt: skip
 
 
-async def test_neither_bodies_nor_secrets_are_recorded(app: FastAPI, world: World) -> None:
+async def test_neither_bodies_nor_secrets_are_recorded(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     with structlog.testing.capture_logs() as lines:
         async with guarded.showing(ADMIN_TOKEN) as boss:
@@ -205,13 +204,11 @@ async def test_what_was_cut_off_and_what_broke_are_recorded(world: World) -> Non
     async def keep(message: Message) -> None:
         answered.append(message)
 
-    app = FastAPI()
-    app.state.services = world.services()
-    scope = {"type": "http", "method": "POST", "path": "/v1/jobs", "headers": [], "app": app}
-    cut = asyncio.create_task(RequestMiddleware(held, (), "")(dict(scope), refusing, refusing))
+    scope = {"type": "http", "method": "POST", "path": "/v1/jobs", "headers": []}
+    cut = asyncio.create_task(Edge(held, world.services(), (), "")(dict(scope), refusing, refusing))
     await reached.wait()
     await ended(cut)
-    await RequestMiddleware(broken, (), "")(dict(scope), refusing, keep)
+    await Edge(broken, world.services(), (), "")(dict(scope), refusing, keep)
     assert [message.get("status") for message in answered] == [500, None]
     await world.audit_writer.flush()
     assert [document["status"] for document in world.everything()["audit"]] == [503, 500]
@@ -242,7 +239,7 @@ async def test_the_newest_come_first_in_pages_and_filtered(client: httpx.AsyncCl
     check_problem(await client.get("/v1/audit?whom=me"), 422, "whom")
 
 
-async def test_an_admin_of_one_tenant_reads_of_that_one(app: FastAPI, world: World) -> None:
+async def test_an_admin_of_one_tenant_reads_of_that_one(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     for tenant in ("acme", "other", "*"):
         async with await guarded.client("operator", tenant) as client:
@@ -341,10 +338,10 @@ async def test_a_full_queue_drops_records_logs_that_and_never_waits(world: World
     assert stored_ids(world.connection)[-1] == f"{audit_writer.QUEUE_MAX - 1:04d}"
 
 
-async def test_a_request_is_answered_though_the_log_can_not_be_written(app: FastAPI, world: World) -> None:
+async def test_a_request_is_answered_though_the_log_can_not_be_written(app: Edge, world: World) -> None:
     cut = MemoryConnection(world.database)
     cut.cut()
     writer = AuditWriter(MemoryAuditStore(cut, RETENTION_MS), world.clock)
-    app.state.services = replace(world.services(), audit_writer=writer)
+    app.services = replace(world.services(), audit_writer=writer)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
         assert (await client.put("/v1/lanes/slow", json={})).status_code == 201

@@ -182,7 +182,21 @@ async def test_silence_is_broken_with_a_comment_and_the_id_to_come_back_with(
         assert said == {"": "still here", "id": position(14, 7)}
 
 
+async def test_a_client_may_ask_how_often_it_is_told_how_far_the_stream_is(server: ApiServer, log: EventLog) -> None:
+    async with following(server, "job=another&keepalive=200ms") as sent:
+        await sent.next()
+        log.append([happened(13)], position(14, 7))
+        while (said := await sent.next()) == {"": "still here", "id": position(12, 1)}:
+            pass
+        assert said == {"": "still here", "id": position(14, 7)}
+
+
 # Refusals
+
+
+@pytest.mark.parametrize("keepalive", ["199ms", "31s", "0", "-1s", "soon", ""])
+async def test_a_keepalive_that_is_too_short_or_too_long_is_refused(client: httpx.AsyncClient, keepalive: str) -> None:
+    check_problem(await client.get(f"{PATH}?keepalive={keepalive}"), 422, "keepalive")
 
 
 async def test_a_last_event_id_that_is_none_is_refused(client: httpx.AsyncClient) -> None:

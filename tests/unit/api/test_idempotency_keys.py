@@ -15,7 +15,7 @@ from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.values.instants import WallMs
 from hascheduler.wire import job as wire_job
 from hascheduler.wire.job import SubmitJobBody
-from tests.unit.api.doubles import World, the_app
+from tests.unit.api.doubles import World, the_routes
 from tests.unit.api.requests import check_problem, create, get
 
 LOG: dict[str, Any] = {"definition": "log"}
@@ -31,7 +31,7 @@ READING = {"get", "head", "options"}
 
 @cache
 def the_description() -> dict[str, Any]:
-    description: dict[str, Any] = the_app().openapi()
+    description: dict[str, Any] = the_routes().openapi()
     return description
 
 

@@ -139,11 +139,12 @@ async def test_any_other_parameter_is_refused_the_second_time(client: httpx.Asyn
 
 
 async def test_the_document_that_is_served_is_the_one_in_the_package_and_the_one_that_the_routes_give() -> None:
-    app = application.create_app(World().services())
+    routes = application.create_routes()
+    app = application.with_edge(routes, World().services())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
         answer = await client.get("/openapi.json")
     assert answer.headers["content-type"] == "application/json"
-    assert answer.text == application.description_of(app), "write it: make reference"
+    assert answer.text == application.description_of(routes), "write it: make reference"
     assert answer.json() == DOCUMENT
 
 

@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.recording import RecordingHeading
 from hascheduler.model.values.instants import format_instant
@@ -183,11 +183,11 @@ def with_default(body: dict[str, Any], path: Path, default: Any) -> dict[str, An
 
 
 async def sent(
-    app: FastAPI, operation: str, prepare: Prepare, change: Callable[[dict[str, Any]], dict[str, Any]]
+    app: Edge, operation: str, prepare: Prepare, change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> tuple[dict[str, Any], Any]:
     """The prepared body, and what comes of it after ``change``: the answer and all that is stored then."""
     world = World()
-    app.state.services = world.services()
+    app.services = world.services()
     method, path, _ = BODIES[operation]
     with patch("hascheduler.api.work.routes.token_hex", lambda size: "0" * size):
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
@@ -216,7 +216,7 @@ def documented(schema: object) -> set[str]:
 
 
 @pytest.mark.parametrize("operation", [name for name, (_, _, schema) in BODIES.items() if documented(schema)])
-async def test_a_default_that_is_sent_means_what_leaving_it_out_means(app: FastAPI, operation: str) -> None:
+async def test_a_default_that_is_sent_means_what_leaving_it_out_means(app: Edge, operation: str) -> None:
     schema = BODIES[operation][2]
     tried: set[str] = set()
     for prepare in PREPARED[operation]:

@@ -5,14 +5,14 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from structlog.testing import capture_logs
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.errors import Moving, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.testing.memory.jobs import MemoryJobStore
-from tests.unit.api.doubles import World, the_app
+from tests.unit.api.doubles import World, the_routes
 from tests.unit.api.requests import TICK, check_problem, create, get
 
 LOG: dict[str, Any] = {"definition": "log"}
@@ -93,7 +93,7 @@ async def test_an_unknown_outcome_tells_the_id_to_ask_by(
 def test_every_write_is_among_those_or_named_by_its_path() -> None:
     """A new route that makes something has to say where to ask for it."""
     patterns = {pattern(path) for _, path, *_ in WRITES}
-    for path, operations in the_app().openapi()["paths"].items():
+    for path, operations in the_routes().openapi()["paths"].items():
         if {"post"} & set(operations) and "{" not in path and path not in patterns:
             assert path in NAMES_NOTHING, path
 
@@ -201,8 +201,8 @@ def test_a_worker_repeats_its_request_as_it_is() -> None:
     assert outcome_unknown({**of_worker, "path": "/v1/jobs:cancel"}, "no answer") is not None
 
 
-async def test_the_audit_log_knows_what_an_unanswered_write_was_about(app: FastAPI, world: World) -> None:
-    app.state.services = world.services()
+async def test_the_audit_log_knows_what_an_unanswered_write_was_about(app: Edge, world: World) -> None:
+    app.services = world.services()
     with capture_logs() as logs:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
             world.connection.fail_next(of="jobs.submit", carried_out=True)

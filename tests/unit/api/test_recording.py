@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from structlog.testing import capture_logs
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.ops import recording
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import Dispatch
@@ -65,10 +65,10 @@ ENDS: dict[str, tuple[object, str, object] | None] = {
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("leaves", [False, True])
 async def test_a_place_for_a_recording_is_given_back_however_it_ends(
-    app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch, end: str, leaves: bool
+    app: Edge, world: World, monkeypatch: pytest.MonkeyPatch, end: str, leaves: bool
 ) -> None:
     """``leaves``: nothing can be sent either, as its client is gone."""
-    app.state.services = world.services()
+    app.services = world.services()
     world.view.heading, world.view.recorded = HEADING, [*STEPS]
     pool, reached = world.pools.recordings, asyncio.Event()
 

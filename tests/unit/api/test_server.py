@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.http import connection
 from hascheduler.api.http import server as server_module
 from hascheduler.api.http.server import ApiServer
@@ -17,7 +17,7 @@ from tests.unit.api.doubles import World, app_of
 
 
 @contextlib.asynccontextmanager
-async def serving(world: World, app: FastAPI | None = None) -> AsyncIterator[ApiServer]:
+async def serving(world: World, app: Edge | None = None) -> AsyncIterator[ApiServer]:
     """On a port of its own, the application of ``world``, or that ``app`` of it."""
     server = ApiServer(app or app_of(world), "127.0.0.1", 0)
     await server.bind()

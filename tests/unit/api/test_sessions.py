@@ -5,10 +5,10 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from hascheduler import __version__
 from hascheduler.api.admission.logins import BURST, EVERY_MS, SESSIONS_MAX, Logins
+from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.auth import PageTerms
 from hascheduler.api.ui import sessions
 from hascheduler.model.collection import Collection
@@ -33,7 +33,7 @@ def stored(world: World) -> list[dict[str, Any]]:
     return sorted(found, key=lambda document: document["id"])
 
 
-def guarded_with(app: FastAPI, world: World, *, required: bool = True, **terms: Any) -> Guarded:
+def guarded_with(app: Edge, world: World, *, required: bool = True, **terms: Any) -> Guarded:
     world.auth = replace(world.auth, pages=PageTerms(**terms))
     return Guarded(app, world, required=required)
 
@@ -105,7 +105,7 @@ async def test_the_settings_token_logs_in_too(guarded: Guarded) -> None:
     assert session["session_of"] == digest_of(ADMIN_TOKEN)
 
 
-async def test_a_session_ends_no_later_than_its_token(app: FastAPI, world: World) -> None:
+async def test_a_session_ends_no_later_than_its_token(app: Edge, world: World) -> None:
     guarded = guarded_with(app, world, session_life_ms=HOUR_MS)
     for life_ms, ends_ms in ((None, HOUR_MS), (2 * HOUR_MS, HOUR_MS), (60_500, 60_500)):
         expires_at_ms = None if life_ms is None else NOW + life_ms
@@ -170,7 +170,7 @@ async def test_without_a_fresh_mirror_nobody_logs_in(guarded: Guarded) -> None:
     assert stored(guarded.world) == []
 
 
-async def test_where_no_tokens_are_demanded_there_is_nothing_to_log_in_to(app: FastAPI, world: World) -> None:
+async def test_where_no_tokens_are_demanded_there_is_nothing_to_log_in_to(app: Edge, world: World) -> None:
     guarded = Guarded(app, world, required=False)
     check_problem(await log_in(guarded, ADMIN_TOKEN), 409)
     async with guarded.showing(None) as page:
@@ -292,13 +292,13 @@ async def test_a_session_whose_token_went_without_it_opens_nothing(guarded: Guar
 
 @pytest.mark.parametrize("after", ["another-admin-token-of-the-settings", None])
 async def test_sessions_of_a_settings_token_that_was_changed_open_nothing(
-    app: FastAPI, world: World, after: str | None
+    app: Edge, world: World, after: str | None
 ) -> None:
     async with await Guarded(app, world).page_of(ADMIN_TOKEN) as page:
         assert (await page.get("/v1/lanes")).status_code == 200
         digest = None if after is None else digest_of(after)
-        auth = replace(app.state.services.auth, admin_digest=digest)
-        app.state.services = replace(app.state.services, auth=auth)
+        auth = replace(app.services.auth, admin_digest=digest)
+        app.services = replace(app.services, auth=auth)
         check_problem(await page.get("/v1/lanes"), 401)
 
 
@@ -355,7 +355,7 @@ async def test_one_token_has_so_many_sessions_and_the_oldest_ends(guarded: Guard
     cookies = []
     for number in range(SESSIONS_MAX + 2):
         guarded.world.clock.now = WallMs(NOW + number)
-        guarded.app.state.services = replace(guarded.app.state.services, logins=Logins())
+        guarded.app.services = replace(guarded.app.services, logins=Logins())
         cookies.append(cookie_in(await log_in(guarded, secret)))
     assert len(stored(guarded.world)) == SESSIONS_MAX
     async with guarded.showing(None) as page:
@@ -390,7 +390,7 @@ async def test_one_token_does_not_log_in_again_and_again(guarded: Guarded, monke
 
 
 @pytest.mark.parametrize(("role", "shown"), [("viewer", "viewer"), ("operator", "viewer"), ("admin", "viewer")])
-async def test_a_read_only_page_has_viewers(app: FastAPI, world: World, role: str, shown: str) -> None:
+async def test_a_read_only_page_has_viewers(app: Edge, world: World, role: str, shown: str) -> None:
     guarded = guarded_with(app, world, read_only=True, environment="staging")
     secret = await guarded.token(role, "acme")
     answer = await log_in(guarded, secret)
@@ -413,7 +413,7 @@ async def test_a_read_only_page_has_viewers(app: FastAPI, world: World, role: st
     ],
 )
 async def test_where_no_tokens_are_demanded_read_only_is_for_pages(
-    app: FastAPI, world: World, headers: dict[str, str], status: int
+    app: Edge, world: World, headers: dict[str, str], status: int
 ) -> None:
     guarded = guarded_with(app, world, required=False, read_only=True)
     async with guarded.showing(None) as client:
@@ -428,7 +428,7 @@ async def test_where_no_tokens_are_demanded_read_only_is_for_pages(
 @pytest.mark.parametrize("required", [True, False])
 @pytest.mark.parametrize(("method", "path"), [("POST", PATH), ("GET", PATH), ("DELETE", PATH), ("GET", "/ui")])
 async def test_where_the_dashboard_is_off_there_is_none(
-    app: FastAPI, world: World, method: str, path: str, required: bool
+    app: Edge, world: World, method: str, path: str, required: bool
 ) -> None:
     guarded = guarded_with(app, world, required=required, enabled=False)
     async with guarded.showing(None) as client:
@@ -436,7 +436,7 @@ async def test_where_the_dashboard_is_off_there_is_none(
     assert problem["type"] == "urn:hascheduler:problem:no-such-route"
 
 
-async def test_where_the_dashboard_is_off_no_session_opens_anything(app: FastAPI, world: World) -> None:
+async def test_where_the_dashboard_is_off_no_session_opens_anything(app: Edge, world: World) -> None:
     async with await Guarded(app, world).page("admin") as page:
         guarded_with(app, world, enabled=False)
         answer = await page.get("/v1/lanes")

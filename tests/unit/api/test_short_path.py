@@ -11,11 +11,11 @@ from typing import Any
 
 import orjson
 import pytest
-from fastapi import FastAPI
 from prometheus_client import generate_latest
 from starlette.types import Message, Scope
 
 from hascheduler.api.app import create_app
+from hascheduler.api.edge import Edge
 from hascheduler.api.jobs import batch
 from hascheduler.api.middleware.audit import PATTERN
 from hascheduler.api.middleware.auth import PageTerms
@@ -57,7 +57,7 @@ class Asked:
     def raw(self) -> bytes:
         return self.body if isinstance(self.body, bytes) else b"" if self.body is None else orjson.dumps(self.body)
 
-    def scope(self, app: FastAPI) -> Scope:
+    def scope(self, app: Edge) -> Scope:
         path, _, query = self.path.partition("?")
         headers = [(b"host", b"api"), *((name.lower().encode(), value.encode()) for name, value in self.headers)]
         if self.role is not None:
@@ -200,11 +200,11 @@ HOSTILE = [row for row in ROWS if row[1] in SHORT_PATHS and row[2] is not None]
 
 
 @cache
-def without_short_path() -> FastAPI:
+def without_short_path() -> Edge:
     return create_app(World().services(), short_path=False)
 
 
-async def told(app: FastAPI, asked: Asked) -> tuple[Scope, list[Message]]:
+async def told(app: Edge, asked: Asked) -> tuple[Scope, list[Message]]:
     """The scope as it was when the request was answered, and what was sent."""
     scope, raw, sent = asked.scope(app), asked.raw(), list[Message]()
     size = -(-len(raw) // asked.pieces) or 1
@@ -229,10 +229,10 @@ class BrokenJobs:
         raise RuntimeError(name)
 
 
-async def prepared(app: FastAPI, pages: PageTerms = PAGES) -> World:
+async def prepared(app: Edge, pages: PageTerms = PAGES) -> World:
     """A world that requires tokens, where job:0001 is dispatched, job:0002 is acme's, and job:0003 can't be read."""
     world = World()
-    app.state.services = replace(world.services(), auth=replace(world.auth, required=True, pages=pages))
+    app.services = replace(world.services(), auth=replace(world.auth, required=True, pages=pages))
     for role, secret in SECRETS.items():
         tenant = "acme" if role in (Role.SUBMITTER, Role.VIEWER) else "*"
         await world.tokens.create(Token(digest_of(secret), role.value, role.value, role, tenant, NOW, "test"))
@@ -255,7 +255,7 @@ async def prepared(app: FastAPI, pages: PageTerms = PAGES) -> World:
 
 
 async def outcome(
-    app: FastAPI, all_asked: Sequence[Asked], *, world: World, has_short_path: bool, reads: bool = True
+    app: Edge, all_asked: Sequence[Asked], *, world: World, has_short_path: bool, reads: bool = True
 ) -> list[Any]:
     """All that can be seen of the requests, but for random ids."""
     found: list[Any] = []
@@ -341,7 +341,7 @@ async def test_both_paths_answer_a_defect_alike() -> None:
     found = []
     for app, has_short_path in ((the_app(), True), (without_short_path(), False)):
         world = await prepared(app)
-        app.state.services = replace(app.state.services, jobs=BrokenJobs())
+        app.services = replace(app.services, jobs=BrokenJobs())
         found.append(await outcome(app, [submit()], world=world, has_short_path=has_short_path))
     assert found[0][0][0] == 500
     assert found[0] == found[1]

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import MAX_PENDING, World
 from tests.unit.api.requests import create, post
@@ -34,9 +34,9 @@ def recorded() -> Recorded:
 
 
 @pytest.fixture
-async def traced(app: FastAPI, world: World, recorded: Recorded) -> AsyncIterator[httpx.AsyncClient]:
+async def traced(app: Edge, world: World, recorded: Recorded) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a replica that traces."""
-    app.state.services = replace(world.services(), tracer=recorded.tracer)
+    app.services = replace(world.services(), tracer=recorded.tracer)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
         yield client
 

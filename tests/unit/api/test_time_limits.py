@@ -4,8 +4,9 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI, Request
+from fastapi import Request
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.timeouts import WAIT_S_MAX, long_request_s_max, time_limit_s
 from hascheduler.api.routing.error_handlers import answer_to
 from hascheduler.errors import NotFound
@@ -38,8 +39,8 @@ def test_who_waits_for_the_route_has_the_time_to_wait(
     assert (time_limit_s(scope) > WAIT_S_MAX) == (wait is not None)
 
 
-async def test_an_error_names_the_path_that_was_routed_whatever_the_host_says(app: FastAPI, world: World) -> None:
-    app.state.services = world.services()
+async def test_an_error_names_the_path_that_was_routed_whatever_the_host_says(app: Edge, world: World) -> None:
+    app.services = world.services()
     scope: dict[str, Any] = {
         "type": "http",
         "app": app,

@@ -4,8 +4,8 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.schedules import timeline as room
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
@@ -175,7 +175,7 @@ async def test_what_can_not_be_read_is_left_out_and_a_missing_calendar_is_said(
         assert row["note"] == "it does not fire: there is no calendar 'gone'"
 
 
-async def test_a_token_of_one_tenant_sees_its_own(app: FastAPI, world: World) -> None:
+async def test_a_token_of_one_tenant_sees_its_own(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     admin = await guarded.client()
     await hourly(admin, "a", tenant="acme", labels={"team": "x"})

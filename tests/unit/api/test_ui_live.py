@@ -79,7 +79,7 @@ async def test_a_client_gets_the_history_and_then_whole_pictures(server: ApiServ
 
 async def test_the_picture_says_what_the_routes_say(client: httpx.AsyncClient, world: World) -> None:
     pictures = LivePictures()
-    with pictures.followed(None) as sight:
+    with pictures.followed(None, world.view) as sight:
         picture = shown(await pictures.picture(sight, world.services()))
     assert picture["cluster"] == (await client.get("/v1/cluster")).json()
     assert picture["processors"] == (await client.get("/v1/processors")).json()
@@ -87,7 +87,11 @@ async def test_the_picture_says_what_the_routes_say(client: httpx.AsyncClient, w
 
 async def test_lanes_and_tenants_have_their_live_jobs_the_busiest_first(world: World) -> None:
     pictures = LivePictures()
-    with pictures.followed(None) as sight, pictures.followed("acme") as of_acme, pictures.followed("nobody") as of_none:
+    with (
+        pictures.followed(None, world.view) as sight,
+        pictures.followed("acme", world.view) as of_acme,
+        pictures.followed("nobody", world.view) as of_none,
+    ):
         picture = shown(await pictures.picture(sight, world.services()))
         acme = shown(await pictures.picture(of_acme, world.services()))
         nobody = shown(await pictures.picture(of_none, world.services()))
@@ -110,7 +114,7 @@ async def test_of_many_lanes_the_busiest_are_shown(
     gauges = replace(world.view.gauges(), jobs_of_lane=lanes)
     monkeypatch.setattr(world.view, "gauges", lambda: gauges)
     pictures = LivePictures()
-    with pictures.followed(None) as sight:
+    with pictures.followed(None, world.view) as sight:
         found = shown(await pictures.picture(sight, world.services()))["lanes"]
     assert [lane["name"] for lane in found["items"]] == sorted(lanes, reverse=True)[:shown_count]
     assert found["whole"] is (count <= BUSIEST_MAX)
@@ -121,14 +125,14 @@ async def test_of_too_many_tenants_none_is_looked_for(world: World, monkeypatch:
     gauges = replace(world.view.gauges(), jobs_of_tenant=tenants)
     monkeypatch.setattr(world.view, "gauges", lambda: gauges)
     pictures = LivePictures()
-    with pictures.followed(None) as sight:
+    with pictures.followed(None, world.view) as sight:
         picture = shown(await pictures.picture(sight, world.services()))
     assert (picture["tenants"], picture["lanes"]["whole"]) == (None, True)
 
 
 async def test_a_token_of_one_tenant_sees_its_own_jobs_and_no_processors(world: World) -> None:
     pictures = LivePictures()
-    with pictures.followed("acme") as sight:
+    with pictures.followed("acme", world.view) as sight:
         picture = shown(await pictures.picture(sight, world.services()))
     assert picture["processors"] is None
     assert picture["cluster"]["quarantine"] == []
@@ -160,7 +164,7 @@ async def test_events_of_a_second_are_counted_by_type_and_tenant(
     world: World, log: EventLog, clock: MovingClock
 ) -> None:
     pictures, services = LivePictures(), world.services()
-    with pictures.followed(None) as sight, pictures.followed("other") as others:
+    with pictures.followed(None, world.view) as sight, pictures.followed("other", world.view) as others:
         await pictures.picture(sight, services)
         await pictures.picture(others, services)
         done = [happened(second, f"job:{second}", type=EventType.SUCCEEDED) for second in range(13, 18)]
@@ -181,7 +185,7 @@ async def test_where_not_all_shards_are_followed_the_numbers_are_those_that_lead
     told = replace(world.view.gauges(), events_per_s={"started": 6})
     monkeypatch.setattr(world.view, "gauges", lambda: told)
     pictures, services = LivePictures(), world.services()
-    with pictures.followed(None) as sight, pictures.followed("acme") as tenants:
+    with pictures.followed(None, world.view) as sight, pictures.followed("acme", world.view) as tenants:
         numbers = shown(await pictures.picture(sight, services))["numbers"]
         assert (numbers["started"], numbers["submitted"], numbers["pending"]) == (6, 0, 3)
         # They are of all tenants.
@@ -190,7 +194,7 @@ async def test_where_not_all_shards_are_followed_the_numbers_are_those_that_lead
 
 async def test_a_picture_serves_all_who_look_within_its_second(world: World, log: EventLog, clock: MovingClock) -> None:
     pictures, services = LivePictures(), world.services()
-    with pictures.followed(None) as sight, pictures.followed(None) as another:
+    with pictures.followed(None, world.view) as sight, pictures.followed(None, world.view) as another:
         assert sight is another
         first = await pictures.picture(sight, services)
         clock.mono = EVERY_MS - 1
@@ -202,7 +206,7 @@ async def test_a_picture_serves_all_who_look_within_its_second(world: World, log
 
 async def test_what_is_remembered_is_bounded(world: World, log: EventLog, clock: MovingClock) -> None:
     pictures, services = LivePictures(), world.services()
-    with pictures.followed(None) as sight:
+    with pictures.followed(None, world.view) as sight:
         for second in range(HISTORY_MAX + 5):
             clock.mono = second * EVERY_MS
             await pictures.picture(sight, services)
@@ -213,7 +217,7 @@ async def test_a_gap_in_the_events_is_no_number(world: World, clock: MovingClock
     """A look that comes after more events than the replica remembers begins to count again."""
     world.events = log = log_of(begun_at=10, events_max=4)
     pictures, services = LivePictures(), world.services()
-    with pictures.followed(None) as sight:
+    with pictures.followed(None, world.view) as sight:
         await pictures.picture(sight, services)
         log.append([happened(second, type=EventType.STARTED) for second in range(20, 40)], position(40, 1))
         clock.mono = EVERY_MS

@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from hascheduler.api.admission import worker_moves
 from hascheduler.api.admission.worker_moves import WorkerMoves
+from hascheduler.api.edge import Edge
 from hascheduler.api.work import routes
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import MonoMs
@@ -62,11 +62,11 @@ class Deployment:
 
 
 @pytest.fixture
-async def deployment(client: httpx.AsyncClient, app: FastAPI, world: World) -> AsyncIterator[Deployment]:
+async def deployment(client: httpx.AsyncClient, app: Edge, world: World) -> AsyncIterator[Deployment]:
     deployment = Deployment(client, world)
     services = world.services()
     terms = replace(services.work_terms, choose_shard=lambda _: SHARDS[0])
-    app.state.services = replace(services, work_terms=terms, worker_moves=deployment.moves)
+    app.services = replace(services, work_terms=terms, worker_moves=deployment.moves)
     yield deployment
     if deployment.moves._looking is not None:
         deployment.moves._looking.cancel()

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.model.token import Role, Token, digest_of
 from tests.unit.api.doubles import NOW, World
 
@@ -22,11 +22,11 @@ def cookie_in(answer: httpx.Response) -> str:
 class Guarded:
     """The application where tokens are required; `client` makes a token and a client that shows it."""
 
-    def __init__(self, app: FastAPI, world: World, *, required: bool = True) -> None:
+    def __init__(self, app: Edge, world: World, *, required: bool = True) -> None:
         self.app = app
         self.world = world
         auth = replace(world.auth, required=required, admin_digest=digest_of(ADMIN_TOKEN))
-        app.state.services = replace(world.services(), auth=auth)
+        app.services = replace(world.services(), auth=auth)
         self._count = 0
 
     async def token(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> str:

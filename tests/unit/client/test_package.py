@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from hascheduler.client import AsyncScheduler, Scheduler
-from tests.unit.api.doubles import the_app
+from tests.unit.api.doubles import the_routes
 
 _FOREIGN = ("fastapi", "pymongo", "aio_pika", "pydantic", "structlog", "uvicorn", "orjson")
 
@@ -37,6 +37,6 @@ def test_what_follows_from_other_files_is_up_to_date(
     """The types from the OpenAPI document, the synchronous scheduler from the asynchronous one."""
     monkeypatch.setattr(sys, "argv", ["generate-client", "--check"])
     monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.setattr("hascheduler.api.app.create_app", lambda services: the_app())  # which is made already
+    monkeypatch.setattr("hascheduler.api.app.create_routes", the_routes)  # which is made already
     script = runpy.run_path("scripts/generate-client")
     assert (script["main"](), capsys.readouterr().err) == (0, "")

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from hascheduler.client import AsyncScheduler, InvalidInput, Job, Refused, Unavailable
 from hascheduler.model.collection import Collection
-from tests.unit.api.doubles import World, app_of
+from tests.unit.api.doubles import World, app_of, the_routes
 
 NOT_FOR_PROGRAMS = {"/livez", "/readyz", "/leaderz", "/metrics"}
 """For probes and for Prometheus."""
@@ -53,7 +53,7 @@ async def listed(items: AsyncIterator[Any]) -> list[Any]:
 
 async def test_every_route_of_the_api_is_reached(scheduler: AsyncScheduler, recorder: Recorder, world: World) -> None:
     await go_through(scheduler, world)
-    document = recorder_app(recorder).openapi()
+    document = the_routes().openapi()
     routes = {
         (method.upper(), path)
         for path, operations in document["paths"].items()
@@ -68,12 +68,6 @@ async def test_every_route_of_the_api_is_reached(scheduler: AsyncScheduler, reco
     }
     # These are answered without an end, which `httpx.ASGITransport` can't carry.
     assert missing == {("GET", "/v1/events"), ("GET", "/v1/cluster/live")}
-
-
-def recorder_app(recorder: Recorder) -> Any:
-    transport = recorder._transport
-    assert isinstance(transport, httpx.ASGITransport)
-    return transport.app
 
 
 async def go_through(scheduler: AsyncScheduler, world: World) -> None:

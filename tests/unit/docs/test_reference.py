@@ -6,13 +6,13 @@ import pytest
 
 from docs.generate import http
 from docs.generate.outputs import DOCS, PAGES, stale
-from tests.unit.api.doubles import the_app
+from tests.unit.api.doubles import the_routes
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_no_generated_page_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_application", the_app)  # another would be a second of this process
+    monkeypatch.setattr(http, "_application", the_routes)  # another would be a second of this process
     assert stale() == [], "write them: make reference"
 
 

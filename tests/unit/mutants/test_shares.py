@@ -4,8 +4,8 @@ from collections.abc import Callable
 from itertools import product
 
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.http import receive_rate, server
 from hascheduler.api.http.connection_table import ConnectionTable
 from hascheduler.api.http.shares import TIMES_FREE, PartyKind, Pool, PoolRequest, token_party
@@ -55,7 +55,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     ),
 )
 async def test_a_planted_bug_is_noticed(
-    judge: Callable[..., object], plant: Plant, app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
+    judge: Callable[..., object], plant: Plant, app: Edge, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
     with pytest.raises(AssertionError):
@@ -63,7 +63,7 @@ async def test_a_planted_bug_is_noticed(
 
 
 async def test_idle_connections_that_give_no_way_are_noticed(
-    app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
+    app: Edge, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ConnectionTable, "set_idle", lambda here, one: None)
     monkeypatch.setattr(server, "CONNECTIONS_MAX", test_shares_of_connections.MAX)

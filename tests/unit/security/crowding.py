@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.http import receive_rate
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.http.shares import Pool, token_party
@@ -81,7 +81,7 @@ async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 class Crowd:
     """The replica with its tokens; `caller` makes one more of its clients."""
 
-    def __init__(self, app: FastAPI, world: World, server: ApiServer, ended: AsyncExitStack) -> None:
+    def __init__(self, app: Edge, world: World, server: ApiServer, ended: AsyncExitStack) -> None:
         self.world = world
         self._guarded = Guarded(app, world)
         self._server = server
@@ -140,7 +140,7 @@ async def status_of(asking: Any) -> int:
 
 
 @asynccontextmanager
-async def crowded(app: FastAPI, world: World) -> AsyncIterator[Crowd]:
+async def crowded(app: Edge, world: World) -> AsyncIterator[Crowd]:
     server = ApiServer(app, HERE, 0, metrics=world.metrics)
     await server.bind()
     serving = asyncio.create_task(server.run())

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import NewJob
@@ -71,7 +71,7 @@ class Unstoring:
         return []
 
 
-def cost_of(app: FastAPI, asked: Asked, world: World | None = None, *, memory: bool = False) -> Cost:
+def cost_of(app: Edge, asked: Asked, world: World | None = None, *, memory: bool = False) -> Cost:
     """Of one request; either its time or its memory is measured, as measuring the one falsifies the other."""
     costs: list[Cost] = []
     thread = threading.Thread(target=lambda: costs.append(_measured(app, asked, world or World(), memory)))
@@ -81,7 +81,7 @@ def cost_of(app: FastAPI, asked: Asked, world: World | None = None, *, memory: b
     return cost
 
 
-def least_cost_of(app: FastAPI, asked: Asked, enough_ms: float, make: Callable[[], World] = World) -> Cost:
+def least_cost_of(app: Edge, asked: Asked, enough_ms: float, make: Callable[[], World] = World) -> Cost:
     """The cheapest of up to three times: what the machine adds, it does not add each time."""
     best = cost_of(app, asked, make())
     for _ in range(2):
@@ -91,13 +91,13 @@ def least_cost_of(app: FastAPI, asked: Asked, enough_ms: float, make: Callable[[
     return best
 
 
-def _measured(app: FastAPI, asked: Asked, world: World, memory: bool) -> Cost:
+def _measured(app: Edge, asked: Asked, world: World, memory: bool) -> Cost:
     jobs: Any = Unstoring() if asked.path.startswith("/v1/jobs") else world.jobs
-    app.state.services = replace(world.services(), auth=AuthConfig(required=True), jobs=jobs)
+    app.services = replace(world.services(), auth=AuthConfig(required=True), jobs=jobs)
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner, _quiet_garbage():
         runner.run(_admit(world, asked.role))
         runner.run(_asked(app, replace(asked, method="GET", path="/v1/whoami", body=b"")))  # whatever is made once
-        app.state.services.audit_writer._waiting.clear()
+        app.services.audit_writer._waiting.clear()
         before = 0
         if memory:
             tracemalloc.start()
@@ -116,7 +116,7 @@ async def _admit(world: World, role: Role) -> None:
     await world.tokens.create(Token(digest_of(SECRET), "watched", "watched", role, "*", NOW, "test"))
 
 
-async def _asked(app: FastAPI, asked: Asked) -> tuple[int, bytes, int]:
+async def _asked(app: Edge, asked: Asked) -> tuple[int, bytes, int]:
     headers = [(b"authorization", f"Bearer {SECRET}".encode()), (b"content-type", b"application/json")]
     headers.append(
         (b"content-length", str(len(asked.body)).encode()) if asked.declared else (b"transfer-encoding", b"chunked")

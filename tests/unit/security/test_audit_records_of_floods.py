@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 import structlog
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.middleware import audit_writer
 from hascheduler.api.middleware.audit_writer import SHARE_MAX, TRIM_EVERY, AuditWriter, Sampler
 from hascheduler.model.collection import Collection
@@ -40,7 +40,7 @@ def left_out(world: World, reason: str) -> float | None:
     return world.metrics.registry.get_sample_value("hascheduler_audit_left_out_total", {"reason": reason})
 
 
-async def test_strangers_are_counted_and_sampled_and_not_stored(app: FastAPI, world: World) -> None:
+async def test_strangers_are_counted_and_sampled_and_not_stored(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     with structlog.testing.capture_logs() as lines:
         async with guarded.showing("hsk_" + "x" * 43) as stranger:
@@ -54,7 +54,7 @@ async def test_strangers_are_counted_and_sampled_and_not_stored(app: FastAPI, wo
     assert {(line["who"], line["status"]) for line in shown} == {("anonymous", 401)}
 
 
-async def test_the_next_line_of_an_unidentified_caller_counts_those_left_out(app: FastAPI, world: World) -> None:
+async def test_the_next_line_of_an_unidentified_caller_counts_those_left_out(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     async with guarded.showing("hsk_" + "x" * 43) as stranger:
         for _ in range(FLOOD):
@@ -65,7 +65,7 @@ async def test_the_next_line_of_an_unidentified_caller_counts_those_left_out(app
     assert [line["left_out"] for line in lines if line["event"] == "audit"] == [FLOOD - 20]
 
 
-async def test_what_one_caller_is_refused_again_and_again_is_stored_now_and_then(app: FastAPI, world: World) -> None:
+async def test_what_one_caller_is_refused_again_and_again_is_stored_now_and_then(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     async with await guarded.client("viewer", "acme") as viewer, await guarded.client("operator", "acme") as other:
         for _ in range(FLOOD):

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.http.strict_json import JsonReader
 from hascheduler.api.jobs import batch
 from hascheduler.api.routing import body
@@ -27,7 +27,7 @@ PROBLEM_BYTES_MAX = 64 * 1024
 
 
 @pytest.fixture(scope="module")
-def app() -> FastAPI:
+def app() -> Edge:
     return app_of(World())
 
 
@@ -58,7 +58,7 @@ def _rows() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("path", "make"), spread(_rows(), check=6))
-def test_no_body_keeps_the_loop(app: FastAPI, path: str, make: Callable[[], bytes]) -> None:
+def test_no_body_keeps_the_loop(app: Edge, path: str, make: Callable[[], bytes]) -> None:
     asked = Asked("POST", path, make())
     assert len(asked.body) <= (LARGE if path.endswith(":batch") else SMALL)
     cost = least_cost_of(app, asked, STALL_MS_MAX)
@@ -69,7 +69,7 @@ def test_no_body_keeps_the_loop(app: FastAPI, path: str, make: Callable[[], byte
 @pytest.mark.parametrize(
     ("path", "make"), spread([row for row in _rows() if str(row.id).partition(": ")[2] in SWELLING], check=2)
 )
-def test_no_body_swells(app: FastAPI, path: str, make: Callable[[], bytes]) -> None:
+def test_no_body_swells(app: Edge, path: str, make: Callable[[], bytes]) -> None:
     _check_memory(cost_of(app, Asked("POST", path, make()), memory=True), path)
 
 
@@ -86,7 +86,7 @@ def _check_memory(cost: Cost, path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["lists nested thirty deep", "small numbers", "one long text"])
-def test_one_without_the_role_gets_no_byte_read(app: FastAPI, name: str) -> None:
+def test_one_without_the_role_gets_no_byte_read(app: Edge, name: str) -> None:
     cost = cost_of(app, Asked("POST", "/v1/jobs:batch", _large(FILLS[name]), Role.VIEWER))
     assert (cost.status, cost.received) == (403, 0)
 
@@ -100,7 +100,7 @@ def _taking_a_body() -> list[tuple[str, str]]:
     ]
 
 
-def test_no_route_reads_the_body_of_a_caller_without_the_power(app: FastAPI) -> None:
+def test_no_route_reads_the_body_of_a_caller_without_the_power(app: Edge) -> None:
     """Of all routes that OpenAPI says take a body; a worker may do nothing but work, and a viewer only look."""
     looking = {
         ("POST", "/v1/schedules/preview"),
@@ -114,7 +114,7 @@ def test_no_route_reads_the_body_of_a_caller_without_the_power(app: FastAPI) -> 
         assert (method, path, cost.status, cost.received) == (method, path, 403, 0)
 
 
-def test_no_route_reads_a_body_that_declares_too_much_or_another_type(app: FastAPI) -> None:
+def test_no_route_reads_a_body_that_declares_too_much_or_another_type(app: Edge) -> None:
     for method, path in _taking_a_body():
         role = Role.WORKER if path.startswith("/v1/work") else Role.ADMIN
         asked = Asked(method, path.replace("{name}", "a").replace("{id}", "a"), b" " * (LARGE + 1), role)
@@ -126,7 +126,7 @@ def _wide(count: int) -> bytes:
     return orjson.dumps({f"unknown {n}": {"a": n} for n in range(count)})
 
 
-def test_no_route_is_kept_by_thousands_of_unknown_fields(app: FastAPI) -> None:
+def test_no_route_is_kept_by_thousands_of_unknown_fields(app: Edge) -> None:
     for method, path in spread(_taking_a_body(), check=8):
         role = Role.WORKER if path.startswith("/v1/work") else Role.ADMIN
         asked = Asked(method, path.replace("{name}", "a").replace("{id}", "a"), _wide(3_000), role)
@@ -136,7 +136,7 @@ def test_no_route_is_kept_by_thousands_of_unknown_fields(app: FastAPI) -> None:
         assert len(cost.body) <= PROBLEM_BYTES_MAX
 
 
-def test_the_bound_of_values_is_said(app: FastAPI) -> None:
+def test_the_bound_of_values_is_said(app: Edge) -> None:
     cost = cost_of(app, Asked("POST", "/v1/jobs", _small(FILLS["small numbers"])))
     assert cost.status == 413
     assert "20000 values" in cost.problem["detail"]
@@ -145,7 +145,7 @@ def test_the_bound_of_values_is_said(app: FastAPI) -> None:
     assert "100000 values" in batch.problem["detail"]
 
 
-def test_the_errors_of_a_batch_share_its_answer(app: FastAPI) -> None:
+def test_the_errors_of_a_batch_share_its_answer(app: Edge) -> None:
     cost = cost_of(app, Asked("POST", "/v1/jobs:batch", BATCHES["fifty unknown fields with long names each"]()))
     results = cost.problem["results"]
     assert len(results) == 1_000
@@ -169,7 +169,7 @@ def _walked(value: Any) -> Any:
     return [_walked(item) for item in value] if isinstance(value, list) else value
 
 
-def test_a_parser_that_reads_all_at_once_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parser_that_reads_all_at_once_is_caught(app: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body, "JsonReader", _AtOnce)
     nested = b'{"jobs":' + FILLS["lists nested thirty deep"](LARGE // 8) + b"}"  # a whole one stalls for seconds
     cost = cost_of(app, Asked("POST", "/v1/jobs:batch", nested))
@@ -177,7 +177,7 @@ def test_a_parser_that_reads_all_at_once_is_caught(app: FastAPI, monkeypatch: py
         _check_stall(cost)
 
 
-def test_a_batch_that_is_read_without_turns_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_is_read_without_turns_is_caught(app: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(steps: Generator[None, None, Any]) -> Any:
         while True:
             try:
@@ -191,14 +191,14 @@ def test_a_batch_that_is_read_without_turns_is_caught(app: FastAPI, monkeypatch:
         _check_stall(cost)
 
 
-def test_a_reader_without_a_bound_of_values_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_without_a_bound_of_values_is_caught(app: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JsonReader, "_count", lambda *_: None)
     sent = b'{"jobs":' + FILLS["empty objects"](LARGE // 256) + b"}"
     cost = cost_of(app, Asked("POST", "/v1/jobs:batch", sent), memory=True)
     assert cost.added_bytes > ADDED_FACTOR_MAX * len(sent)
 
 
-def test_a_route_that_reads_the_body_before_checking_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_route_that_reads_the_body_before_checking_is_caught(app: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body.JsonRoute, "_check_head", lambda *_: None)
     cost = cost_of(app, Asked("POST", "/v1/jobs:batch", b'{"jobs":[]}', Role.VIEWER))
     assert cost.received > 0

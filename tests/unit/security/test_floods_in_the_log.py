@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import structlog
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.ops import events
 from tests.tiers import spread
 from tests.unit.api.doubles import World
@@ -49,7 +49,7 @@ _CASES = {
     ),
 )
 async def test_a_client_that_disconnects_leaves_no_traceback(
-    app: FastAPI,
+    app: Edge,
     world: World,
     caplog: pytest.LogCaptureFixture,
     case: str,
@@ -71,7 +71,7 @@ async def test_a_client_that_disconnects_leaves_no_traceback(
 
 
 async def test_half_an_answer_that_can_not_go_on_ends_the_connection_and_leaves_no_traceback(
-    app: FastAPI, world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    app: Edge, world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sound = events.send_piece
     count = 0

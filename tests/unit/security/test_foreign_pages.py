@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from hascheduler.api.app import OPEN_PATHS, PUBLIC_PAGES
+from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.auth import AuthConfig
 from tests.tiers import spread
 from tests.unit.api.doubles import World, description
@@ -30,10 +30,10 @@ ENDING = [path for path in PATHS if path not in ("/v1/events", "/v1/cluster/live
 """Those whose answer to GET comes to an end."""
 
 
-def listening(app: FastAPI, world: World, lock: AuthConfig) -> httpx.AsyncClient:
+def listening(app: Edge, world: World, lock: AuthConfig) -> httpx.AsyncClient:
     """A client of a replica with that lock; the test says which Host it asks for."""
     world.auth = lock
-    app.state.services = world.services()
+    app.services = world.services()
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8080")
 
 
@@ -41,14 +41,14 @@ def listening(app: FastAPI, world: World, lock: AuthConfig) -> httpx.AsyncClient
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_name_that_was_made_to_lead_here_is_not_answered(app: FastAPI, world: World, path: str) -> None:
+async def test_a_name_that_was_made_to_lead_here_is_not_answered(app: Edge, world: World, path: str) -> None:
     async with listening(app, world, AuthConfig()) as client:
         problem = check_problem(await client.get(path, headers={"Host": "evil.example"}), 421)
     assert problem["type"] == "urn:hascheduler:problem:foreign-host"
     assert "HASCHEDULER_HTTP_ALLOWED_HOSTS" in problem["detail"]
 
 
-async def test_a_page_that_rebinds_its_name_makes_no_token(app: FastAPI, world: World) -> None:
+async def test_a_page_that_rebinds_its_name_makes_no_token(app: Edge, world: World) -> None:
     evil = {"Host": "evil.example:8080", "Origin": "http://evil.example:8080", "Sec-Fetch-Site": "same-origin"}
     async with listening(app, world, AuthConfig()) as client:
         answer = await client.post("/v1/tokens", json={"name": "mine", "role": "admin", "tenant": "*"}, headers=evil)
@@ -99,7 +99,7 @@ ANYWHERE = AuthConfig(hosts=frozenset({"0.0.0.0", "scheduler.corp"}), any_addres
     ],
 )
 async def test_without_tokens_only_own_names_are_answered(
-    app: FastAPI, world: World, host: str, on_loopback: bool, anywhere: bool
+    app: Edge, world: World, host: str, on_loopback: bool, anywhere: bool
 ) -> None:
     for lock, answered in ((LOOPBACK, on_loopback), (ANYWHERE, anywhere)):
         async with listening(app, world, lock) as client:
@@ -107,13 +107,13 @@ async def test_without_tokens_only_own_names_are_answered(
         assert answer.status_code == (200 if answered else 421), lock
 
 
-async def test_two_hosts_are_none(app: FastAPI, world: World) -> None:
+async def test_two_hosts_are_none(app: Edge, world: World) -> None:
     async with listening(app, world, AuthConfig()) as client:
         answer = await client.get("/v1/lanes", headers=[("Host", "localhost"), ("Host", "evil.example")])
     check_problem(answer, 421)
 
 
-async def test_with_tokens_any_name_will_do(app: FastAPI, world: World) -> None:
+async def test_with_tokens_any_name_will_do(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     async with await guarded.client("admin") as client:
         for host in ("hascheduler:8080", "scheduler.corp", "10.1.2.3"):
@@ -125,9 +125,7 @@ async def test_with_tokens_any_name_will_do(app: FastAPI, world: World) -> None:
 
 @pytest.mark.parametrize("required", spread([False, True], check=1), ids="token required: {}".format)
 @pytest.mark.parametrize(("method", "path"), CHANGES, ids=[f"{method} {path}" for method, path in CHANGES])
-async def test_no_other_site_changes_anything(
-    app: FastAPI, world: World, method: str, path: str, required: bool
-) -> None:
+async def test_no_other_site_changes_anything(app: Edge, world: World, method: str, path: str, required: bool) -> None:
     guarded = Guarded(app, world, required=required)
     secret = await guarded.token("admin")
     before = world.everything()
@@ -168,20 +166,20 @@ async def test_no_other_site_changes_anything(
     ],
 )
 async def test_a_change_is_asked_for_by_own_pages_and_by_programs(
-    app: FastAPI, world: World, headers: dict[str, str], passes: bool
+    app: Edge, world: World, headers: dict[str, str], passes: bool
 ) -> None:
     async with listening(app, world, AuthConfig()) as client:
         answer = await client.post("/v1/schedules/none/pause", headers=headers)
     check_problem(answer, 404 if passes else 403)
 
 
-async def test_a_second_origin_does_not_hide_behind_the_first(app: FastAPI, world: World) -> None:
+async def test_a_second_origin_does_not_hide_behind_the_first(app: Edge, world: World) -> None:
     async with listening(app, world, AuthConfig()) as client:
         headers = [("Origin", "http://127.0.0.1:8080"), ("Origin", "https://evil.example")]
         check_problem(await client.post("/v1/schedules/none/pause", headers=headers), 403)
 
 
-async def test_without_tokens_other_sites_do_not_read_either(app: FastAPI, world: World) -> None:
+async def test_without_tokens_other_sites_do_not_read_either(app: Edge, world: World) -> None:
     """They could not see the answer; the waits would hold places open all the same."""
     async with listening(app, world, AuthConfig()) as client:
         for path in PATHS:
@@ -192,7 +190,7 @@ async def test_without_tokens_other_sites_do_not_read_either(app: FastAPI, world
                 check_problem(answer, 403)
 
 
-async def test_no_answer_lets_other_sites_read_it(app: FastAPI, world: World) -> None:
+async def test_no_answer_lets_other_sites_read_it(app: Edge, world: World) -> None:
     async with listening(app, world, AuthConfig()) as client:
         for path in ENDING:
             answer = await client.options(path, headers={"Origin": "https://evil.example"})
@@ -201,14 +199,14 @@ async def test_no_answer_lets_other_sites_read_it(app: FastAPI, world: World) ->
             assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-async def test_no_answer_is_taken_for_another_type(app: FastAPI, world: World) -> None:
+async def test_no_answer_is_taken_for_another_type(app: Edge, world: World) -> None:
     async with listening(app, world, AuthConfig()) as client:
         for path in [*ENDING, "/nowhere"]:
             assert (await client.get(path)).headers.get_list("x-content-type-options") == ["nosniff"], path
         assert (await client.get("/", headers={"Host": "evil"})).headers["x-content-type-options"] == "nosniff"
 
 
-async def test_a_refusal_quotes_no_more_than_a_little_of_what_was_sent(app: FastAPI, world: World) -> None:
+async def test_a_refusal_quotes_no_more_than_a_little_of_what_was_sent(app: Edge, world: World) -> None:
     async with listening(app, world, AuthConfig()) as client:
         for headers in ({"Host": "x" * 5_000}, {"Origin": "http://" + "x" * 5_000}):
             answer = await client.post("/v1/schedules/none/pause", headers=headers)

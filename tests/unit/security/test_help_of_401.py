@@ -1,15 +1,15 @@
 """The answer to 401 says what to send, and the redaction leaves that readable."""
 
 import httpx
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.model.values.redaction import redacted
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import Guarded
 
 
-async def test_401_says_what_to_send(app: FastAPI, world: World) -> None:
+async def test_401_says_what_to_send(app: Edge, world: World) -> None:
     async with Guarded(app, world).showing(None) as stranger:
         problem = check_problem(await stranger.get("/v1/jobs"), 401)
     assert "***" not in problem["detail"]

@@ -56,7 +56,7 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/model/values/durations.py:_PART": ("match", 64),
     "hascheduler/model/documents/schedule.py:_OFFSET": ("fullmatch", None),
     "hascheduler/model/event.py:_POSITION": ("match", None),
-    "hascheduler/model/routing.py:_SLOT_AT_END": ("search", None),
+    "hascheduler/model/partition.py:_PARTITION_AT_END": ("search", None),
     "hascheduler/model/payload.py:_PLACEHOLDER": ("search", None),
     "hascheduler/model/values/redaction.py:_BEARER": ("search", None),
     "hascheduler/model/values/redaction.py:_BLANK": ("search", None),

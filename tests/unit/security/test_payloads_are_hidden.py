@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import orjson
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.auth import PageTerms
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation
 from hascheduler.model.collection import Collection
-from tests.unit.api.doubles import NOW, World, the_app
+from tests.unit.api.doubles import NOW, World, the_routes
 from tests.unit.api.requests import TICK, check_problem, get
 from tests.unit.api.tokens import Guarded
 
@@ -67,7 +67,7 @@ def fields_in(schema: Any, schemas: dict[str, Any], seen: frozenset[str] = froze
 
 
 def test_these_are_all_routes_that_show_payloads() -> None:
-    document = the_app().openapi()
+    document = the_routes().openapi()
     found = set()
     for path, item in document["paths"].items():
         for method, operation in item.items():
@@ -78,11 +78,11 @@ def test_these_are_all_routes_that_show_payloads() -> None:
 
 
 @pytest.fixture
-def hiding(app: FastAPI, world: World) -> Guarded:
+def hiding(app: Edge, world: World) -> Guarded:
     return hiding_in(app, world)
 
 
-def hiding_in(app: FastAPI, world: World, *, required: bool = True) -> Guarded:
+def hiding_in(app: Edge, world: World, *, required: bool = True) -> Guarded:
     world.auth = replace(world.auth, pages=PageTerms(shows_payloads=False))
     return Guarded(app, world, required=required)
 
@@ -133,7 +133,7 @@ async def test_a_job_is_shown_without_what_it_holds(hiding: Guarded) -> None:
     assert HIDDEN in whole["attempts"][0]["traceback"]
 
 
-async def test_a_page_without_a_session_is_shown_none_and_a_program_is(app: FastAPI, world: World) -> None:
+async def test_a_page_without_a_session_is_shown_none_and_a_program_is(app: Edge, world: World) -> None:
     guarded = hiding_in(app, world, required=False)
     await prepared(guarded)
     async with guarded.showing(None) as client:

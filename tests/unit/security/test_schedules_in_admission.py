@@ -37,7 +37,7 @@ async def boss(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def limit(guarded: Guarded, limits: ScheduleLimits) -> None:
-    guarded.app.state.services = replace(guarded.app.state.services, schedule_limits=limits)
+    guarded.app.services = replace(guarded.app.services, schedule_limits=limits)
 
 
 async def made(client: httpx.AsyncClient, name: str, **changes: Any) -> httpx.Response:

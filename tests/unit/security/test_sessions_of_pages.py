@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.http.shares import token_party
 from hascheduler.api.middleware.audit_writer import party_of
 from hascheduler.api.middleware.auth import identified
@@ -147,8 +147,8 @@ async def test_a_session_is_no_token_and_a_token_is_no_session(guarded: Guarded)
 
 async def test_where_the_settings_have_no_token_one_is_no_session_either(guarded: Guarded) -> None:
     """Neither names a parent, and that makes nobody an admin."""
-    services = guarded.app.state.services
-    guarded.app.state.services = replace(services, auth=replace(services.auth, admin_digest=None))
+    services = guarded.app.services
+    guarded.app.services = replace(services, auth=replace(services.auth, admin_digest=None))
     secret = await guarded.token("viewer")
     async with guarded.showing(None) as browser:
         check_problem(await browser.get("/v1/lanes", headers={"Cookie": f"{NAME}={secret}"}), 401)
@@ -227,7 +227,7 @@ async def test_sessions_are_charged_to_their_token(guarded: Guarded) -> None:
     """Else a token would have as many shares as it logs in."""
     async with await guarded.page("operator") as page:
         caller = (await page.get("/v1/whoami")).json()
-    services = guarded.app.state.services
+    services = guarded.app.services
     scope = {"headers": [(b"cookie", page.headers["Cookie"].encode())], "path": "/v1/jobs"}
     found = identified(scope, services.auth, services.view, services.clock)
     assert found.id == caller["token"]
@@ -286,7 +286,7 @@ async def test_a_login_is_charged_to_its_address(guarded: Guarded) -> None:
     assert pool.in_use == 0
 
 
-async def test_the_body_of_a_login_is_small(app: FastAPI, world: World) -> None:
+async def test_the_body_of_a_login_is_small(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
 
     async def endless() -> object:

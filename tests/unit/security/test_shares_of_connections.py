@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.http import server as server_module
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import HERE, THERE, answer_of, crowded, until
@@ -19,7 +19,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "CONNECTIONS_RESERVE", RESERVE)
 
 
-async def test_an_address_whose_connections_idle_keeps_no_one_else_out(app: FastAPI, world: World) -> None:
+async def test_an_address_whose_connections_idle_keeps_no_one_else_out(app: Edge, world: World) -> None:
     async with crowded(app, world) as crowd:
         idle = crowd.stranger(HERE)
         readers = [(await idle.connect())[0] for _ in range(2 * MAX)]
@@ -30,7 +30,7 @@ async def test_an_address_whose_connections_idle_keeps_no_one_else_out(app: Fast
     assert scrape(world.metrics.registry).of("hascheduler_connections_cut_total", reason="gave_way") > MAX
 
 
-async def test_a_connection_briefly_between_two_requests_is_not_evicted(app: FastAPI, world: World) -> None:
+async def test_a_connection_briefly_between_two_requests_is_not_evicted(app: Edge, world: World) -> None:
     async with crowded(app, world) as crowd:
         polite, idle = await crowd.caller("viewer", "*", THERE), crowd.stranger(HERE)
         reader, writer = await polite.connect()
@@ -44,9 +44,7 @@ async def test_a_connection_briefly_between_two_requests_is_not_evicted(app: Fas
         assert (await answer_of(reader))[0] == 200
 
 
-async def test_when_all_are_busy_the_last_places_are_for_probes_operators_and_workers(
-    app: FastAPI, world: World
-) -> None:
+async def test_when_all_are_busy_the_last_places_are_for_probes_operators_and_workers(app: Edge, world: World) -> None:
     async with crowded(app, world) as crowd:
         for number in range(MAX - RESERVE):  # streams of events, each of a party of its own
             viewer = await crowd.caller("viewer", "acme", f"127.0.2.{number + 1}")
@@ -60,7 +58,7 @@ async def test_when_all_are_busy_the_last_places_are_for_probes_operators_and_wo
         assert (await answer_of(await crowd.stranger(THERE).begin("GET", "/livez")))[0] == 200
 
 
-async def test_a_busy_address_gets_429_for_its_share(app: FastAPI, world: World) -> None:
+async def test_a_busy_address_gets_429_for_its_share(app: Edge, world: World) -> None:
     async with crowded(app, world) as crowd:
         for _ in range((MAX - RESERVE) * 3 // 4):
             viewer = await crowd.caller("viewer", "acme", HERE)

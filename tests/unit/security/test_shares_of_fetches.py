@@ -3,8 +3,7 @@
 import asyncio
 from functools import partial
 
-from fastapi import FastAPI
-
+from hascheduler.api.edge import Edge
 from hascheduler.api.http.shares import Pool
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import Caller, answer_of, crowded, fills
@@ -14,7 +13,7 @@ async def _fetch(caller: Caller, processor: str) -> asyncio.StreamReader:
     return await caller.begin("POST", "/v1/work/fetch", f'{{"processor": "{processor}", "wait": "60s"}}'.encode())
 
 
-async def test_a_worker_who_fetches_all_it_can_keeps_no_one_else_out(app: FastAPI, world: World) -> None:
+async def test_a_worker_who_fetches_all_it_can_keeps_no_one_else_out(app: Edge, world: World) -> None:
     world.pools.fetches = Pool("fetches", 40)
     async with crowded(app, world) as crowd:
         greedy = await crowd.caller("worker")

@@ -1,7 +1,6 @@
 """Event streams and recordings of the leader: a caller that opens all it can keeps no other out."""
 
-from fastapi import FastAPI
-
+from hascheduler.api.edge import Edge
 from hascheduler.api.http.shares import PoolRequest, Slot, token_party
 from hascheduler.api.middleware.pools import FOLLOWERS_MAX, RECORDINGS_MAX
 from tests.unit.api.doubles import World
@@ -9,7 +8,7 @@ from tests.unit.api.test_recording import HEADING
 from tests.unit.security.crowding import crowded, until
 
 
-async def test_a_viewer_who_follows_all_it_can_keeps_no_one_else_out(app: FastAPI, world: World) -> None:
+async def test_a_viewer_who_follows_all_it_can_keeps_no_one_else_out(app: Edge, world: World) -> None:
     async with crowded(app, world) as crowd:
         greedy = await crowd.caller("viewer", "acme")
         streams = 0
@@ -22,7 +21,7 @@ async def test_a_viewer_who_follows_all_it_can_keeps_no_one_else_out(app: FastAP
         await until(lambda: world.pools.followers.held(token_party(greedy.id)) == 0)
 
 
-async def test_an_operator_who_records_all_it_can_keeps_no_one_else_out(app: FastAPI, world: World) -> None:
+async def test_an_operator_who_records_all_it_can_keeps_no_one_else_out(app: Edge, world: World) -> None:
     world.view.heading = HEADING
     greedy = PoolRequest((token_party("greedy"),))
     while isinstance(world.pools.recordings.admit(greedy), Slot):

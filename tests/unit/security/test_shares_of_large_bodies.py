@@ -4,8 +4,8 @@ import asyncio
 from functools import partial
 
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.http.shares import token_party
 from hascheduler.api.middleware.pools import LARGE_BODIES_BYTES_MAX
 from hascheduler.api.routing.body import LARGE_BODY_BYTES_MAX
@@ -20,7 +20,7 @@ async def _drip(caller: Caller, length: int = LARGE_BODY_BYTES_MAX) -> asyncio.S
     return await caller.begin("POST", "/v1/jobs:batch", b'{"jobs":', Content_Length=str(length))
 
 
-async def test_a_submitter_whose_batches_drip_keeps_no_one_else_out(app: FastAPI, world: World) -> None:
+async def test_a_submitter_whose_batches_drip_keeps_no_one_else_out(app: Edge, world: World) -> None:
     async with crowded(app, world) as crowd:
         greedy = await crowd.caller("submitter", "acme")
         held = await fills(world.pools.large_bodies, greedy, partial(_drip, greedy), 16)
@@ -34,7 +34,7 @@ async def test_a_submitter_whose_batches_drip_keeps_no_one_else_out(app: FastAPI
     assert world.pools.large_bodies.in_use == 0
 
 
-async def test_a_body_that_declares_no_size_is_charged_as_the_largest(app: FastAPI, world: World) -> None:
+async def test_a_body_that_declares_no_size_is_charged_as_the_largest(app: Edge, world: World) -> None:
     async with crowded(app, world) as crowd:
         caller = await crowd.caller("submitter")
 

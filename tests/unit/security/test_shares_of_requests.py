@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.http.shares import Pool, address_party, token_party
 from hascheduler.api.middleware.pools import IN_FLIGHT, IN_FLIGHT_MAX
 from tests.unit.api.doubles import World
@@ -19,7 +19,7 @@ async def _drip(caller: Caller) -> asyncio.StreamReader:
     return await caller.begin("POST", "/v1/jobs", b"{", Content_Length="400")
 
 
-async def test_a_submitter_whose_bodies_drip_keeps_no_one_else_out(app: FastAPI, world: World) -> None:
+async def test_a_submitter_whose_bodies_drip_keeps_no_one_else_out(app: Edge, world: World) -> None:
     async with crowded(app, world) as crowd:
         greedy = await crowd.caller("submitter", "acme")
         held = await fills(world.pools.in_flight, greedy, lambda: _drip(greedy), IN_FLIGHT_MAX + 1)
@@ -36,7 +36,7 @@ async def test_a_submitter_whose_bodies_drip_keeps_no_one_else_out(app: FastAPI,
     assert world.pools.in_flight.in_use == 0
 
 
-async def test_an_address_with_many_tokens_keeps_no_other_address_out(app: FastAPI, world: World) -> None:
+async def test_an_address_with_many_tokens_keeps_no_other_address_out(app: Edge, world: World) -> None:
     world.pools.in_flight = Pool(IN_FLIGHT, 40, 8)
     async with crowded(app, world) as crowd:
         for _ in range(12):
@@ -46,7 +46,7 @@ async def test_an_address_with_many_tokens_keeps_no_other_address_out(app: FastA
         await crowd.others_get_in(THERE)
 
 
-async def test_a_full_pool_admits_operators_and_workers_and_answers_submitters_503(app: FastAPI, world: World) -> None:
+async def test_a_full_pool_admits_operators_and_workers_and_answers_submitters_503(app: Edge, world: World) -> None:
     world.pools.in_flight = Pool(IN_FLIGHT, 8, 4)
     async with crowded(app, world) as crowd:
         for number in range(4):
@@ -65,7 +65,7 @@ async def test_a_full_pool_admits_operators_and_workers_and_answers_submitters_5
             assert (await answer_of(await crowd.stranger().begin("GET", probe)))[0] == 200
 
 
-async def test_refusals_for_want_of_a_share_leave_no_audit_records(app: FastAPI, world: World) -> None:
+async def test_refusals_for_want_of_a_share_leave_no_audit_records(app: Edge, world: World) -> None:
     world.pools.in_flight = Pool(IN_FLIGHT, 0)
     async with crowded(app, world) as crowd:
         submitter = await crowd.caller("submitter")

@@ -3,8 +3,7 @@
 import asyncio
 from functools import partial
 
-from fastapi import FastAPI
-
+from hascheduler.api.edge import Edge
 from hascheduler.api.http.shares import Pool
 from hascheduler.api.middleware.pools import WAITS_MAX
 from tests.unit.api.doubles import World
@@ -17,7 +16,7 @@ async def _wait(caller: Caller) -> asyncio.StreamReader:
     return await caller.begin("POST", "/v1/jobs?wait=5m", SUBMIT)
 
 
-async def test_a_submitter_who_waits_for_all_it_can_keeps_no_one_else_out(app: FastAPI, world: World) -> None:
+async def test_a_submitter_who_waits_for_all_it_can_keeps_no_one_else_out(app: Edge, world: World) -> None:
     world.pools.waits = Pool("waits", 40)
     async with crowded(app, world) as crowd:
         greedy = await crowd.caller("submitter", "acme")

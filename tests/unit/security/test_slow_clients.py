@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from fastapi import FastAPI
 from starlette.requests import ClientDisconnect
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.http import connection, receive_rate
 from hascheduler.api.http.receive_rate import (
     BYTES_PER_S_MIN,
@@ -28,7 +28,7 @@ def test_what_has_to_be_there_grows_with_time(received: int, due_s: float) -> No
 
 
 async def test_a_body_that_drips_is_cut_long_before_its_time_is_over(
-    app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
+    app: Edge, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(receive_rate, "GRACE_S", 0.05)
     async with crowded(app, world) as crowd:
@@ -83,7 +83,7 @@ async def test_how_a_body_ends_that_is_none(message: dict[str, object], raised: 
 
 
 async def test_a_head_that_drips_is_cut_long_before_its_time_is_over(
-    app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
+    app: Edge, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(receive_rate, "GRACE_S", 0.05)
     monkeypatch.setattr(connection, "HEAD_PATIENCE_S", 10 * LIMIT_S)
@@ -95,7 +95,7 @@ async def test_a_head_that_drips_is_cut_long_before_its_time_is_over(
 
 
 async def test_a_client_that_never_reads_its_answer_is_cut_off(
-    app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
+    app: Edge, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "DRAIN_CHECK_EVERY_S", 0.1)
     async with crowded(app, world) as crowd:
@@ -122,7 +122,7 @@ async def _full(caller: Caller) -> asyncio.StreamWriter:
 
 
 async def test_a_connection_that_is_to_close_does_not_wait_for_a_reader_for_ever(
-    app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
+    app: Edge, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "DRAIN_CHECK_EVERY_S", 0.1)
     monkeypatch.setattr(connection, "KEEP_ALIVE_S", 0.05)

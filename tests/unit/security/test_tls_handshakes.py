@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 import uvloop
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.http import server as server_module
 from hascheduler.api.http import tls_connection
 from hascheduler.tls import PemFile, client_context
@@ -27,7 +27,7 @@ MAX = 8
 
 
 @pytest.fixture
-async def url(app: FastAPI, world: World, authority: Authority, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+async def url(app: Edge, world: World, authority: Authority, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
     monkeypatch.setattr(server_module, "CONNECTIONS_MAX", MAX)
     monkeypatch.setattr(server_module, "CONNECTIONS_RESERVE", 0)
     async with served(app, of_server(authority)) as url:

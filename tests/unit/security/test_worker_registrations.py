@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from hascheduler.api.admission import worker_registrations
 from hascheduler.api.admission.worker_registrations import WorkTerms
+from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import MonoMs
 from tests.unit.api.doubles import World
@@ -22,9 +22,9 @@ MOST = 3
 
 
 @pytest.fixture
-def guarded(app: FastAPI, world: World) -> Guarded:
+def guarded(app: Edge, world: World) -> Guarded:
     guarded = Guarded(app, world)
-    app.state.services = replace(app.state.services, work_terms=WorkTerms("default", 1_000, 4_000, MOST))
+    app.services = replace(app.services, work_terms=WorkTerms("default", 1_000, 4_000, MOST))
     return guarded
 
 

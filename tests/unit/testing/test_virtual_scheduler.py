@@ -398,7 +398,7 @@ def test_what_plain_functions_return_is_taken_in_the_order_in_which_they_began(s
 
 def test_the_description_of_the_api_is_not_made_for_those_who_do_not_ask() -> None:
     """It takes ten times as long as all else that the first scheduler of a process needs."""
-    assert cluster._application.__wrapped__().openapi_schema is None
+    assert cluster._routes.__wrapped__().openapi_schema is None
 
 
 def test_a_run_in_which_nothing_goes_wrong_writes_nothing(capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.model.token import digest_of
@@ -24,13 +24,13 @@ ADMIN = "an-admin-token-of-the-settings"
 
 
 @pytest.fixture(scope="module")
-def app() -> FastAPI:
+def app() -> Edge:
     return app_of(World())
 
 
 @asynccontextmanager
-async def served(app: FastAPI, tls: ssl.SSLContext) -> AsyncIterator[str]:
-    app.state.services = replace(World().services(), auth=AuthConfig(required=True, admin_digest=digest_of(ADMIN)))
+async def served(app: Edge, tls: ssl.SSLContext) -> AsyncIterator[str]:
+    app.services = replace(World().services(), auth=AuthConfig(required=True, admin_digest=digest_of(ADMIN)))
     async with running(ApiServer(app, "127.0.0.1", 0, tls)) as url:
         yield url
 
@@ -53,7 +53,7 @@ def of_server(authority: Authority, names: str = "IP:127.0.0.1", client_ca: str 
 
 
 @pytest.fixture
-async def url(app: FastAPI, authority: Authority) -> AsyncIterator[str]:
+async def url(app: Edge, authority: Authority) -> AsyncIterator[str]:
     async with served(app, of_server(authority)) as url:
         yield url
 
@@ -85,7 +85,7 @@ async def test_a_client_that_speaks_nonsense_ends_with_its_connection(url: str, 
 
 
 async def test_the_end_of_a_connection_and_that_of_the_replica_may_come_together(
-    app: FastAPI, authority: Authority
+    app: Edge, authority: Authority
 ) -> None:
     server = ApiServer(app, "127.0.0.1", 0, of_server(authority))
     async with running(server) as url:
@@ -98,9 +98,7 @@ async def test_the_end_of_a_connection_and_that_of_the_replica_may_come_together
             connection.shutdown()
 
 
-async def test_with_an_authority_only_its_clients_get_in(
-    app: FastAPI, authority: Authority, stranger: Authority
-) -> None:
+async def test_with_an_authority_only_its_clients_get_in(app: Edge, authority: Authority, stranger: Authority) -> None:
     ca = PemFile("CA", authority.cert)
     async with served(app, of_server(authority, client_ca=authority.cert)) as url:
         for issued, gets_in in ((authority.issue("client"), True), (stranger.issue("client"), False), (None, False)):
@@ -134,13 +132,13 @@ async def test_the_commands_trust_nobody_else(url: str, stranger: Authority) -> 
         assert "--ca-file" in refused.err
 
 
-async def test_a_certificate_for_another_name_is_not_trusted(app: FastAPI, authority: Authority) -> None:
+async def test_a_certificate_for_another_name_is_not_trusted(app: Edge, authority: Authority) -> None:
     async with served(app, of_server(authority, "DNS:elsewhere.example.com")) as url:
         refused = await Replica(url).run("--ca-file", authority.cert, "token", "whoami", HASCHEDULER_TOKEN=ADMIN)
     assert (refused.status, "is not trusted" in refused.err) == (2, True)
 
 
-async def test_the_commands_show_their_certificate(app: FastAPI, authority: Authority) -> None:
+async def test_the_commands_show_their_certificate(app: Edge, authority: Authority) -> None:
     issued = authority.issue("client")
     named = {"HASCHEDULER_CA_FILE": authority.cert, "HASCHEDULER_TOKEN": ADMIN}
     own = {"HASCHEDULER_CLIENT_CERT_FILE": issued.cert, "HASCHEDULER_CLIENT_KEY_FILE": issued.key}

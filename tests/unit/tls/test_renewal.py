@@ -10,8 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
+from hascheduler.api.edge import Edge
 from hascheduler.errors import InvalidInput
 from hascheduler.tls import PemFile, ServedCertificates, client_context
 from tests.unit.api.doubles import World, app_of
@@ -22,7 +22,7 @@ NONE = PemFile("NONE", "")
 
 
 @pytest.fixture(scope="module")
-def app() -> FastAPI:
+def app() -> Edge:
     return app_of(World())
 
 
@@ -74,7 +74,7 @@ def _is(shown: str, issued: Issued) -> bool:
 
 
 async def test_a_new_connection_is_shown_the_new_certificate_and_the_old_one_goes_on(
-    app: FastAPI, authority: Authority, mounted: Mounted
+    app: Edge, authority: Authority, mounted: Mounted
 ) -> None:
     first, second = _issue(authority, "first"), _issue(authority, "second")
     mounted.put(first.cert, first.key)
@@ -93,7 +93,7 @@ async def test_a_new_connection_is_shown_the_new_certificate_and_the_old_one_goe
         assert _is(ssl.DER_cert_to_PEM_cert(stream.get_extra_info("ssl_object").getpeercert(binary_form=True)), first)
 
 
-async def test_files_are_looked_at_again_and_again(app: FastAPI, authority: Authority, mounted: Mounted) -> None:
+async def test_files_are_looked_at_again_and_again(app: Edge, authority: Authority, mounted: Mounted) -> None:
     first, second = _issue(authority, "first"), _issue(authority, "second")
     mounted.put(first.cert, first.key)
     certificates = mounted.served()
@@ -115,7 +115,7 @@ async def test_files_are_looked_at_again_and_again(app: FastAPI, authority: Auth
 
 @pytest.mark.parametrize(("cert", "key"), [("second", "first"), ("first", "second"), ("none", "second")])
 async def test_files_that_cannot_be_used_leave_all_as_it_was(
-    app: FastAPI, authority: Authority, mounted: Mounted, *, cert: str, key: str
+    app: Edge, authority: Authority, mounted: Mounted, *, cert: str, key: str
 ) -> None:
     issued = {name: _issue(authority, name) for name in ("first", "second")}
     mounted.put(issued["first"].cert, issued["first"].key)

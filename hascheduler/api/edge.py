@@ -1,12 +1,13 @@
-"""What every request passes, in one frame: a frame for each step would cost more than the steps.
+"""The edge, which every request passes, in one frame: a frame for each step would cost more than the steps.
 
 ::
 
-    metrics ─► time limit ─► audit ─► cross_site ─► auth ─► pools ─► short path or FastAPI
+    metrics ─► time limit ─► audit ─► cross_site ─► auth ─► pools ─► short path or FastAPI, or a gateway to several
 
 The order matters: every refusal is counted and audited, a forged request of a browser is refused before it learns
 anything about tokens, and a request is charged to its caller as soon as `hascheduler.api.middleware.auth` has
-identified that one. Each step is a function of its own module, which says what it judges by.
+identified that one. Each step is a function of its own module, which says what it judges by. The edge judges by its
+own services, and puts them into the request as those that answer it; a gateway may put others into its copy.
 
 What must hold: no exception leaves the application. Where no answer has begun, one is sent: 503 after the time limit,
 500 for a defect. Half an answer can't be withdrawn, so its connection is cut.
@@ -22,22 +23,25 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.connection import connection_of
+from hascheduler.api.http.peer import BATCH_ID, passed_on_by_peer
 from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.http.shares import PoolRefusal
 from hascheduler.api.middleware.audit import (
     CUT_OFF,
-    AuditNote,
+    begin_notes,
     is_recorded,
+    note_of,
     pattern_of,
     record,
     remember_request_id,
     request_id_of,
 )
-from hascheduler.api.middleware.auth import AuthConfig, identified, is_page_path, shows_session
+from hascheduler.api.middleware.auth import EDGE, identified, is_page_path, shows_session
 from hascheduler.api.middleware.cross_site import refusal_of
 from hascheduler.api.middleware.outcomes import outcome_unknown
-from hascheduler.api.middleware.pools import UNCOUNTED, admitted, answer_to, in_flight, overload_of
+from hascheduler.api.middleware.pools import UNCOUNTED, TurnedAway, admitted, answer_to, in_flight, overload_of
 from hascheduler.api.middleware.timeouts import time_limit_s
+from hascheduler.api.services import ApiServices
 
 log = structlog.get_logger(__name__)
 
@@ -71,18 +75,24 @@ class _Answer:
         await self._send(message)
 
 
-class RequestMiddleware:
+class Edge:
     """The outermost of the application. Requests to ``open_paths`` need no caller, nor does ``login`` (a method and a
-    path); ``public_pages`` are for pages of other sites too."""
+    path); ``public_pages`` are for pages of other sites too. ``turned_away`` says which submits are refused unread, if
+    not the admission of ``services``."""
 
     def __init__(
         self,
         app: ASGIApp,
+        services: ApiServices,
         open_paths: Collection[str],
         public_pages: Collection[str],
+        *,
         login: tuple[str, str] | None = None,
+        turned_away: TurnedAway | None = None,
     ) -> None:
+        self.services = services
         self._app = app
+        self._turned_away = turned_away
         self._open_paths = open_paths
         self._public_pages = public_pages
         self._login = login
@@ -93,7 +103,14 @@ class RequestMiddleware:
             return
         began_s = perf_counter()
         answer = _Answer(send, request_id_of(scope))
+        services = self.services
+        state = scope.setdefault("state", {})
+        state["services"] = state[EDGE] = services
+        begin_notes(scope)
         remember_request_id(scope, answer.request_id)
+        if services.peer_key and (passed_on := passed_on_by_peer(scope, services.peer_key)):
+            scope["client"] = passed_on.client, 0
+            state[BATCH_ID] = passed_on.batch_id
         status: int | None = None
         try:
             if scope["path"] in UNCOUNTED:
@@ -102,9 +119,7 @@ class RequestMiddleware:
                 status = await self._within_time(scope, receive, send, answer)
         finally:
             status = answer.status if status is None else status
-            scope["app"].state.services.metrics.answered(
-                scope["method"], pattern_of(scope), status, perf_counter() - began_s
-            )
+            services.metrics.answered(scope["method"], pattern_of(scope), status, perf_counter() - began_s)
 
     async def _within_time(self, scope: Scope, receive: Receive, send: Send, answer: _Answer) -> int | None:
         """The status of the answer that had to be sent instead of the application's; None where its own went out."""
@@ -146,8 +161,8 @@ class RequestMiddleware:
                 record(scope, status if answer.status is None else answer.status, answer.location, answer.request_id)
 
     async def _judged(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
-        services = scope["app"].state.services
-        auth: AuthConfig = services.auth
+        services: ApiServices = scope["state"][EDGE]
+        auth = services.auth
         path = scope["path"]
         is_open = path in self._open_paths or (scope["method"], path) == self._login
         by_session = not is_open and shows_session(scope, auth)
@@ -166,7 +181,7 @@ class RequestMiddleware:
                 unknown = problem(error.status_code, error.kind, error.detail, headers=error.headers)
                 await unknown(scope, receive, answer.send)
                 return
-            scope.setdefault("state", {})["caller"] = caller
+            scope["state"]["caller"] = caller
         if path in UNCOUNTED:
             await self._app(scope, receive, answer.send)
             return
@@ -175,11 +190,13 @@ class RequestMiddleware:
             await _unaudited(answer_to(slot), scope)(scope, receive, answer.send)
             return
         with in_flight(slot, scope):
-            overloaded = overload_of(scope)
+            overloaded = overload_of(scope, self._turned_away or services.admission.turned_away)
             await (_unaudited(overloaded, scope) if overloaded else self._app)(scope, receive, answer.send)
 
 
 def _unaudited(refused: Response, scope: Scope) -> Response:
     """``refused`` is counted but leaves no audit record: it changes nothing, and a flood of them must write nothing."""
-    scope.setdefault("state", {})["audit_note"] = AuditNote(unaudited=True)
+    note = note_of(scope)
+    assert note is not None
+    note.unaudited = True
     return refused

@@ -1,0 +1,157 @@
+"""One edge and one set of routes before several shards: what stands between them chooses whose services answer."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import httpx
+import pytest
+from prometheus_client import generate_latest
+from starlette.types import Receive, Scope, Send
+
+from hascheduler.api.app import with_edge
+from hascheduler.api.edge import Edge
+from hascheduler.api.http.peer import BATCH_ID
+from hascheduler.api.services import ApiServices
+from hascheduler.api.ui.live import LivePictures
+from hascheduler.errors import Overloaded
+from hascheduler.model.event import position
+from tests.unit.api.doubles import World, the_routes
+from tests.unit.api.requests import check_problem
+from tests.unit.api.test_events import following
+from tests.unit.api.test_server import serving
+from tests.unit.api.tokens import Guarded
+from tests.unit.daemon.happenings import happened, log_of
+
+LOG = {"definition": "log"}
+FAR = {"X-Shard": "far"}
+SHARED = ("auth", "audit_writer", "metrics", "pools", "logins", "tokens")
+
+
+class ByHeader:
+    """A gateway in small: the header says whose services answer, and the request goes on with a copy of its state."""
+
+    def __init__(self, shards: Mapping[bytes, ApiServices]) -> None:
+        self._shards = shards
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        shard = dict(scope["headers"]).get(b"x-shard", b"home")
+        state = {**scope["state"], "services": self._shards[shard]}
+        await the_routes()({**scope, "state": state}, receive, send)
+
+
+@pytest.fixture
+def far() -> World:
+    return World()
+
+
+def both(home: World, far: World, **changes: Any) -> Mapping[bytes, ApiServices]:
+    """The services of each, which share what belongs to the process."""
+    services = replace(home.services(), **changes)
+    shared = {name: getattr(services, name) for name in SHARED}
+    return {b"home": services, b"far": replace(far.services(), **shared)}
+
+
+def before(shards: Mapping[bytes, ApiServices], **options: Any) -> Edge:
+    return with_edge(ByHeader(shards), shards[b"home"], **options)
+
+
+def asking(app: Edge, secret: str | None = None) -> httpx.AsyncClient:
+    headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api", headers=headers)
+
+
+async def test_each_request_sees_the_services_that_were_chosen_for_it(world: World, far: World) -> None:
+    async with asking(before(both(world, far))) as client:
+        for to in ("home", "far"):
+            headers = {"X-Shard": to}
+            answer = await client.post("/v1/jobs", json={**LOG, "labels": {"to": to}}, headers=headers)
+            assert answer.status_code == 201
+            [job] = (await client.get("/v1/jobs", headers=headers)).json()["items"]
+            assert job["labels"] == {"to": to}
+    assert [len(each.everything()["jobs"]) for each in (world, far)] == [1, 1]
+
+
+async def test_the_edge_counts_and_records_each_request_once_by_the_route_that_answers(
+    world: World, far: World
+) -> None:
+    async with asking(before(both(world, far))) as client:
+        assert (await client.put("/v1/lanes/bulk", json={}, headers=FAR)).status_code == 201
+    await world.audit_writer.flush()
+    [record] = world.everything()["audit"]
+    assert (record["route"], record["target"]) == ("/v1/lanes/{name}", "bulk")
+    assert far.everything()["audit"] == []
+    counted = [line for line in generate_latest(world.metrics.registry).decode().splitlines() if "/v1/lanes" in line]
+    assert sum(line.startswith("hascheduler_http_requests_total") for line in counted) == 1
+    assert world.pools.in_flight.in_use == 0
+
+
+async def test_an_unanswered_write_names_what_it_was_about(world: World, far: World) -> None:
+    far.connection.fail_next(of="jobs.submit", carried_out=True)
+    async with asking(before(both(world, far))) as client:
+        problem = (await client.post("/v1/jobs", json=LOG, headers=FAR)).json()
+    await world.audit_writer.flush()
+    assert [one["target"] for one in world.everything()["audit"]] == [problem["id"]]
+
+
+async def test_a_defect_behind_the_edge_is_answered_by_it(world: World, far: World) -> None:
+    shards, broken_jobs = both(world, far), cast(Any, None)
+    broken = {**shards, b"far": replace(shards[b"far"], jobs=broken_jobs)}
+    async with asking(before(broken)) as client:
+        check_problem(await client.post("/v1/jobs", json=LOG, headers=FAR), 500)
+        assert (await client.post("/v1/jobs", json=LOG)).status_code == 201
+
+
+async def test_the_tokens_of_the_edge_are_good_for_as_long_as_a_stream_of_any_shard_lasts(
+    world: World, far: World
+) -> None:
+    guarded = Guarded(with_edge(the_routes(), world.services()), world)
+    secret = await guarded.token("viewer")
+    far.events = log = log_of(11, begun_at=10)
+    app = before(both(world, far, auth=replace(world.auth, required=True)))
+    async with serving(world, app) as server, asking(app, secret) as client:
+        assert (await client.get("/v1/jobs", headers=FAR)).status_code == 200
+        headers = {"Authorization": f"Bearer {secret}", **FAR}
+        async with following(server, headers=headers) as sent:
+            assert (await sent.next())["id"] == position(11, 1)
+            log.append([happened(12, "job:far")], position(12, 1))
+            assert (await sent.data())["job"] == "job:far"
+            await world.tokens.revoke("token-1", None)
+            log.append([happened(13, "job:far")], position(13, 1))
+            assert await sent.to_the_end() == []
+
+
+async def test_all_parts_of_a_batch_may_have_one_id(world: World, far: World) -> None:
+    shards = both(world, far)
+
+    async def told(scope: Scope, receive: Receive, send: Send) -> None:
+        await ByHeader(shards)({**scope, "state": {**scope["state"], BATCH_ID: "batch:whole"}}, receive, send)
+
+    async with asking(with_edge(told, shards[b"home"])) as client:
+        for headers in ({}, FAR):
+            answer = await client.post("/v1/jobs:batch", json={"jobs": [LOG]}, headers=headers)
+            assert answer.json()["batch"] == "batch:whole"
+    assert [job["batch"] for each in (world, far) for job in each.everything()["jobs"]] == ["batch:whole"] * 2
+
+
+async def test_a_picture_is_of_one_view(world: World, far: World) -> None:
+    pictures = LivePictures()
+    with pictures.followed(None, world.view) as here, pictures.followed(None, far.view) as there:
+        assert here is not there
+        with pictures.followed(None, world.view) as again:
+            assert again is here
+
+
+async def test_which_submits_are_turned_away_unread_may_be_said_to_the_edge(world: World, far: World) -> None:
+    asked: list[str | None] = []
+
+    def turned_away(tenant: str | None, length: int) -> Overloaded | None:
+        asked.append(tenant)
+        return Overloaded("too many", 3)
+
+    async with asking(before(both(world, far), turned_away=turned_away)) as client:
+        answer = await client.post("/v1/jobs", json=LOG, headers=FAR)
+    assert check_problem(answer, 503)["detail"] == "too many"
+    assert (answer.headers["retry-after"], asked) == ("3", [None])
+    await world.audit_writer.flush()
+    assert world.everything()["audit"] == []

@@ -1,0 +1,102 @@
+"""What is passed on is charged to the client's address, if a replica that knows the key says so."""
+
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from hascheduler.api.app import with_edge
+from hascheduler.api.edge import Edge
+from hascheduler.api.http.peer import BATCH_ID, passed_on_by_peer, peer_headers
+from hascheduler.api.http.shares import Pool, address_party
+from tests.unit.api.doubles import World, the_routes
+
+KEY, CLIENT = b"k" * 32, "192.0.2.7"
+Headers = list[tuple[bytes, bytes]]
+
+
+def told(key: bytes, client: str | None, batch_id: str | None = None) -> Headers:
+    """The headers of a request of that client that a peer with ``key`` passes on."""
+    address = None if client is None else (client, 1234)
+    return list(peer_headers(key, {"client": address, "state": {BATCH_ID: batch_id}}))
+
+
+def app_with(world: World, key: bytes | None) -> Edge:
+    return with_edge(the_routes(), replace(world.services(), peer_key=key))
+
+
+async def address_charged(app: Edge, world: World, headers: Headers) -> str:
+    """The address in the audit record of a change with these headers."""
+    transport = httpx.ASGITransport(app, client=("198.51.100.1", 1234))
+    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+        assert (await client.put("/v1/lanes/bulk", json={}, headers=headers)).status_code == 201
+    await world.audit_writer.flush()
+    [record] = world.everything()["audit"]
+    return str(record["address"])
+
+
+async def test_a_peer_s_word_counts(world: World) -> None:
+    headers = told(KEY, CLIENT)
+    assert await address_charged(app_with(world, KEY), world, headers) == CLIENT
+
+
+@pytest.mark.parametrize("key", [KEY, None, b""])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(b"x-hascheduler-client", CLIENT.encode())],
+        told(b"another", CLIENT),
+        told(b"", CLIENT),
+        [*told(KEY, "192.0.2.8"), (b"x-hascheduler-client", CLIENT.encode())],
+        [(b"x-hascheduler-client", CLIENT.encode()), (b"x-hascheduler-proof", b"\xff")],
+        [(b"x-hascheduler-shard", b"0002")],
+    ],
+    ids=["no proof", "another key", "no key", "a proof of another address", "not hexadecimal", "a shard alone"],
+)
+async def test_nobody_else_s_does(world: World, key: bytes | None, headers: Headers) -> None:
+    assert await address_charged(app_with(world, key), world, headers) == "198.51.100.1"
+
+
+async def test_the_pools_are_charged_with_the_client_s_address(world: World) -> None:
+    world.pools.large_bodies = pool = Pool("large_bodies", 1 << 30)
+    app = app_with(world, KEY)
+    held: list[int] = []
+    admit = pool.admit
+
+    def watched(*args: object) -> object:
+        outcome = admit(*args)  # type: ignore[arg-type]  # as they come
+        held.append(pool.held(address_party(CLIENT)))
+        return outcome
+
+    pool.admit = watched  # type: ignore[method-assign,assignment]
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        answer = await client.post("/v1/jobs:batch", json={"jobs": [{"definition": "log"}]}, headers=told(KEY, CLIENT))
+    assert answer.status_code == 200
+    assert held[0] > 0
+    assert pool.in_use == 0
+
+
+@pytest.mark.parametrize("client", [None, "2001:db8::1", "é", "\N{SNOWMAN}"])
+def test_any_address_may_be_passed_on(client: str | None) -> None:
+    headers = told(KEY, client, "batch:0001")
+    said = passed_on_by_peer({"headers": headers}, KEY)
+    assert said == ((client or "").replace("\N{SNOWMAN}", "?"), "batch:0001")
+
+
+async def batch_made(app: Edge, headers: Headers) -> str:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        answer = await client.post("/v1/jobs:batch", json={"jobs": [{"definition": "log"}]}, headers=headers)
+        assert answer.status_code == 200
+        batch = str(answer.json()["batch"])
+        assert len((await client.get(f"/v1/jobs?batch={batch}")).json()["items"]) == 1
+        return batch
+
+
+async def test_a_part_of_a_batch_has_the_id_that_a_peer_tells(world: World) -> None:
+    assert await batch_made(app_with(world, KEY), told(KEY, CLIENT, "batch:whole")) == "batch:whole"
+
+
+@pytest.mark.parametrize("proof", [[], [told(KEY, CLIENT)[-1]]], ids=["no proof", "one of no batch"])
+async def test_no_client_chooses_the_id_of_its_batch(world: World, proof: Headers) -> None:
+    headers = [(b"x-hascheduler-client", CLIENT.encode()), (b"x-hascheduler-batch", b"batch:whole"), *proof]
+    assert await batch_made(app_with(world, KEY), headers) != "batch:whole"
