@@ -195,7 +195,7 @@ async def _send_all(pieces: AsyncGenerator[bytes, None], scope: Scope, send: Sen
     async with aclosing(pieces):
         async for piece in pieces:
             caller = scope["state"]["caller"]
-            is_good = still_identified(scope, caller, services.auth, services.view, services.clock)
+            is_good = still_identified(scope, caller)
             if not is_good or services.view.stopping or loop.time() >= until:
                 break
             if piece:
