@@ -19,7 +19,6 @@ from structlog.contextvars import bind_contextvars
 
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops.health_port import HealthPort
-from hascheduler.assembly_databases import ShardDatabases
 from hascheduler.assembly_processor import ProcessorParts
 from hascheduler.assembly_shards import followed, start_keepers
 from hascheduler.check.finding import CheckConfig, CheckReport, merged_report
@@ -62,9 +61,10 @@ from hascheduler.rabbitmq.publisher import RabbitTransport
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.settings import PREFIX, Settings, heartbeat_deadline_ms
 from hascheduler.sharding.copies import CopyKeeper
-from hascheduler.sharding.home import agreed_routing
+from hascheduler.sharding.home import agreed_routing, stored_routing
 from hascheduler.sharding.reports import ShardReports
 from hascheduler.sharding.shard import FollowingReplica
+from hascheduler.shards.databases import ShardDatabases
 from hascheduler.telemetry.health import ReplicaHealth, Vitals
 from hascheduler.telemetry.log_lines import name_process
 from hascheduler.telemetry.metrics_http import HttpMetrics
@@ -220,6 +220,7 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
         parts = ProcessorParts(
             settings,
             databases.all,
+            databases.preparation,
             handlers,
             handler_loop,
             clock,
@@ -235,7 +236,7 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
             await require_readable(home)
             routing = await parts.routing()
 
-        if not await databases.home_ready(find_place):
+        if not (await databases.home_ready(find_place) and await databases.compare_all()):
             return
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, config.id)
@@ -263,12 +264,26 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migratio
     """`hascheduler.mongo.schema.migrate` of each shard's database, by its name, telling of each step; None where a
     signal ended it between two of them."""
     async with ShardDatabases(settings) as databases:
-        if not await databases.home_ready():
+        # Before the first replica there is no routing, and the home knows no databases: then all are made.
+        if not await _are_own(settings, databases, new=True):
             return None
         migrating = asyncio.create_task(_migrate_all(databases.all, dry_run=dry_run), name="migrate")
         with on_signal(migrating.cancel, STOP_LIMIT_S):
             await asyncio.wait([migrating])
         return None if migrating.cancelled() else migrating.result()
+
+
+async def _are_own(settings: Settings, databases: ShardDatabases, *, new: bool) -> bool:
+    """Whether the databases were compared before a signal came: `InvalidInput` where the deployment has another number
+    of shards than the settings, or knows another database as that of one of them."""
+
+    async def compare(home: Database) -> None:
+        await reach(home)
+        store = MongoRoutingStore(home)
+        if not new or await store.get() is not None:
+            await stored_routing(store, settings.shards, settings.database)
+
+    return await databases.home_ready(compare) and await databases.all_compared(new=new)
 
 
 async def _migrate_all(databases: Sequence[Database], *, dry_run: bool) -> Mapping[str, Migration]:
@@ -312,7 +327,7 @@ async def follow_routing(settings: Settings, is_enough: Callable[[Routing], bool
 async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | None:
     """What is broken in the databases of all shards, by a thorough look; None where a signal came first."""
     async with ShardDatabases(settings) as databases:
-        if not await databases.home_ready():
+        if not await _are_own(settings, databases, new=False):
             return None
         reports = {}
         for shard, database in zip(settings.shard_names, databases.all, strict=True):

@@ -1,13 +1,14 @@
 """Puts together what a processor works with: its stores and its queue, in its shard or in one shard after another."""
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 
 from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.errors import StoreUnavailable
+from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.routing import Routing
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.demand import MongoShardDemand
@@ -36,6 +37,8 @@ class ProcessorParts:
     settings: Settings
     databases: Sequence[Database]
     """Of the shards, the home's first."""
+    comparison: Callable[[int], Callable[[], Awaitable[None]] | None]
+    """What is left to do before a processor may register in that shard; None: nothing. It raises `StoreUnavailable`."""
     handlers: Handlers
     handler_loop: HandlerLoop
     clock: Clock
@@ -67,9 +70,7 @@ class ProcessorParts:
         self, config: ProcessorConfig, routing: Routing | None, liveness: LivenessServer
     ) -> Processor | RoamingProcessor:
         """The processor of this process. ``config`` is for its first shard; its health and gauges are the process's."""
-        processor = (
-            self._serving(config, self.databases[0]) if routing is None else self._of_several(config, routing, liveness)
-        )
+        processor = self._serving(config, 0) if routing is None else self._of_several(config, routing, liveness)
         self.metrics.watch(processor.health)
         return processor
 
@@ -78,14 +79,13 @@ class ProcessorParts:
     ) -> Processor | RoamingProcessor:
         pinned = pinned_shard(routing, self.settings.shard)
         if pinned is not None:
-            return self._serving(config, self.databases[pinned])
+            return self._serving(config, pinned)
         shards: Sequence[str] = routing.shards
         limits = BeatLimits.of(self.settings.heartbeat_interval_ms, self.settings.heartbeat_timeout_ms)
-        databases = self.databases
 
         def begin(id: str, shard: int, slots: int) -> Processor:
             of_tenure = replace(config, id=id, shard=shards[shard], offered_first=slots)
-            return self._serving(of_tenure, databases[shard])
+            return self._serving(of_tenure, shard)
 
         return RoamingProcessor(
             id=config.id,
@@ -93,16 +93,17 @@ class ProcessorParts:
             slots=config.slots,
             definitions=self.handlers.definitions,
             begin=begin,
-            demand=MongoShardDemand(databases, self.clock, limits),
+            demand=MongoShardDemand(self.databases, self.clock, limits),
             clock=self.clock,
             greet=lambda ids: liveness.greet_as(*ids),
             first_look_ms=limits.unproven_ms,
         )
 
-    def _serving(self, config: ProcessorConfig, database: Database) -> Processor:
+    def _serving(self, config: ProcessorConfig, shard: int) -> Processor:
+        database = self.databases[shard]
         return Processor(
             self.handlers,
-            MongoWorkStore(database, self.settings.job_retention_ms),
+            ComparedWorkStore(database, self.settings.job_retention_ms, lambda: self.comparison(shard)),
             self._deliveries(config, database),
             self.clock,
             config,
@@ -119,3 +120,19 @@ class ProcessorParts:
         if self.settings.transport_fallback == "mongo":
             return FallbackDeliveries(broker, MongoDeliveries(database, config.id))
         return broker
+
+
+class ComparedWorkStore(MongoWorkStore):
+    """A processor that is not registered is given nothing; so it registers once the database is known to be its own."""
+
+    def __init__(
+        self, database: Database, job_retention_ms: int, comparison: Callable[[], Callable[[], Awaitable[None]] | None]
+    ) -> None:
+        super().__init__(database, job_retention_ms)
+        self._comparison = comparison
+
+    async def register(self, processor: ProcessorRef) -> None:
+        compare = self._comparison()
+        if compare is not None:
+            await compare()
+        await super().register(processor)

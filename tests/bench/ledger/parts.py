@@ -225,7 +225,7 @@ PARTS = {
     "hascheduler.assembly": CALLER,
     "hascheduler.assembly_processor": CALLER,
     "hascheduler.assembly_api": CALLER,
-    "hascheduler.assembly_databases": CALLER,
+    "hascheduler.shards.databases": CALLER,
     "hascheduler.assembly_shards": CALLER,
     "hascheduler.lifecycle": CALLER,
     "hascheduler.cli.run": CALLER,
