@@ -4,10 +4,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-import structlog
-
 from hascheduler.daemon.leadership.liveness import LivenessServer
-from hascheduler.errors import StoreUnavailable
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.routing import Routing
 from hascheduler.mongo.connection import Database
@@ -26,8 +23,6 @@ from hascheduler.settings import Settings
 from hascheduler.sharding.home import pinned_shard, stored_routing
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import Tracer
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +45,10 @@ class ProcessorParts:
         """The routing of a deployment of several shards; None for a single one.
 
         `InvalidInput` where the home has another number of shards than the settings, or none by the name that the
-        settings have; `StoreUnavailable` while it does not say.
+        settings have; `StoreUnavailable` while it does not say: only one that has no routing is the only shard.
         """
         shards, home = self.settings.shards, self.settings.database
-        try:
-            routing = await stored_routing(MongoRoutingStore(self.databases[0]), shards, home)
-        except StoreUnavailable as error:
-            if shards > 1:
-                raise
-            # A user that an earlier release made in the database may not read it, and need not.
-            log.debug("routing_unknown", error=str(error))
-            return None
+        routing = await stored_routing(MongoRoutingStore(self.databases[0]), shards, home)
         if shards == 1 or routing is None:
             return None
         pinned_shard(routing, self.settings.shard)
