@@ -220,7 +220,7 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
         parts = ProcessorParts(
             settings,
             databases.all,
-            databases.preparation,
+            databases.catch_up,
             handlers,
             handler_loop,
             clock,
@@ -440,7 +440,7 @@ def _replica(
     return Replica(
         config,
         ReplicaPorts(
-            source=MongoChangeSource(database, databases.preparation(shard_index)),
+            source=MongoChangeSource(database, partial(databases.catch_up, shard_index)),
             leases=_lease_store(settings, shard, database, cluster),
             leases_streamed=cluster is None,
             journal=MongoJournal(database),

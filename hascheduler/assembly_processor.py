@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hascheduler.daemon.leadership.liveness import LivenessServer
-from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.routing import Routing
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.demand import MongoShardDemand
@@ -32,8 +31,8 @@ class ProcessorParts:
     settings: Settings
     databases: Sequence[Database]
     """Of the shards, the home's first."""
-    comparison: Callable[[int], Callable[[], Awaitable[None]] | None]
-    """What is left to do before a processor may register in that shard; None: nothing. It raises `StoreUnavailable`."""
+    require_own: Callable[[int], Awaitable[None]]
+    """Raises `StoreUnavailable` until the database of that shard is known to be its own."""
     handlers: Handlers
     handler_loop: HandlerLoop
     clock: Clock
@@ -91,7 +90,7 @@ class ProcessorParts:
         database = self.databases[shard]
         return Processor(
             self.handlers,
-            ComparedWorkStore(database, self.settings.job_retention_ms, lambda: self.comparison(shard)),
+            MongoWorkStore(database, self.settings.job_retention_ms, lambda: self.require_own(shard)),
             self._deliveries(config, database),
             self.clock,
             config,
@@ -108,19 +107,3 @@ class ProcessorParts:
         if self.settings.transport_fallback == "mongo":
             return FallbackDeliveries(broker, MongoDeliveries(database, config.id))
         return broker
-
-
-class ComparedWorkStore(MongoWorkStore):
-    """A processor that is not registered is given nothing; so it registers once the database is known to be its own."""
-
-    def __init__(
-        self, database: Database, job_retention_ms: int, comparison: Callable[[], Callable[[], Awaitable[None]] | None]
-    ) -> None:
-        super().__init__(database, job_retention_ms)
-        self._comparison = comparison
-
-    async def register(self, processor: ProcessorRef) -> None:
-        compare = self._comparison()
-        if compare is not None:
-            await compare()
-        await super().register(processor)

@@ -70,7 +70,7 @@ class ShardDatabases:
     async def prepare_all(self) -> bool:
         """Do all that a replica does to its databases at its start. Return False if a signal came first.
 
-        A shard in another MongoDB that does not answer is left for later (`preparation`). `InvalidInput` if a database
+        A shard in another MongoDB that does not answer is left for later (`catch_up`). `InvalidInput` if a database
         is not the shard's, or if no waiting mends why it does not answer.
         """
         return await self.home_ready(prepare) and await self._others_ready(self._prepare)
@@ -86,10 +86,6 @@ class ShardDatabases:
             if not await self._ready(index, partial(self._compare, index, new=new)):
                 return False
         return True
-
-    def preparation(self, index: int) -> Callable[[], Awaitable[None]] | None:
-        """Return what is left to do before that shard can be used; None: nothing. Its errors are `StoreUnavailable`."""
-        return partial(self._catch_up, index) if index in self._late else None
 
     async def explained(self, index: int, doing: Callable[[], Awaitable[None]]) -> None:
         """Do something with the database of that shard; its `StoreUnavailable` has the cause, if there is one."""
@@ -136,7 +132,8 @@ class ShardDatabases:
     async def _compare(self, index: int, *, new: bool = False) -> None:
         await require_known_database(self.home, self.all[index], self._settings.shard_names[index], new=new)
 
-    async def _catch_up(self, index: int) -> None:
+    async def catch_up(self, index: int) -> None:
+        """Do what was left for later, if anything; `StoreUnavailable` while that fails."""
         if index not in self._late:
             return
         try:

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 
-from hascheduler.assembly_processor import ComparedWorkStore, ProcessorParts
+from hascheduler.assembly_processor import ProcessorParts
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.lifecycle import database_ready
 from hascheduler.model.documents.routing import encode_routing
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.routing import Routing
+from hascheduler.mongo.work.store import MongoWorkStore
 
 TWO = encode_routing(Routing.even(["default", "0001"]))
 
@@ -38,7 +39,7 @@ class Home:
 def parts(home: Home, shards: int = 1) -> ProcessorParts:
     settings: Any = SimpleNamespace(shards=shards, database="x", shard="default")
     other: Any = None
-    return ProcessorParts(settings, [home], lambda _: None, *[other] * 6)  # type: ignore[list-item]
+    return ProcessorParts(settings, [home], *[other] * 7)  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("error", [AutoReconnect("gone"), OperationFailure("not authorized", 13)])
@@ -78,7 +79,7 @@ async def test_a_processor_registers_in_no_database_that_was_not_compared() -> N
             tries.append("registered")
 
     processor = ProcessorRef("p.1", "p", "0001", frozenset(), 1, beat=1, draining=False, parked=0)
-    store = ComparedWorkStore(Registrations(), 1_000, lambda: compare)  # type: ignore[arg-type]
+    store = MongoWorkStore(Registrations(), 1_000, compare)  # type: ignore[arg-type]
     with pytest.raises(StoreUnavailable, match="another one"):
         await store.register(processor)
     await store.register(processor)
