@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.assembly import policy_config
 from hascheduler.assembly_api import auth_config
+from hascheduler.assembly_replica import policy_config
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.errors import InvalidInput
 from hascheduler.model.policy import PRESETS, Criterion, IdleKeyStart
