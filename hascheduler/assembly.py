@@ -78,7 +78,7 @@ async def serve(settings: Settings) -> None:
     """One replica: the scheduler's loops and the HTTP API, until a signal; `StoreUnavailable` without a database."""
     # Half of all that a replica imports, and nothing of it is for processors, checks and migrations.
     from hascheduler.api.app import create_app
-    from hascheduler.assembly_api import Candidacy, ServedShard, services_of
+    from hascheduler.assembly_api import Candidacy, ProcessServices, ServedShard, services_over
 
     clock = TrustedClock(SystemClock(), settings.clock_skew_max_ms)
     replica_id = f"{settings.replica_id}.{token_hex(4)}"
@@ -121,15 +121,8 @@ async def serve(settings: Settings) -> None:
             forwarder = _forwarder(settings, here.reports, replica_id)
             closing.push_async_callback(forwarder.close)
             candidacy = Candidacy(here.following, forwarder)
-        services = services_of(
-            settings,
-            shards,
-            routing,
-            clock,
-            tracer=tracer,
-            metrics=HttpMetrics(registry),
-            candidacy=candidacy,
-        )
+        process = ProcessServices.of(settings, databases.home, clock, tracer=tracer, metrics=HttpMetrics(registry))
+        services = services_over(settings, process, shards, routing, candidacy=candidacy)
         registry.register(ReplicaGauges(services.view.gauges))
         server = ApiServer(
             create_app(services, forwards=candidacy is not None),
