@@ -58,6 +58,7 @@ from hascheduler.sharding.home import agreed_routing, stored_routing
 from hascheduler.sharding.reports import ShardReports
 from hascheduler.sharding.shard import FollowingReplica
 from hascheduler.shards.databases import ShardDatabases
+from hascheduler.shards.placement import LeaderPlacement
 from hascheduler.telemetry.health import ReplicaHealth, Vitals
 from hascheduler.telemetry.log_lines import name_process
 from hascheduler.telemetry.metrics_http import HttpMetrics
@@ -163,6 +164,15 @@ async def serve(settings: Settings) -> None:
                 several = len(shards) > 1
                 if several:
                     beside += start_keepers(tasks, settings, here, databases.all, clock)
+                    placement = LeaderPlacement(
+                        settings.shard_names,
+                        lambda: here.shards,
+                        name=settings.replica_id,
+                        clock=clock,
+                        after_ms=settings.rebalance_after_ms,
+                        candidates=settings.shard_candidates,
+                    )
+                    beside.append(tasks.create_task(placement.run(), name="placement"))
                 if certificates is not None:
                     beside.append(tasks.create_task(certificates.keep_fresh(), name="certificates"))
                 async with asyncio.TaskGroup() as serving_shards:
