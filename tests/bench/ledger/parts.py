@@ -167,6 +167,7 @@ PARTS = {
     "hascheduler.kubernetes": _WAKE_LEASE,
     "hascheduler.mirror": _FOLD,
     "hascheduler.shards": CALLER,
+    "hascheduler.shards.hosting": _WAKE_LEASE,
     "hascheduler.shards.placement": _WAKE_LEASE,
     "hascheduler.sharding": CALLER,
     "hascheduler.sharding.copies": _WAKE_CHECKS,

@@ -9,7 +9,7 @@ from hascheduler.election.preferences import preferred_leaders
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import WallMs
 from hascheduler.shards.placement import RANK_DELAY_MS, LeaderPlacement
-from tests.unit.sharding.deployment import HandClock
+from tests.unit.shards.test_hosting import HandClock
 
 SHARDS, NAMES = ("default", "0001", "0002", "0003"), ("a", "b", "c")
 AFTER_MS, PAUSE_MS = 30_000, 5_000
@@ -53,7 +53,7 @@ class Shard:
 
 class Room:
     def __init__(self, name: str = "a", after_ms: int = AFTER_MS) -> None:
-        self.clock, self.shards = HandClock(0), [Shard(shard) for shard in SHARDS]
+        self.clock, self.shards = HandClock(), [Shard(shard) for shard in SHARDS]
         self.placement = LeaderPlacement(
             SHARDS,
             lambda: [shard for shard in self.shards if shard.is_hosted],
@@ -172,7 +172,7 @@ async def test_of_few_candidates_one_leads_and_who_is_none_hands_over() -> None:
     shards = [Shard(name) for name in SHARDS]
     orders = preferred_leaders(SHARDS, NAMES, 2)
     stranger, shard = next((name, shard) for shard in shards[1:] for name in NAMES if name not in orders[shard.shard])
-    clock = HandClock(0)
+    clock = HandClock()
     placement = LeaderPlacement(SHARDS, lambda: shards, name=stranger, clock=clock, after_ms=AFTER_MS, candidates=2)
     shard.leads, shard.holder = True, f"{stranger}.1"
     for _ in range(2):
