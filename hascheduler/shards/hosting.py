@@ -21,7 +21,7 @@ hosts a shard may lead it, by its lease and its journal. If for a moment none do
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence, Set
 from contextlib import suppress
 from typing import Any, Protocol
 from weakref import WeakMethod
@@ -32,7 +32,6 @@ from hascheduler.api.services import ApiServices
 from hascheduler.daemon.leadership.liveness import Silencing
 from hascheduler.election.preferences import candidates_of
 from hascheduler.errors import WorldError
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.ports import Clock
 from hascheduler.shards.placement import PlacedReplica
 from hascheduler.telemetry.health import ABOUT_TO_END, NOT_LEADING, NOT_TURNING
@@ -65,8 +64,8 @@ Make = Callable[[Silencing], tuple[HostedReplica, ApiServices]]
 """Makes the replica of a shard, which has not begun, and the services on it."""
 Run = Callable[[HostedReplica], Coroutine[Any, Any, None]]
 """Runs a replica to its end."""
-HostsOf = Callable[[int], Awaitable[Sequence[ReplicaStatus]]]
-"""Reads who hosts the shard of that index, from that shard's own database; `WorldError` if it does not answer."""
+HostsOf = Callable[[int], Awaitable[Collection[str]]]
+"""Reads the ids of the ready replicas of the shard of that index; `WorldError` if its database does not answer."""
 
 
 class HostedShard:
@@ -200,13 +199,13 @@ class Hosting:
         reading = sum(shard.replica is not None and not shard.is_ready for shard in self._others)
         return [shard for shard, is_due in zip(waiting, due, strict=True) if is_due][: max(READING_MAX - reading, 0)]
 
-    async def _may_begin(self, shard: HostedShard, living: Collection[str], now: int) -> bool:
+    async def _may_begin(self, shard: HostedShard, living: Set[str], now: int) -> bool:
         lasted_ms = now - self._wanted_since.setdefault(shard.name, now)
         if lasted_ms >= self._begin_after_ms:
             return True
         return lasted_ms >= ALONE_AFTER_MS and not await self._is_hosted(shard, living)
 
-    async def _is_hosted(self, shard: HostedShard, living: Collection[str]) -> bool:
+    async def _is_hosted(self, shard: HostedShard, living: Set[str]) -> bool:
         """Return whether a ready replica hosts it, and True if that can't be read. The record of one that was killed
         stays for a minute, so it counts only while it lives in the home, which all host."""
         try:
@@ -215,7 +214,7 @@ class Hosting:
         except (WorldError, TimeoutError) as error:
             log.debug("hosts_unread", shard=shard.name, error=str(error))
             return True
-        return any(status.ready and status.id in living for status in hosts)
+        return not living.isdisjoint(hosts)
 
     def _consider_leaving(self, shard: HostedShard, candidates: Collection[str], now: int) -> None:
         if shard.replica is None:

@@ -109,11 +109,11 @@ class Member:
 
         return HostedShard(index, name, make, self.liveness)
 
-    async def _read(self, index: int) -> Sequence[ReplicaStatus]:
+    async def _read(self, index: int) -> set[str]:
         self.reads.append(SHARDS[index])
         if self.is_silent:
             raise StoreUnavailable("no answer")
-        return self.seen[SHARDS[index]]
+        return {status.id for status in self.seen[SHARDS[index]] if status.ready}
 
     async def turn(self) -> int:
         """Return how many shards it begins with."""
