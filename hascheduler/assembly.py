@@ -5,7 +5,6 @@ order, and a second signal ends the process at once.
 """
 
 import asyncio
-import os
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -19,52 +18,47 @@ from structlog.contextvars import bind_contextvars
 
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops.health_port import HealthPort
-from hascheduler.assembly_databases import ShardDatabases
 from hascheduler.assembly_processor import ProcessorParts
+from hascheduler.assembly_replica import (
+    ReplicaParts,
+    broker_tls,
+    cluster_of,
+    deployment_of,
+    liveness_endpoint,
+    pem_files,
+)
 from hascheduler.assembly_shards import followed, start_keepers
-from hascheduler.check.finding import CheckConfig, CheckReport, merged_report
+from hascheduler.check.finding import CheckReport, merged_report
 from hascheduler.clock import SystemClock
 from hascheduler.compiled import compiled_rooms, is_stale
-from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.leadership.liveness import LivenessServer, Silencing
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
-from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.lifecycle import STOP_LIMIT_S, on_signal
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.routing import Routing
 from hascheduler.model.schema_version import Migration, MigrationStep
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
-from hascheduler.mongo.accounts import MongoAccountStore
-from hascheduler.mongo.apply.claims import MongoClaimStore
-from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
+from hascheduler.mongo.check.scan import MongoInvariantScan
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.copies import MongoCopyStore
-from hascheduler.mongo.failovers import MongoFailoverStore
-from hascheduler.mongo.journal import MongoJournal
-from hascheduler.mongo.leases import MongoLeaseStore
-from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import require_readable
-from hascheduler.mongo.stream.source import MongoChangeSource
-from hascheduler.mongo.traces import MongoJobTraces
-from hascheduler.mongo.transport import MongoTransport
-from hascheduler.ports import Clock, EventExchange, LeaseStore, Transport
 from hascheduler.ports.invariant_scan import THOROUGH, ScanProgress
 from hascheduler.processor import Handlers, ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.rabbitmq.connection import require_access
-from hascheduler.rabbitmq.events import RabbitEventExchange
-from hascheduler.rabbitmq.publisher import RabbitTransport
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
-from hascheduler.settings import PREFIX, Settings, heartbeat_deadline_ms
+from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.sharding.copies import CopyKeeper
-from hascheduler.sharding.home import agreed_routing
+from hascheduler.sharding.home import agreed_routing, stored_routing
 from hascheduler.sharding.reports import ShardReports
 from hascheduler.sharding.shard import FollowingReplica
+from hascheduler.shards.databases import ShardDatabases
+from hascheduler.shards.placement import LeaderPlacement
 from hascheduler.telemetry.health import ReplicaHealth, Vitals
 from hascheduler.telemetry.log_lines import name_process
 from hascheduler.telemetry.metrics_http import HttpMetrics
@@ -72,12 +66,11 @@ from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
-from hascheduler.tls import PemFile, ServedCertificates, client_context
+from hascheduler.tls import ServedCertificates, client_context
 
 if TYPE_CHECKING:
     from hascheduler.api.routing.forwarder import Forwarder
     from hascheduler.assembly_api import ServedShard
-    from hascheduler.kubernetes.api import KubernetesApi
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +79,7 @@ async def serve(settings: Settings) -> None:
     """One replica: the scheduler's loops and the HTTP API, until a signal; `StoreUnavailable` without a database."""
     # Half of all that a replica imports, and nothing of it is for processors, checks and migrations.
     from hascheduler.api.app import create_app
-    from hascheduler.assembly_api import Candidacy, ServedShard, services_of
+    from hascheduler.assembly_api import Candidacy, ProcessServices, ServedShard, services_over
 
     clock = TrustedClock(SystemClock(), settings.clock_skew_max_ms)
     replica_id = f"{settings.replica_id}.{token_hex(4)}"
@@ -95,7 +88,7 @@ async def serve(settings: Settings) -> None:
     tracer = _tracer(settings, "hascheduler", replica_id)
     vitals, registry = Vitals(), new_registry()
     health = HealthPort(settings.health_host, settings.health_port, vitals, registry, leads=True)
-    cluster = _cluster(settings)
+    cluster = cluster_of(settings)
     databases = ShardDatabases(settings)
     closing, candidacy = AsyncExitStack(), None
     try:
@@ -108,32 +101,29 @@ async def serve(settings: Settings) -> None:
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
-        make = partial(
-            _replica,
-            settings=settings,
-            replica_id=replica_id,
-            databases=databases,
-            liveness=liveness,
-            home_clock=clock,
-            tracer=tracer,
-            metrics=ReplicaMetrics(registry),
-            cluster=cluster,
+        parts = ReplicaParts(
+            settings, replica_id, liveness, tracer, ReplicaMetrics(registry), cluster, _by_shard(settings, databases)
         )
+
+        def make(index: int, silencing: Silencing) -> Replica:
+            return parts.replica_of(
+                settings.shard_names[index],
+                databases.all[index],
+                # One elsewhere has a clock of its own, which is compared with its MongoDB's.
+                clock if databases.is_at_home(index) else SystemClock(),
+                part=(index, settings.shards),
+                silencing=silencing,
+                prepare=partial(databases.catch_up, index),
+            )
+
         here = followed(settings, replica_id, clock, liveness, make)
         shards = [ServedShard(database, shard) for database, shard in zip(databases.all, here.shards, strict=True)]
         if here.following is not None and here.reports is not None:
             forwarder = _forwarder(settings, here.reports, replica_id)
             closing.push_async_callback(forwarder.close)
             candidacy = Candidacy(here.following, forwarder)
-        services = services_of(
-            settings,
-            shards,
-            routing,
-            clock,
-            tracer=tracer,
-            metrics=HttpMetrics(registry),
-            candidacy=candidacy,
-        )
+        process = ProcessServices.of(settings, databases.home, clock, tracer=tracer, metrics=HttpMetrics(registry))
+        services = services_over(settings, process, shards, routing, candidacy=candidacy)
         registry.register(ReplicaGauges(services.view.gauges))
         server = ApiServer(
             create_app(services, forwards=candidacy is not None),
@@ -174,6 +164,15 @@ async def serve(settings: Settings) -> None:
                 several = len(shards) > 1
                 if several:
                     beside += start_keepers(tasks, settings, here, databases.all, clock)
+                    placement = LeaderPlacement(
+                        settings.shard_names,
+                        lambda: here.shards,
+                        name=settings.replica_id,
+                        clock=clock,
+                        after_ms=settings.rebalance_after_ms,
+                        candidates=settings.shard_candidates,
+                    )
+                    beside.append(tasks.create_task(placement.run(), name="placement"))
                 if certificates is not None:
                     beside.append(tasks.create_task(certificates.keep_fresh(), name="certificates"))
                 async with asyncio.TaskGroup() as serving_shards:
@@ -220,6 +219,7 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
         parts = ProcessorParts(
             settings,
             databases.all,
+            databases.catch_up,
             handlers,
             handler_loop,
             clock,
@@ -235,12 +235,12 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
             await require_readable(home)
             routing = await parts.routing()
 
-        if not await databases.home_ready(find_place):
+        if not (await databases.home_ready(find_place) and await databases.compare_all()):
             return
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, config.id)
         await liveness.bind()
-        config = replace(config, liveness_endpoint=_liveness_endpoint(settings, liveness))
+        config = replace(config, liveness_endpoint=liveness_endpoint(settings, liveness))
         processor = parts.processor(config, routing, liveness)
         vitals.become(processor.health)
         handler_loop.start()
@@ -263,12 +263,26 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migratio
     """`hascheduler.mongo.schema.migrate` of each shard's database, by its name, telling of each step; None where a
     signal ended it between two of them."""
     async with ShardDatabases(settings) as databases:
-        if not await databases.home_ready():
+        # Before the first replica there is no routing, and the home knows no databases: then all are made.
+        if not await _are_own(settings, databases, new=True):
             return None
         migrating = asyncio.create_task(_migrate_all(databases.all, dry_run=dry_run), name="migrate")
         with on_signal(migrating.cancel, STOP_LIMIT_S):
             await asyncio.wait([migrating])
         return None if migrating.cancelled() else migrating.result()
+
+
+async def _are_own(settings: Settings, databases: ShardDatabases, *, new: bool) -> bool:
+    """Whether the databases were compared before a signal came: `InvalidInput` where the deployment has another number
+    of shards than the settings, or knows another database as that of one of them."""
+
+    async def compare(home: Database) -> None:
+        await reach(home)
+        store = MongoRoutingStore(home)
+        if not new or await store.get() is not None:
+            await stored_routing(store, settings.shards, settings.database)
+
+    return await databases.home_ready(compare) and await databases.all_compared(new=new)
 
 
 async def _migrate_all(databases: Sequence[Database], *, dry_run: bool) -> Mapping[str, Migration]:
@@ -312,11 +326,11 @@ async def follow_routing(settings: Settings, is_enough: Callable[[Routing], bool
 async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | None:
     """What is broken in the databases of all shards, by a thorough look; None where a signal came first."""
     async with ShardDatabases(settings) as databases:
-        if not await databases.home_ready():
+        if not await _are_own(settings, databases, new=False):
             return None
         reports = {}
         for shard, database in zip(settings.shard_names, databases.all, strict=True):
-            scan = MongoInvariantScan(database, _deployment(settings, shard, databases))
+            scan = MongoInvariantScan(database, deployment_of(settings, shard, _by_shard(settings, databases)))
             reports[shard] = await scan.look(THOROUGH, progress)
         return reports[settings.shard] if len(reports) == 1 else merged_report(reports)
 
@@ -334,15 +348,9 @@ async def _broker_accessible(settings: Settings, *, must_answer: bool = False) -
         await require_access(settings.amqp_url.get_secret_value(), broker_tls(settings), must_answer=must_answer)
 
 
-def _deployment(settings: Settings, shard: str, databases: ShardDatabases) -> Deployment:
-    config = CheckConfig(
-        job_retention_ms=settings.job_retention_ms,
-        journal_retention_ms=settings.journal_retention_ms,
-        heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
-        start_timeout_ms=settings.start_timeout_ms,
-    )
-    by_shard = dict(zip(settings.shard_names, databases.all, strict=True)) if settings.shards > 1 else {}
-    return Deployment(config, shard, settings.lease_store == "mongodb", settings.max_concurrency, by_shard)
+def _by_shard(settings: Settings, databases: ShardDatabases) -> Mapping[str, Database]:
+    """Of several shards alone."""
+    return dict(zip(settings.shard_names, databases.all, strict=True)) if settings.shards > 1 else {}
 
 
 def _forwarder(settings: Settings, reports: ShardReports, replica_id: str) -> "Forwarder":
@@ -357,7 +365,7 @@ def peer_tls(settings: Settings) -> ssl.SSLContext | None:
     """How replicas ask each other; None: over plain HTTP, as the API speaks none either."""
     if not settings.http_tls_cert_file:
         return None
-    return client_context(*_pem_files(settings, "peer_tls_ca_file", "http_tls_cert_file", "http_tls_key_file"))
+    return client_context(*pem_files(settings, "peer_tls_ca_file", "http_tls_cert_file", "http_tls_key_file"))
 
 
 async def _run(replica: FollowingReplica, *, several: bool) -> None:
@@ -383,96 +391,6 @@ def _copy_keepers(shards: "Sequence[ServedShard]") -> list[CopyKeeper]:
     return [keeper(shard) for shard in shards[1:]]
 
 
-def _replica(
-    shard_index: int,
-    silencing: Silencing,
-    *,
-    settings: Settings,
-    replica_id: str,
-    databases: ShardDatabases,
-    liveness: LivenessServer,
-    home_clock: Clock,
-    tracer: Tracer,
-    metrics: ReplicaMetrics,
-    cluster: "KubernetesApi | None",
-) -> Replica:
-    shard, database = settings.shard_names[shard_index], databases.all[shard_index]
-    # One elsewhere has a clock of its own, which is compared with its MongoDB's.
-    clock = home_clock if databases.is_at_home(shard_index) else SystemClock()
-    config = ReplicaConfig(
-        shard=shard,
-        replica_id=replica_id,
-        name=settings.replica_id,
-        started_at_ms=clock.wall_ms(),
-        liveness_endpoint=_liveness_endpoint(settings, liveness),
-        lease_duration_ms=settings.lease_duration_ms,
-        renew_deadline_ms=settings.renew_deadline_ms,
-        retry_period_ms=settings.retry_period_ms,
-        heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
-        journal_retention_ms=settings.journal_retention_ms,
-        clock_skew_max_ms=settings.clock_skew_max_ms,
-        audit_interval_ms=settings.audit_interval_ms,
-        standstill_after_ms=settings.standstill_after_ms,
-        batch_delay_max_ms=settings.batch_delay_max_ms,
-        dispatch=DispatchConfig(
-            start_timeout_ms=settings.start_timeout_ms,
-            unknown_spared_ms=settings.heartbeat_timeout_ms,
-            shard_index=shard_index,
-            shard_count=settings.shards,
-            policy=policy_config(settings),
-        ),
-    )
-    return Replica(
-        config,
-        ReplicaPorts(
-            source=MongoChangeSource(database, databases.preparation(shard_index)),
-            leases=_lease_store(settings, shard, database, cluster),
-            leases_streamed=cluster is None,
-            journal=MongoJournal(database),
-            claims=MongoClaimStore(database, settings.job_retention_ms, tracer),
-            accounts=MongoAccountStore(database),
-            board=MongoReplicaBoard(database),
-            transport=_transport(settings),
-            fallback=MongoTransport() if settings.transport_fallback == "mongo" else None,
-            liveness=silencing,
-            clock=clock,
-            exchange=_event_exchange(settings),
-            tracer=tracer,
-            # Of the transports only the broker carries headers.
-            traces=MongoJobTraces(database) if settings.transport == "rabbitmq" else None,
-            failovers=MongoFailoverStore(database),
-            scan=MongoInvariantScan(database, _deployment(settings, shard, databases)),
-            metrics=metrics,
-        ),
-    )
-
-
-def _liveness_endpoint(settings: Settings, liveness: LivenessServer) -> str:
-    return f"{settings.advertise_host or settings.liveness_host}:{liveness.port}"
-
-
-def policy_config(settings: Settings) -> PolicyConfig:
-    """What is not set follows the preset."""
-    preset, bonus_max = PolicyConfig.of(settings.policy), settings.on_demand_bonus_max
-    if bonus_max is None:
-        bonus_max = preset.on_demand_bonus_max
-    return replace(
-        preset,
-        max_concurrency=settings.max_concurrency,
-        on_demand_bonus_max=None if bonus_max == "none" else bonus_max,
-        idle_key_start=settings.idle_key_start or preset.idle_key_start,
-        learn_cost=settings.learn_cost,
-        cost_alpha=settings.cost_alpha,
-        idle_ttl_ms=settings.idle_ttl_ms,
-    )
-
-
-def _transport(settings: Settings) -> Transport:
-    if settings.transport == "mongo":
-        return MongoTransport()
-    return RabbitTransport(settings.amqp_url.get_secret_value(), broker_tls(settings))
-
-
 def _tracer(settings: Settings, service: str, instance: str, *, for_handlers: bool = False) -> Tracer:
     if settings.tracing == "none":
         return NO_TRACING
@@ -488,44 +406,9 @@ def _tracer(settings: Settings, service: str, instance: str, *, for_handlers: bo
     return otlp_tracer(service, instance, carried, for_handlers=for_handlers)
 
 
-def _event_exchange(settings: Settings) -> EventExchange | None:
-    if not settings.events_exchange:
-        return None
-    return RabbitEventExchange(settings.amqp_url.get_secret_value(), settings.events_exchange, broker_tls(settings))
-
-
-def broker_tls(settings: Settings) -> ssl.SSLContext | None:
-    """None where the URL says all there is to say."""
-    if not (settings.amqp_tls_ca_file or settings.amqp_tls_cert_file):
-        return None
-    return client_context(*_pem_files(settings, "amqp_tls_ca_file", "amqp_tls_cert_file", "amqp_tls_key_file"))
-
-
-def _cluster(settings: Settings) -> "KubernetesApi | None":
-    """None where leases are in MongoDB: then the API server is not used."""
-    if settings.lease_store == "mongodb":
-        return None
-    from hascheduler.kubernetes.api import KubernetesApi, in_cluster
-
-    return KubernetesApi(in_cluster(os.environ, settings.service_account_dir, settings.lease_namespace))
-
-
-def _lease_store(settings: Settings, shard: str, database: Database, cluster: "KubernetesApi | None") -> LeaseStore:
-    if cluster is None:
-        return MongoLeaseStore(database)
-    from hascheduler.kubernetes.leases import KubernetesLeaseStore
-
-    name = settings.lease_name
-    return KubernetesLeaseStore(cluster, f"{name}-{shard}" if name and shard != settings.shard else name)
-
-
 def _served_certificates(settings: Settings) -> ServedCertificates | None:
     if not settings.http_tls_cert_file:
         return None
     return ServedCertificates(
-        *_pem_files(settings, "http_tls_cert_file", "http_tls_key_file", "http_tls_client_ca_file")
+        *pem_files(settings, "http_tls_cert_file", "http_tls_key_file", "http_tls_client_ca_file")
     )
-
-
-def _pem_files(settings: Settings, *fields: str) -> list[PemFile]:
-    return [PemFile(PREFIX + field.upper(), getattr(settings, field)) for field in fields]

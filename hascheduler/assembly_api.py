@@ -3,18 +3,20 @@ and all routes are half of what a replica imports, and a processor, a check and 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from secrets import token_hex
 
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.distant import DistantAdmission
+from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_moves import WorkerMoves
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import ApiServices
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig, PageTerms
+from hascheduler.api.middleware.pools import Pools
 from hascheduler.api.routing.forwarding import Forwards
 from hascheduler.daemon.replica import Replica
 from hascheduler.model.calendar import Calendar
@@ -28,7 +30,8 @@ from hascheduler.model.documents.routing import ROUTING_ID
 from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.job import JobRef
 from hascheduler.model.lane import Lane
-from hascheduler.model.routing import SLOT_SUFFIX_LENGTH, Routing, with_slot
+from hascheduler.model.partition import PARTITION_SUFFIX_LENGTH, with_partition
+from hascheduler.model.routing import Routing, with_slot
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import digest_of
 from hascheduler.mongo.audit_log import MongoAuditStore
@@ -44,7 +47,7 @@ from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
-from hascheduler.ports import Admission, Clock, EventFeed
+from hascheduler.ports import Admission, AuditStore, BucketStore, Clock, EventFeed, TokenStore
 from hascheduler.ports.demand import BeatLimits
 from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.sharding.admission import ShardedAdmission
@@ -80,23 +83,48 @@ class Candidacy:
     forwarder: Forwards
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessServices:
+    """What the services of all shards of one process share: who may ask and how much, what is recorded, new ids."""
+
+    clock: Clock
+    ids: "JobIds"
+    auth: AuthConfig
+    tokens: TokenStore
+    audit: AuditStore
+    audit_writer: AuditWriter
+    schedule_limits: ScheduleLimits
+    metrics: HttpMetrics
+    tracer: Tracer
+    pools: Pools = field(default_factory=Pools)
+    logins: Logins = field(default_factory=Logins)
+
+    @classmethod
+    def of(
+        cls, settings: Settings, home: Database, clock: Clock, *, tracer: Tracer, metrics: HttpMetrics
+    ) -> "ProcessServices":
+        """Return those of a process whose tokens and records are in the database ``home``."""
+        audit = MongoAuditStore(home, settings.audit_retention_ms)
+        return cls(
+            clock,
+            JobIds(clock),
+            auth_config(settings),
+            MongoTokenStore(home),
+            audit,
+            AuditWriter(audit, clock, settings.audit_log_max),
+            ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
+            metrics,
+            tracer,
+        )
+
+
 def services_of(
-    settings: Settings,
-    shards: Sequence[ServedShard],
-    routing: Routing | None,
-    clock: Clock,
-    *,
-    tracer: Tracer,
-    metrics: HttpMetrics,
-    candidacy: Candidacy | None = None,
+    settings: Settings, process: ProcessServices, shard: str, database: Database, replica: Replica, *, count: int = 1
 ) -> ApiServices:
-    """Of the home alone where there is no ``routing``; otherwise of all ``shards``, the home first."""
-    ids = _Ids(clock)
-    admissions = EachNow([each.shard for each in shards], _Admissions(settings, shards, ids, clock, metrics).to)
-    home = shards[0]
-    database = home.database
-    audit = MongoAuditStore(database, settings.audit_retention_ms)
-    services = ApiServices(
+    """Return the services of one shard, whose replica here is that one and has not begun. ``count`` is how many shards
+    there are: of several, the id of a job tells its partition."""
+    new_job_id = process.ids.new_job_id
+    return ApiServices(
         schedules=MongoScheduleStore(database),
         definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
         lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
@@ -104,38 +132,58 @@ def services_of(
         tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
         pauses=MongoResourceStore(database, Collection.PAUSES, encode_pause),
         jobs=MongoJobStore(database, settings.job_retention_ms),
-        admission=admissions[0],
+        admission=_admission(settings, process, MongoBucketStore(database), replica),
         verdicts=MongoVerdictStore(database),
-        view=home.shard.view,
-        events=_followed_events(home.shard),
-        clock=clock,
-        new_id=ids.new,
-        new_job_id=ids.new_job_id,
-        auth=auth_config(settings),
-        tokens=MongoTokenStore(database),
-        audit=audit,
-        audit_writer=AuditWriter(audit, clock, settings.audit_log_max),
+        view=replica.view,
+        events=replica.events,
+        clock=process.clock,
+        new_id=process.ids.new,
+        new_job_id=new_job_id if count == 1 else lambda tenant: with_partition(new_job_id(tenant), tenant),
+        auth=process.auth,
+        tokens=process.tokens,
+        audit=process.audit,
+        audit_writer=process.audit_writer,
         work=MongoWorkStore(database, settings.job_retention_ms),
         work_terms=WorkTerms(
-            settings.shard,
+            shard,
             settings.heartbeat_interval_ms,
             heartbeat_deadline_ms(settings),
             settings.token_processors_max,
         ),
-        registrations=WorkerRegistrations(home.shard.view, clock),
+        registrations=WorkerRegistrations(replica.view, process.clock),
         failovers=MongoFailoverStore(database),
-        schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
-        tracer=tracer,
-        metrics=metrics,
-        forwarder=None if candidacy is None else candidacy.forwarder,
+        schedule_limits=process.schedule_limits,
+        tracer=process.tracer,
+        metrics=process.metrics,
+        pools=process.pools,
+        logins=process.logins,
     )
+
+
+def services_over(
+    settings: Settings,
+    process: ProcessServices,
+    shards: Sequence[ServedShard],
+    routing: Routing | None,
+    *,
+    candidacy: Candidacy | None = None,
+) -> ApiServices:
+    """Of the home alone where there is no ``routing``; otherwise of all ``shards``, the home first."""
+    home = shards[0]
+    assert isinstance(home.shard.replica, Replica)
+    services = services_of(settings, process, settings.shard, home.database, home.shard.replica)
     if routing is None:
         return services
+    admissions = EachNow([each.shard for each in shards], _Admissions(settings, shards, process, services.admission).to)
     limits = BeatLimits.of(settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms)
-    demand = MongoShardDemand([each.database for each in shards], clock, limits)
-    services = replace(services, worker_moves=WorkerMoves(routing.shards, demand, clock))
+    demand = MongoShardDemand([each.database for each in shards], process.clock, limits)
+    services = replace(
+        services,
+        worker_moves=WorkerMoves(routing.shards, demand, process.clock),
+        forwarder=None if candidacy is None else candidacy.forwarder,
+    )
     following = None if candidacy is None else candidacy.following
-    return _over_all(settings, services, shards, routing, admissions=admissions, ids=ids, following=following)
+    return _over_all(settings, services, shards, routing, admissions=admissions, ids=process.ids, following=following)
 
 
 def _over_all(
@@ -145,7 +193,7 @@ def _over_all(
     routing: Routing,
     *,
     admissions: Sequence[Admission],
-    ids: "_Ids",
+    ids: "JobIds",
     following: Following | None,
 ) -> ApiServices:
     """The services of the home, with those that several shards have their part in over all of them."""
@@ -193,26 +241,39 @@ def _name(noun: Definition | Lane | Calendar | Tenant) -> str:
     return noun.name
 
 
-def _followed_events(shard: Shard) -> EventFeed:
-    assert shard.events is not None
-    return shard.events
+def _admission(
+    settings: Settings, process: ProcessServices, buckets: BucketStore, replica: Replica
+) -> AdmissionControl:
+    """Return the admission by that replica's mirror."""
+    admission = AdmissionControl(
+        replica.view,
+        buckets,
+        process.clock,
+        settings.max_pending,
+        process.metrics.refused,
+        max_dependencies=settings.max_dependencies,
+    )
+
+    def count_arrival(job: JobRef) -> None:
+        admission.arrived(job.tenant, own=process.ids.made(job.id), dependencies=len(job.waits_for))
+
+    replica.on_job_arrival(count_arrival)
+    return admission
 
 
 class _Admissions:
     """The admission to each shard, as it is at the moment: by the mirror where the shard is followed here."""
 
     def __init__(
-        self, settings: Settings, shards: Sequence[ServedShard], ids: "_Ids", clock: Clock, metrics: HttpMetrics
+        self, settings: Settings, shards: Sequence[ServedShard], process: ProcessServices, home: Admission
     ) -> None:
         self._shards = shards
         self._settings = settings
-        self._ids = ids
-        self._clock = clock
-        self._metrics = metrics
+        self._process = process
         self._buckets = [MongoBucketStore(each.database) for each in shards]
-        self._by_mirror: dict[int, AdmissionControl] = {}
+        self._by_mirror: dict[int, Admission] = {0: home}
         self._by_hearsay: dict[int, DistantAdmission] = {}
-        for index, each in enumerate(shards):
+        for index, each in enumerate(shards[1:], 1):
             each.shard.when_followed(partial(self._followed, index))
 
     def to(self, index: int, shard: Shard) -> Admission:
@@ -226,20 +287,7 @@ class _Admissions:
         if replica is None:
             self._by_mirror.pop(index, None)
             return
-        admission = AdmissionControl(
-            replica.view,
-            self._buckets[index],
-            self._clock,
-            self._settings.max_pending,
-            self._metrics.refused,
-            max_dependencies=self._settings.max_dependencies,
-        )
-
-        def count_arrival(job: JobRef) -> None:
-            admission.arrived(job.tenant, own=self._ids.made(job.id), dependencies=len(job.waits_for))
-
-        replica.on_job_arrival(count_arrival)
-        self._by_mirror[index] = admission
+        self._by_mirror[index] = _admission(self._settings, self._process, self._buckets[index], replica)
 
     def _distant(self, index: int) -> DistantAdmission:
         shard = self._shards[index]
@@ -249,10 +297,10 @@ class _Admissions:
             shard.shard.distant,
             self._buckets[index],
             jobs,
-            self._clock,
+            self._process.clock,
             is_ready=lambda: self._shards[0].shard.view.ready,
             max_pending=self._settings.max_pending,
-            refused=self._metrics.refused,
+            refused=self._process.metrics.refused,
             max_dependencies=self._settings.max_dependencies,
         )
 
@@ -274,7 +322,7 @@ def auth_config(settings: Settings) -> AuthConfig:
     )
 
 
-class _Ids:
+class JobIds:
     """Texts that sort by time: milliseconds, a counter within this process, and chance against others."""
 
     def __init__(self, clock: Clock) -> None:
@@ -290,5 +338,5 @@ class _Ids:
         return f"job:{self.new()}"
 
     def made(self, id: str) -> bool:
-        """Whether it has one of these, before the slot of a submitted job, or in the id of a triggered one."""
-        return id.endswith(self._process) or id[:-SLOT_SUFFIX_LENGTH].endswith(self._process)
+        """Whether it has one of these, before the partition of a submitted job, or in the id of a triggered one."""
+        return id.endswith(self._process) or id[:-PARTITION_SUFFIX_LENGTH].endswith(self._process)

@@ -1,13 +1,10 @@
 """Puts together what a processor works with: its stores and its queue, in its shard or in one shard after another."""
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-import structlog
-
 from hascheduler.daemon.leadership.liveness import LivenessServer
-from hascheduler.errors import StoreUnavailable
 from hascheduler.model.routing import Routing
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.demand import MongoShardDemand
@@ -26,8 +23,6 @@ from hascheduler.sharding.home import pinned_shard, stored_routing
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import Tracer
 
-log = structlog.get_logger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class ProcessorParts:
@@ -36,6 +31,8 @@ class ProcessorParts:
     settings: Settings
     databases: Sequence[Database]
     """Of the shards, the home's first."""
+    require_own: Callable[[int], Awaitable[None]]
+    """Raises `StoreUnavailable` until the database of that shard is known to be its own."""
     handlers: Handlers
     handler_loop: HandlerLoop
     clock: Clock
@@ -47,17 +44,10 @@ class ProcessorParts:
         """The routing of a deployment of several shards; None for a single one.
 
         `InvalidInput` where the home has another number of shards than the settings, or none by the name that the
-        settings have; `StoreUnavailable` while it does not say.
+        settings have; `StoreUnavailable` while it does not say: only one that has no routing is the only shard.
         """
         shards, home = self.settings.shards, self.settings.database
-        try:
-            routing = await stored_routing(MongoRoutingStore(self.databases[0]), shards, home)
-        except StoreUnavailable as error:
-            if shards > 1:
-                raise
-            # A user that an earlier release made in the database may not read it, and need not.
-            log.debug("routing_unknown", error=str(error))
-            return None
+        routing = await stored_routing(MongoRoutingStore(self.databases[0]), shards, home)
         if shards == 1 or routing is None:
             return None
         pinned_shard(routing, self.settings.shard)
@@ -67,9 +57,7 @@ class ProcessorParts:
         self, config: ProcessorConfig, routing: Routing | None, liveness: LivenessServer
     ) -> Processor | RoamingProcessor:
         """The processor of this process. ``config`` is for its first shard; its health and gauges are the process's."""
-        processor = (
-            self._serving(config, self.databases[0]) if routing is None else self._of_several(config, routing, liveness)
-        )
+        processor = self._serving(config, 0) if routing is None else self._of_several(config, routing, liveness)
         self.metrics.watch(processor.health)
         return processor
 
@@ -78,14 +66,13 @@ class ProcessorParts:
     ) -> Processor | RoamingProcessor:
         pinned = pinned_shard(routing, self.settings.shard)
         if pinned is not None:
-            return self._serving(config, self.databases[pinned])
+            return self._serving(config, pinned)
         shards: Sequence[str] = routing.shards
         limits = BeatLimits.of(self.settings.heartbeat_interval_ms, self.settings.heartbeat_timeout_ms)
-        databases = self.databases
 
         def begin(id: str, shard: int, slots: int) -> Processor:
             of_tenure = replace(config, id=id, shard=shards[shard], offered_first=slots)
-            return self._serving(of_tenure, databases[shard])
+            return self._serving(of_tenure, shard)
 
         return RoamingProcessor(
             id=config.id,
@@ -93,16 +80,17 @@ class ProcessorParts:
             slots=config.slots,
             definitions=self.handlers.definitions,
             begin=begin,
-            demand=MongoShardDemand(databases, self.clock, limits),
+            demand=MongoShardDemand(self.databases, self.clock, limits),
             clock=self.clock,
             greet=lambda ids: liveness.greet_as(*ids),
             first_look_ms=limits.unproven_ms,
         )
 
-    def _serving(self, config: ProcessorConfig, database: Database) -> Processor:
+    def _serving(self, config: ProcessorConfig, shard: int) -> Processor:
+        database = self.databases[shard]
         return Processor(
             self.handlers,
-            MongoWorkStore(database, self.settings.job_retention_ms),
+            MongoWorkStore(database, self.settings.job_retention_ms, lambda: self.require_own(shard)),
             self._deliveries(config, database),
             self.clock,
             config,

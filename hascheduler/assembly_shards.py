@@ -19,7 +19,6 @@ from hascheduler.ports import Clock
 from hascheduler.settings import Settings
 from hascheduler.sharding.following import Following, StoredShares
 from hascheduler.sharding.moves import SlotMover
-from hascheduler.sharding.placement import LeaderPlacement
 from hascheduler.sharding.reports import ShardReports
 from hascheduler.sharding.shard import KnownShard, Shard
 from hascheduler.sharding.shares import ShareKeeper
@@ -113,11 +112,8 @@ class _SilencedByLast:
 def start_keepers(
     tasks: asyncio.TaskGroup, settings: Settings, here: Followed, databases: Sequence[Database], clock: Clock
 ) -> list[asyncio.Task[None]]:
-    """What goes on over several shards, in each replica: placement of leaders, shares of caps, moves of slots."""
+    """What goes on over several shards, in each replica: shares of caps, moves of slots."""
     shards, stores = here.shards, [MongoShareStore(database) for database in databases]
-    placement = LeaderPlacement(
-        shards, settings.replica_id, clock, settings.rebalance_after_ms, settings.shard_candidates
-    )
     shares = ShareKeeper(MongoCapStore(databases[0]), stores, shards, settings.max_concurrency, clock)
     reports = here.reports
     mover = SlotMover(
@@ -128,7 +124,6 @@ def start_keepers(
         clock,
     )
     started = [
-        tasks.create_task(placement.run(), name="placement"),
         tasks.create_task(shares.run(), name="shares"),
         tasks.create_task(mover.run(), name="slots"),
         tasks.create_task(LeftTransactions(databases, mover.is_moving, clock).run(), name="left-transactions"),

@@ -36,7 +36,9 @@ _PRIVILEGES: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "processor": {
         Collection.JOBS: ("find", "update", "changeStream"),
-        **dict.fromkeys((Collection.DEFINITIONS, Collection.META, Collection.ROUTING), ("find",)),
+        **dict.fromkeys(
+            (Collection.DEFINITIONS, Collection.META, Collection.ROUTING, Collection.IDENTITIES), ("find",)
+        ),
         Collection.PROCESSORS: _WRITE,
     },
 }

@@ -8,7 +8,7 @@ The home has the key of the replicas as well: see `hascheduler.api.http.peer`.
 
 from pymongo.errors import DuplicateKeyError
 
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.mongo.connection import MAJORITY, Database
@@ -26,6 +26,25 @@ async def require_own_database(home: Database, database: Database, shard: str, n
         if known is None:
             here = here or await _recorded(database, _OWN, new_identity)
             known = await _recorded(home, shard, here)
+    _require_same(here, known, database, shard)
+
+
+async def require_known_database(home: Database, database: Database, shard: str, *, new: bool = False) -> None:
+    """`InvalidInput` where the home knows another database as that of ``shard``. It writes nothing.
+
+    `StoreUnavailable` while the home knows none, as no replica has reached the shard yet; ``new``: that is all right.
+    """
+    with faults("read the identity of a database"):
+        known, here = await _identity(home, shard), await _identity(database, _OWN)
+    if known is not None:
+        _require_same(here, known, database, shard)
+    elif not new:
+        raise StoreUnavailable(
+            f"no replica has reached the database of shard {shard} yet; the first one that does makes it"
+        )
+
+
+def _require_same(here: str | None, known: str, database: Database, shard: str) -> None:
     if here != known:
         raise InvalidInput(
             ("HASCHEDULER_SHARD_MONGODB_URIS",),

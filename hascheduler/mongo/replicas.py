@@ -4,11 +4,12 @@ They are acknowledged by a majority, not because a lost one would do harm, but b
 lag: the server holds back a write without a majority until its next flush (100 ms) before the stream delivers it.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from pymongo import ReturnDocument
 
-from hascheduler.model.collection import Collection
+from hascheduler.model.collection import Collection as Stored
 from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import WallMs, from_datetime
@@ -22,7 +23,7 @@ class MongoReplicaBoard:
     """`hascheduler.ports.ReplicaBoard`."""
 
     def __init__(self, database: Database) -> None:
-        self._replicas = database[Collection.REPLICAS.value].with_options(write_concern=MAJORITY)
+        self._replicas = database[Stored.REPLICAS.value].with_options(write_concern=MAJORITY)
 
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
         # The server's clock, as it is the server that lets the record expire.
@@ -42,3 +43,10 @@ class MongoReplicaBoard:
     async def remove(self, replica_id: str) -> None:
         with faults("remove the replica's account"):
             await self._replicas.delete_one({"_id": replica_id})
+
+
+async def ready_replicas(database: Database) -> Collection[str]:
+    """Return the ids of the replicas whose last heartbeat said that they are ready; that may be a minute ago."""
+    replicas = database[Stored.REPLICAS.value]
+    with faults("read which replicas are ready"):
+        return {str(each["_id"]) for each in await replicas.find({"ready": True}, ["_id"]).to_list(None)}

@@ -158,21 +158,55 @@ _LIVE = (JobState.PENDING.value, JobState.DISPATCHED.value, JobState.RUNNING.val
 
 
 class ReplicaGauges(GuardedCollector):
-    """Reads ``view`` at each scrape. Owner of which names are shown, as there may be more than there is room for."""
+    """Reads ``view`` at each scrape."""
 
     def __init__(self, view: Callable[[], Gauges]) -> None:
-        super().__init__("replica", lambda: self._families(view()))
+        super().__init__("replica", lambda: self._all(view()))
+        self._shown = _Shown()
+
+    def _all(self, now: Gauges) -> Iterator[Metric]:
+        leading, *others = self._shown.families(now)
+        yield leading
+        yield from _of_shards(now.shards, now.shards_led, now.shards_followed)
+        yield from others
+
+
+class ShardGauges(GuardedCollector):
+    """Reads ``views`` at each scrape, those of the shards that are hosted here by name. It shows what `ReplicaGauges`
+    does, with the label ``shard``. ``count`` is how many shards there are."""
+
+    def __init__(self, views: Callable[[], Mapping[str, Gauges]], count: int) -> None:
+        super().__init__("shards", lambda: self._all(views()))
+        self._count = count
+        self._shown: dict[str, _Shown] = {}
+
+    def _all(self, now: Mapping[str, Gauges]) -> Iterator[Metric]:
+        yield from _of_shards(self._count, sum(each.leading for each in now.values()), len(now))
+        self._shown = {shard: self._shown.get(shard) or _Shown() for shard in now}
+        whole: dict[str, Metric] = {}
+        for shard, gauges in now.items():
+            for family in self._shown[shard].families(gauges):
+                merged = whole.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+                merged.samples += [each._replace(labels={"shard": shard, **each.labels}) for each in family.samples]
+        yield from whole.values()
+
+
+def _of_shards(count: int, led: int, followed: int) -> Iterator[Metric]:
+    yield _one("shards", "How many shards the deployment has, each with a leader of its own", count)
+    yield _one("shards_led", "How many of them this replica leads", led)
+    yield _one("shards_followed", "How many of them this replica follows: the others it hears of", followed)
+
+
+class _Shown:
+    """Owner of which names of one shard are shown, as there may be more than there is room for."""
+
+    def __init__(self) -> None:
         self._definitions = BoundedRows()
         self._lanes = BoundedRows()
         self._tenants = BoundedRows()
 
-    def _families(self, now: Gauges) -> Iterator[Metric]:
+    def families(self, now: Gauges) -> Iterator[Metric]:
         yield _one("leading", "1 on the replica that leads", now.leading)
-        yield _one("shards", "How many shards the deployment has, each with a leader of its own", now.shards)
-        yield _one("shards_led", "How many of them this replica leads", now.shards_led)
-        yield _one(
-            "shards_followed", "How many of them this replica follows: the others it hears of", now.shards_followed
-        )
         yield _one("ready", "1 while the mirror is complete and fresh", now.ready)
         yield _one("term", "The newest term that is known here", now.term)
         yield _one("stream_lag_seconds", "How far the change stream is behind", _seconds(now.stream_lag_ms))

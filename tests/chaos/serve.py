@@ -17,7 +17,7 @@ from typing import Any
 
 from pymongo import monitoring
 
-from hascheduler import assembly, assembly_processor
+from hascheduler import assembly, assembly_processor, assembly_replica
 from hascheduler.__main__ import main
 from hascheduler.model.message import Message
 from hascheduler.ports import Confirm, Delivery, FinishAnswer, StartedJob
@@ -70,10 +70,10 @@ def _exchange(part: str, instead: Callable[[Any], Any]) -> None:
 
 def _rooms() -> Sequence[ModuleType]:
     if "serve" not in sys.argv:
-        return [assembly, assembly_processor]
+        return [assembly, assembly_processor, assembly_replica]
     from hascheduler import assembly_api  # half of all that a replica imports, and nothing of it is for processors
 
-    return [assembly, assembly_processor, assembly_api]
+    return [assembly, assembly_processor, assembly_replica, assembly_api]
 
 
 def _made_through(make: Callable[..., Any], instead: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -21,8 +21,8 @@ from typing import Any
 from hascheduler.assembly_shards import Followed, followed
 from hascheduler.election.preferences import candidates_of
 from hascheduler.sharding.following import Following, StoredShares
-from hascheduler.sharding.placement import LeaderPlacement
 from hascheduler.sharding.shard import KnownShard, Shard
+from hascheduler.shards.placement import LeaderPlacement
 from tests.cluster_simulation.cluster import Life
 from tests.cluster_simulation.loop import Process, SimClock, SimLoop
 from tests.cluster_simulation.run import Result, Say, run_story
@@ -137,7 +137,14 @@ class FollowingCluster(ShardedCluster):
         assert following is not None
         known = [KnownShard(index, shard, reports) for index, shard in enumerate(shards)]
         keeper, mover = self._movers(id, host, clock, shards, known)
-        placement = LeaderPlacement(shards, host, clock, REBALANCED_MS, self.candidates)
+        placement = LeaderPlacement(
+            [shard.shard for shard in shards],
+            lambda: shards,
+            name=host,
+            clock=clock,
+            after_ms=REBALANCED_MS,
+            candidates=self.candidates,
+        )
         actor = _Followers(here, keeper, mover, placement, StoredShares(shards, self._shares(host)))
         life = Life(host, id, process, actor, sources[0])
         if isinstance(self._planted, FollowingBugs):

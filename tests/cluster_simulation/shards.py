@@ -37,8 +37,8 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.sharding import MovedDocuments, Passage
 from hascheduler.processor import Handlers
 from hascheduler.sharding.moves import SlotMover
-from hascheduler.sharding.placement import LeaderPlacement
 from hascheduler.sharding.shares import ShareKeeper
+from hascheduler.shards.placement import LeaderPlacement
 from hascheduler.testing.memory.claims import apply_time_outcomes
 from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
@@ -300,7 +300,14 @@ class ShardedCluster(Cluster):
         replicas = [life.actor for life in lives]
         clock = SimClock(self._loop, process)
         keeper, mover = self._movers(id, host, clock, replicas, replicas)
-        actor = _Shards(replicas, keeper, mover, LeaderPlacement(replicas, host, clock, REBALANCED_MS))
+        actor = _Shards(
+            replicas,
+            keeper,
+            mover,
+            LeaderPlacement(
+                [each.shard for each in replicas], lambda: replicas, name=host, clock=clock, after_ms=REBALANCED_MS
+            ),
+        )
         return Life(host, id, process, actor, lives[-1].source)
 
     def _replica_of(self, index: int, host: str, id: str, process: Process) -> Life:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.mongo.connection import Client, Database, open_database
-from hascheduler.mongo.identities import peer_key, require_own_database
+from hascheduler.mongo.identities import peer_key, require_known_database, require_own_database
 
 pytestmark = pytest.mark.real
 
@@ -48,3 +48,19 @@ async def test_a_replica_that_was_killed_between_the_two_writes_is_followed_by_o
     await own["identities"].insert_one({"_id": "own", "identity": "a"})
     await require_own_database(home, own, "0001", "b")
     assert await home["identities"].find_one({"_id": "0001"}) == {"_id": "0001", "identity": "a"}
+
+
+async def test_who_has_no_right_to_write_compares_and_waits_until_a_replica_has_recorded_it(
+    databases: Sequence[Database],
+) -> None:
+    home, own, other = databases
+    with pytest.raises(StoreUnavailable, match="no replica has reached the database of shard 0001 yet"):
+        await require_known_database(home, own, "0001")
+    await require_known_database(home, own, "0001", new=True)
+    assert not any([await each["identities"].count_documents({}) for each in databases])
+    await require_own_database(home, own, "0001", "a")
+    await require_known_database(home, own, "0001")
+    for new in (False, True):
+        with pytest.raises(InvalidInput, match="is another one than that of shard 0001"):
+            await require_known_database(home, other, "0001", new=new)
+    assert await other["identities"].count_documents({}) == 0

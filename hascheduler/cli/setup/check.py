@@ -29,7 +29,8 @@ from hascheduler.errors import WorldError
 from hascheduler.settings import Settings
 
 _SETTINGS = (
-    "mongodb_uri", "database", "mongodb_tls_ca_file", "mongodb_tls_cert_file", "shard", "shards", "lease_store",
+    "mongodb_uri", "database", "mongodb_tls_ca_file", "mongodb_tls_cert_file", "shard", "shards", "shard_mongodb_uris",
+    "lease_store",
     "job_retention_ms", "journal_retention_ms", "heartbeat_timeout_ms", "start_timeout_ms", "max_concurrency",
     "startup_patience_ms", "log_format", "log_level",
 )  # fmt: skip

@@ -16,8 +16,8 @@ from hascheduler.model.schema_version import Migration, StepKind
 from hascheduler.settings import Settings
 
 _SETTINGS = (
-    "mongodb_uri", "database", "shards", "mongodb_tls_ca_file", "mongodb_tls_cert_file", "startup_patience_ms",
-    "log_format", "log_level",
+    "mongodb_uri", "database", "shards", "shard_mongodb_uris", "mongodb_tls_ca_file", "mongodb_tls_cert_file",
+    "startup_patience_ms", "log_format", "log_level",
 )  # fmt: skip
 _DONE = {
     StepKind.COLLECTION: "created the collection",

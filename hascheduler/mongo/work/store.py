@@ -4,7 +4,7 @@ Every write of a job names the attempt and the processor and is acknowledged by 
 runs for a start that a failover rolls back. Starts and ends of many attempts share exchanges (`request_batcher`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from pymongo import UpdateOne
@@ -37,9 +37,16 @@ and all jobs start an eighth sooner."""
 
 
 class MongoWorkStore:
-    """`hascheduler.ports.WorkStore`; a job that ends here is deleted ``job_retention_ms`` later."""
+    """`hascheduler.ports.WorkStore`; a job that ends here is deleted ``job_retention_ms`` later.
 
-    def __init__(self, database: Database, job_retention_ms: int) -> None:
+    ``require_own`` raises `StoreUnavailable` until the database is known to be the shard's: nobody registers before,
+    and who is not registered is given nothing.
+    """
+
+    def __init__(
+        self, database: Database, job_retention_ms: int, require_own: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self._require_own = require_own
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._processors = database[Collection.PROCESSORS.value].with_options(write_concern=MAJORITY)
         started = StartedAttempts(job_retention_ms)
@@ -51,6 +58,8 @@ class MongoWorkStore:
     # The processor
 
     async def register(self, processor: ProcessorRef) -> None:
+        if self._require_own is not None:
+            await self._require_own()
         with faults("register the processor"):
             await self._processors.update_one(
                 {"_id": processor.id},

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.assembly import policy_config
 from hascheduler.assembly_api import auth_config
-from hascheduler.assembly_databases import ShardDatabases
+from hascheduler.assembly_replica import policy_config
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.errors import InvalidInput
 from hascheduler.model.policy import PRESETS, Criterion, IdleKeyStart
 from hascheduler.settings import Settings, read_settings
+from hascheduler.shards.databases import ShardDatabases
 
 
 def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Settings:

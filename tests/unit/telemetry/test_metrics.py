@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from hascheduler.ports import Gauges
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
-from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
+from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics, ShardGauges
 from hascheduler.telemetry.registry import OTHER, BoundedLabel, BoundedRows, new_registry
 from tests.factories import make_failover
 from tests.unit.api.doubles import StandingView, World
@@ -256,3 +256,20 @@ def test_a_million_names_are_not_looked_at() -> None:
             return True
 
     assert len(BoundedRows(5).of(Endless(), {"pending": 10**6})) == 6
+
+
+def test_of_several_shards_each_has_its_own_gauges_and_the_process_says_how_many_it_leads() -> None:
+    now = StandingView().gauges()
+    views = {"default": replace(now, leading=True), "0001": replace(now, leading=False, jobs={"pending": 7})}
+    registry = new_registry()
+    registry.register(ShardGauges(lambda: views, 4))
+    of = scrape(registry)
+    assert of.get("hascheduler_leading", shard="default") == 1
+    assert of.get("hascheduler_leading", shard="0001") == 0
+    assert of.get("hascheduler_jobs", shard="0001", state="pending") == 7
+    assert of.get("hascheduler_definition_jobs", shard="default", definition="log", state="pending") == 3
+    assert [of.get(f"hascheduler_shards{told}") for told in ("", "_led", "_followed")] == [4, 1, 2]
+    of_one = {name for name, _ in at_once(now).samples if name.startswith("hascheduler_")}
+    assert {name for name, _ in of.samples if name.startswith("hascheduler_")} == of_one
+    del views["default"]
+    assert ("hascheduler_leading", (("shard", "default"),)) not in scrape(registry).samples

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.assembly import broker_tls
+from hascheduler.assembly_replica import broker_tls
 from hascheduler.errors import BrokerUnavailable, InvalidInput
 from hascheduler.mongo.connection import connect
 from hascheduler.rabbitmq.connection import BrokerConnection

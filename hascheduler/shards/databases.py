@@ -1,7 +1,8 @@
-"""The databases of all shards of one process, for `hascheduler.assembly`: in which MongoDB each is, and who reaches it.
+"""The databases of all shards of one process: in which MongoDB each is, and whether it is the shard's own.
 
-There is one client for each MongoDB. The home has to be there before anything begins. A shard in another MongoDB may
-come later: until it does, its own replica follows nothing, and all others go on.
+There is one client for each MongoDB. The home has to answer before anything begins. A shard in another MongoDB may
+come later: until it does, nothing is done there, and all other shards go on. No process uses the database of another
+shard before it has compared its identity with the one that the home knows.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ import structlog
 from hascheduler.errors import DatabaseUnfit, InvalidInput, StoreUnavailable, Unreachable
 from hascheduler.lifecycle import database_ready
 from hascheduler.mongo.connection import Client, Database, connect, open_database, tls_options
-from hascheduler.mongo.identities import require_own_database
+from hascheduler.mongo.identities import require_known_database, require_own_database
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import prepare
 from hascheduler.mongo.unreachable import explained
@@ -43,7 +44,7 @@ class ShardDatabases:
             open_database(self._clients[uri], name)
             for uri, name in zip(self._uris, settings.shard_databases, strict=True)
         ]
-        self._unprepared: set[int] = set()
+        self._late: dict[int, Callable[[], Awaitable[None]]] = {}
 
     @property
     def home(self) -> Database:
@@ -63,38 +64,31 @@ class ShardDatabases:
         await asyncio.gather(*(client.close() for client in self._clients.values()))
 
     async def home_ready(self, doing: Callable[[Database], Awaitable[None]] = reach) -> bool:
-        """``doing`` with the home's database, with patience; False where a signal came first."""
+        """Do that with the home's database, with patience. Return False if a signal came first."""
         return await self._ready(0, partial(doing, self.home))
 
     async def prepare_all(self) -> bool:
-        """All that a replica does to its databases at its start; False where a signal came first.
+        """Do all that a replica does to its databases at its start. Return False if a signal came first.
 
-        One in another MongoDB that does not answer is left for later (`preparation`). `InvalidInput` where one is not
-        the shard's, and where no waiting mends why it does not answer.
+        A shard in another MongoDB that does not answer is left for later (`catch_up`). `InvalidInput` if a database
+        is not the shard's, or if no waiting mends why it does not answer.
         """
-        if not await self.home_ready(prepare):
-            return False
+        return await self.home_ready(prepare) and await self._others_ready(self._prepare)
+
+    async def compare_all(self) -> bool:
+        """As `prepare_all`, for a processor: it compares identities, and writes nothing."""
+        return await self._others_ready(self._compare)
+
+    async def all_compared(self, *, new: bool) -> bool:
+        """As `compare_all`, for a command that uses the databases at once: all have to answer. With ``new``, a shard of
+        which the home knows no database yet passes."""
         for index in range(1, len(self.all)):
-            if self.is_at_home(index):
-                if not await self._ready(index, partial(self._prepare, index)):
-                    return False
-                continue
-            try:
-                await self.explained(index, partial(self._prepare, index))
-            except Unreachable as error:
-                if error.stays:
-                    raise error.mistake from error
-                self._leave_for_later(index, error)
-            except StoreUnavailable as error:
-                self._leave_for_later(index, error)
+            if not await self._ready(index, partial(self._compare, index, new=new)):
+                return False
         return True
 
-    def preparation(self, index: int) -> Callable[[], Awaitable[None]] | None:
-        """What is left to do before that shard can be followed; None: nothing. Its errors are `StoreUnavailable`."""
-        return partial(self._prepare_late, index) if index in self._unprepared else None
-
     async def explained(self, index: int, doing: Callable[[], Awaitable[None]]) -> None:
-        """``doing``, which uses the database of that shard; its `StoreUnavailable` with the cause, if there is one."""
+        """Do something with the database of that shard; its `StoreUnavailable` has the cause, if there is one."""
         tls = tls_options(self._settings.mongodb_tls_ca_file, self._settings.mongodb_tls_cert_file)
         try:
             await explained(doing, self._uris[index], tls)
@@ -106,7 +100,7 @@ class ShardDatabases:
             raise Unreachable(mistake, stays=error.stays) from error
 
     async def demand(self, doing: Callable[[], Awaitable[None]]) -> None:
-        """``doing`` with the home's database, once; where it can't be reached, the mistake that explains it."""
+        """Do something with the home's database, once; if it can't be reached, raise the mistake that explains it."""
         try:
             await self.explained(0, doing)
         except Unreachable as error:
@@ -115,20 +109,35 @@ class ShardDatabases:
     async def _ready(self, index: int, doing: Callable[[], Awaitable[None]]) -> bool:
         return await database_ready(partial(self.explained, index, doing), self._settings.startup_patience_ms)
 
+    async def _others_ready(self, doing: Callable[[int], Awaitable[None]]) -> bool:
+        for index in range(1, len(self.all)):
+            if self.is_at_home(index):
+                if not await self._ready(index, partial(doing, index)):
+                    return False
+                continue
+            try:
+                await self.explained(index, partial(doing, index))
+            except StoreUnavailable as error:
+                if isinstance(error, Unreachable) and error.stays:
+                    raise error.mistake from error
+                self._late[index] = partial(doing, index)
+                log.warning("shard_unreachable", shard=self._settings.shard_names[index], error=str(error))
+        return True
+
     async def _prepare(self, index: int) -> None:
         database, shard = self.all[index], self._settings.shard_names[index]
         await require_own_database(self.home, database, shard, token_hex(16))
         await prepare(database)
 
-    def _leave_for_later(self, index: int, error: StoreUnavailable) -> None:
-        self._unprepared.add(index)
-        log.warning("shard_unreachable", shard=self._settings.shard_names[index], error=str(error))
+    async def _compare(self, index: int, *, new: bool = False) -> None:
+        await require_known_database(self.home, self.all[index], self._settings.shard_names[index], new=new)
 
-    async def _prepare_late(self, index: int) -> None:
-        if index not in self._unprepared:
+    async def catch_up(self, index: int) -> None:
+        """Do what was left for later, if anything; `StoreUnavailable` while that fails."""
+        if index not in self._late:
             return
         try:
-            await self._prepare(index)
+            await self._late[index]()
         except (InvalidInput, DatabaseUnfit) as error:
             raise StoreUnavailable(str(error)) from error
-        self._unprepared.discard(index)
+        self._late.pop(index, None)

@@ -8,8 +8,8 @@ from typing import Any
 from hascheduler.election.preferences import preferred_leaders
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import WallMs
-from hascheduler.sharding.placement import RANK_DELAY_MS, LeaderPlacement
-from tests.unit.sharding.deployment import HandClock
+from hascheduler.shards.placement import RANK_DELAY_MS, LeaderPlacement
+from tests.unit.shards.test_hosting import HandClock
 
 SHARDS, NAMES = ("default", "0001", "0002", "0003"), ("a", "b", "c")
 AFTER_MS, PAUSE_MS = 30_000, 5_000
@@ -28,6 +28,7 @@ class Shard:
     expects_lease: bool = False
     handed_over: int = 0
     holder: str = ""
+    is_hosted: bool = True
 
     @property
     def view(self) -> Any:
@@ -52,8 +53,14 @@ class Shard:
 
 class Room:
     def __init__(self, name: str = "a", after_ms: int = AFTER_MS) -> None:
-        self.clock, self.shards = HandClock(0), [Shard(shard) for shard in SHARDS]
-        self.placement = LeaderPlacement(self.shards, name, self.clock, after_ms)
+        self.clock, self.shards = HandClock(), [Shard(shard) for shard in SHARDS]
+        self.placement = LeaderPlacement(
+            SHARDS,
+            lambda: [shard for shard in self.shards if shard.is_hosted],
+            name=name,
+            clock=self.clock,
+            after_ms=after_ms,
+        )
 
     async def at(self, now: int) -> int:
         """How many shards were handed over by then."""
@@ -165,11 +172,25 @@ async def test_of_few_candidates_one_leads_and_who_is_none_hands_over() -> None:
     shards = [Shard(name) for name in SHARDS]
     orders = preferred_leaders(SHARDS, NAMES, 2)
     stranger, shard = next((name, shard) for shard in shards[1:] for name in NAMES if name not in orders[shard.shard])
-    clock = HandClock(0)
-    placement = LeaderPlacement(shards, stranger, clock, AFTER_MS, 2)
+    clock = HandClock()
+    placement = LeaderPlacement(SHARDS, lambda: shards, name=stranger, clock=clock, after_ms=AFTER_MS, candidates=2)
     shard.leads, shard.holder = True, f"{stranger}.1"
     for _ in range(2):
         await placement.turn()
         clock.now += AFTER_MS
     assert shard.handed_over == 1
     assert shard.delay_ms == 2 * RANK_DELAY_MS, "the candidates try first"
+
+
+async def test_a_shard_that_is_not_hosted_here_is_left_alone_and_waits_anew_once_it_is_again() -> None:
+    room = Room()
+    shard = room.shards[OTHERS[0]]
+    assert shard.shard != SHARDS[0]
+    shard.leads = True
+    await room.at(0)
+    shard.is_hosted, shard.delay_ms = False, -1
+    await room.at(AFTER_MS)
+    assert (shard.handed_over, shard.delay_ms) == (0, -1)
+    shard.is_hosted = True
+    assert await room.at(AFTER_MS + 1) == await room.at(2 * AFTER_MS) == 0
+    assert await room.at(2 * AFTER_MS + 1) == 1

@@ -1,0 +1,385 @@
+"""Which shards a process hosts: few of many, none without hosts, and little that comes and goes with replicas."""
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+from weakref import ref
+
+import pytest
+
+from hascheduler.election.preferences import candidates_of
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.shards.hosting import ALONE_AFTER_MS, READING_MAX, HostedShard, Hosting
+from hascheduler.telemetry.health import ABOUT_TO_END, NOT_LEADING, NOT_TURNING
+
+NAMES = ("a", "b", "c", "d")
+SHARDS = ["default", *(f"{index:04d}" for index in range(1, 9))]
+BEGIN_MS, LEAVE_MS = 5_000, 30_000
+
+
+class HandClock:
+    def __init__(self) -> None:
+        self.now = 0
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.now)
+
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(self.now)
+
+
+class Replica:
+    """One that hosts a shard, as far as these tests go."""
+
+    def __init__(self, shard: str, live: Sequence[ReplicaStatus], *, ready: bool) -> None:
+        self.shard = shard
+        self.http_endpoint = ""
+        self.lease_holder = ""
+        self.live = live
+        self.view: Any = SimpleNamespace(
+            ready=ready, leading=False, alive=True, stopping=False, unready_reason="" if ready else "it reads"
+        )
+        self.stopped = asyncio.Event()
+
+    async def run(self) -> None:
+        await self.stopped.wait()
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+    def forget(self) -> None:
+        self.view = None
+
+    def is_out_of_touch(self) -> bool:
+        return True
+
+    def live_replicas(self) -> Sequence[ReplicaStatus]:
+        return self.live
+
+    def leave_first_try_ms(self, delay_ms: int) -> None: ...
+
+    def expect_lease(self, *, expected: bool) -> None: ...
+
+    async def hand_over(self) -> None: ...
+
+
+def view_of(replica: Any) -> Any:
+    return replica.view
+
+
+class Liveness:
+    def __init__(self) -> None:
+        self.silences: list[Any] = []
+
+    def silence_while(self, silenced: Any) -> None:
+        self.silences.append(silenced)
+
+
+def status(name: str, *, ready: bool = True) -> ReplicaStatus:
+    return ReplicaStatus(f"{name}.1", name, 1, WallMs(0), f"{name}:80", "", ready, 1, "", "", 0)
+
+
+class Member:
+    """One replica of several. What it sees of each shard's ``replicas`` is set by hand: that of the home by its mirror,
+    and that of the others by their mirrors, or by a read of their databases."""
+
+    def __init__(self, name: str, clock: HandClock, most: int = 2, *, ready: bool = True) -> None:
+        self.name = name
+        self.clock = clock
+        self.ready = ready
+        self.seen: dict[str, list[ReplicaStatus]] = {shard: [] for shard in SHARDS}
+        self.reads: list[str] = []
+        self.is_silent = False
+        self.liveness = Liveness()
+        self.shards = [self._shard(index, shard) for index, shard in enumerate(SHARDS)]
+        self.hosting = Hosting(self.shards, self._read, name=name, most=most, clock=clock, after_ms=LEAVE_MS)
+        home = view_of(self.shards[0].replica)
+        home.ready, home.unready_reason = True, ""
+
+    def _shard(self, index: int, name: str) -> HostedShard:
+        def make(silencing: Any) -> Any:
+            replica = Replica(name, self.seen[name], ready=self.ready)
+            silencing.silence_while(replica.is_out_of_touch)
+            return replica, f"services of {name}"
+
+        return HostedShard(index, name, make, self.liveness)
+
+    async def _read(self, index: int) -> set[str]:
+        self.reads.append(SHARDS[index])
+        if self.is_silent:
+            raise StoreUnavailable("no answer")
+        return {status.id for status in self.seen[SHARDS[index]] if status.ready}
+
+    async def turn(self) -> int:
+        """Return how many shards it begins with."""
+        begun = await self.hosting.turn()
+        for shard in begun:
+            shard.begin()
+        for shard in self.shards[1:]:
+            replica: Any = shard.replica
+            if replica is not None and replica.stopped.is_set():
+                shard.gone()
+        return len(begun)
+
+    @property
+    def hosted(self) -> set[str]:
+        return {shard.name for shard in self.shards[1:] if shard.is_ready}
+
+
+class Members:
+    """Replicas that see each other's heartbeats in each shard's database at once."""
+
+    def __init__(self, *names: str, most: int = 2) -> None:
+        self.clock = HandClock()
+        self.all = {name: Member(name, self.clock, most) for name in names}
+        self.least = 99
+
+    def add(self, name: str) -> None:
+        self.all[name] = Member(name, self.clock)
+
+    async def pass_time(self, ms: int) -> int:
+        """Return how often a shard was begun with meanwhile, in turns of half a second."""
+        begun = 0
+        for _ in range(ms // 500):
+            self.clock.now += 500
+            for shard in SHARDS:
+                hosts = [status(name) for name, each in self.all.items() if shard in {SHARDS[0], *each.hosted}]
+                for member in self.all.values():
+                    member.seen[shard][:] = hosts
+            begun += sum([await member.turn() for member in self.all.values()])
+            hosted = [sum(shard in member.hosted for member in self.all.values()) for shard in SHARDS[1:]]
+            self.least = min(self.least, *hosted)
+        return begun
+
+    def assert_as_the_names_say(self, most: int = 2) -> None:
+        candidates = candidates_of(SHARDS, self.all, most)
+        for name, member in self.all.items():
+            assert member.hosted == {shard for shard in SHARDS[1:] if name in candidates[shard]}, name
+
+
+async def test_each_shard_is_hosted_by_its_candidates_once_all_see_each_other() -> None:
+    members = Members(*NAMES)
+    await members.pass_time(10_000)
+    members.assert_as_the_names_say()
+    assert all(not member.hosting.not_ready() for member in members.all.values())
+
+
+async def test_a_shard_is_never_left_to_nobody_as_replicas_come_and_go() -> None:
+    members = Members(*NAMES)
+    await members.pass_time(10_000)
+    members.least = 99
+    for change in ("e", "f", "-a", "-b", "a", "-e", "b"):
+        if change.startswith("-"):
+            del members.all[change[1:]]
+        else:
+            members.add(change)
+        await members.pass_time(60_000)
+        members.assert_as_the_names_say()
+    assert members.least >= 1
+
+
+@pytest.mark.parametrize("seed", range(50))
+async def test_whatever_replicas_see_of_each_other_those_that_leave_at_once_leave_a_host(seed: int) -> None:
+    """Each sees some of the others at any time, for as long as it takes to leave, also such that host nothing. All act
+    on what was there before any of them left."""
+    random, clock = Random(seed), HandClock()
+    names = [f"r{number}" for number in range(6)]
+    members = [Member(name, clock, 2) for name in names]
+    for index in range(1, len(SHARDS)):
+        for member in random.sample(members, random.randrange(1, 6)):
+            member.shards[index].begin()
+    for _ in range(100):
+        clock.now += random.choice((500, LEAVE_MS))
+        hosts = {shard: [status(each.name) for each in members if shard in each.hosted] for shard in SHARDS[1:]}
+        assert all(hosts.values()), hosts
+        for member in members:
+            member.seen[SHARDS[0]][:] = map(status, random.sample(names, random.randrange(7)))
+            for name, there in hosts.items():
+                member.seen[name][:] = there
+            await member.hosting.turn()
+        for member in members:
+            for left in member.shards[1:]:
+                replica: Any = left.replica
+                if replica is not None and replica.stopped.is_set():
+                    left.gone()
+
+
+async def test_one_that_comes_back_soon_moves_nothing() -> None:
+    members = Members(*NAMES)
+    await members.pass_time(10_000)
+    lost = members.all["a"]
+    del members.all["a"]
+    assert await members.pass_time(BEGIN_MS - 1_000) == 0
+    members.all["a"] = lost
+    assert await members.pass_time(LEAVE_MS) == 0
+
+
+async def test_one_that_flaps_costs_one_snapshot_a_shard_of_it() -> None:
+    members = Members(*NAMES)
+    await members.pass_time(10_000)
+    lost = members.all["a"]
+    begun = 0
+    for _ in range(5):
+        members.all.pop("a", None)
+        begun += await members.pass_time(BEGIN_MS + 2_000)
+        members.all["a"] = lost
+        begun += await members.pass_time(LEAVE_MS - 10_000)
+    assert 0 < begun <= len(lost.hosted)
+
+
+async def test_with_fewer_replicas_than_candidates_all_host_all() -> None:
+    members = Members("a", "b", most=3)
+    await members.pass_time(10_000)
+    assert all(member.hosted == set(SHARDS[1:]) for member in members.all.values())
+
+
+async def alone(member: Member, shard: str) -> int | None:
+    """Return after how long the member begins with that shard; None: not as soon as it may."""
+    for _ in range(BEGIN_MS // 500):
+        for each in await member.hosting.turn():
+            if each.name == shard:
+                return member.clock.now
+        member.clock.now += 500
+    return None
+
+
+@pytest.mark.parametrize(
+    ("there", "begins_ms"),
+    [
+        ([], ALONE_AFTER_MS),
+        ([status("killed")], ALONE_AFTER_MS),
+        ([status("b", ready=False)], ALONE_AFTER_MS),
+        ([status("b")], None),
+    ],
+)
+async def test_a_shard_that_no_ready_replica_hosts_is_begun_with_at_once(
+    there: list[ReplicaStatus], begins_ms: int | None
+) -> None:
+    """The record of a killed replica is still in the shard's database, and its heartbeats in the home have stopped."""
+    member, shard = Member("a", HandClock()), SHARDS[1]
+    member.seen[SHARDS[0]][:] = [status("a"), status("b")]
+    member.seen[shard][:] = there
+    assert await alone(member, shard) == begins_ms
+    assert shard in member.reads
+
+
+async def test_a_database_that_does_not_answer_is_waited_for_as_if_others_hosted_the_shard() -> None:
+    member = Member("a", HandClock())
+    member.is_silent = True
+    assert await alone(member, SHARDS[1]) is None
+    assert SHARDS[1] in {shard.name for shard in await member.hosting.turn()}
+
+
+async def test_it_leaves_only_once_all_candidates_are_ready_in_that_shard_itself() -> None:
+    candidates = candidates_of(SHARDS, NAMES, 2)
+    shard = next(shard for shard in SHARDS[1:] if "a" not in candidates[shard])
+    member = Member("a", HandClock())
+    place = member.shards[SHARDS.index(shard)]
+    place.begin()
+    member.seen[SHARDS[0]][:] = map(status, NAMES)
+    first, second = candidates[shard]
+    for there in ([], [status(first)], [status(first), status(second, ready=False)]):
+        member.seen[shard][:] = [status("a"), *there]
+        member.clock.now += 2 * LEAVE_MS
+        await member.turn()
+        assert place.is_ready
+    member.seen[shard][:] = [status("a"), status(first), status(second)]
+    assert place.services == f"services of {shard}"  # type: ignore[comparison-overlap]
+    await member.hosting.turn()
+    assert place.services is None
+    assert place.replica is not None, "it ends in good order"
+    await member.turn()
+    assert place.replica is None
+
+
+async def test_one_that_sees_nothing_leaves_all_as_it_is() -> None:
+    members = Members(*NAMES)
+    await members.pass_time(10_000)
+    one = members.all["a"]
+    hosted = one.hosted
+    one.seen[SHARDS[0]].clear()
+    view_of(one.hosting.home).ready = False
+    members.clock.now += 10 * LEAVE_MS
+    assert await one.turn() == 0
+    assert one.hosted == hosted
+
+
+async def test_few_snapshots_are_read_at_once_and_it_is_ready_once_it_hosts_all_that_it_should() -> None:
+    member = Member("a", HandClock(), ready=False)
+    assert member.hosting.not_ready() == "it does not know yet which shards it should host"
+    for _ in range(20):
+        member.clock.now += 500
+        await member.turn()
+    begun = [shard for shard in member.shards[1:] if shard.replica is not None]
+    assert len(begun) == READING_MAX == len(SHARDS) - 1
+    assert member.hosting.not_ready() == "shard 0001: it is not ready here yet"
+    assert {shard.services for shard in begun} == {None}, "others are asked until the mirror is complete"
+    for shard in begun:
+        view_of(shard.replica).ready = True
+    assert not member.hosting.not_ready()
+    view_of(begun[0].replica).ready = False
+    assert not member.hosting.not_ready(), "one that falls behind answers for itself"
+
+
+async def test_without_candidates_all_are_hosted_from_the_start_and_answer_from_the_start() -> None:
+    member = Member("a", HandClock(), most=0, ready=False)
+    answering: list[Any] = [shard.services for shard in member.shards]
+    assert answering == [f"services of {name}" for name in SHARDS]
+    assert member.hosting.not_ready() == "shard 0001: it is not ready here yet"
+    assert await member.turn() == 0
+    for replica in member.hosting.replicas:
+        view_of(replica).ready = True
+    assert not member.hosting.not_ready()
+    view_of(member.hosting.home).unready_reason = "its stream is silent"
+    assert member.hosting.not_ready() == "its stream is silent"
+    member.hosting.stop()
+    assert member.hosting.not_ready() == ABOUT_TO_END
+
+
+async def test_a_process_lives_while_all_do_and_leads_where_any_does() -> None:
+    hosting = Member("a", HandClock(), most=0).hosting
+    assert (hosting.not_alive(), hosting.not_leading()) == ("", NOT_LEADING)
+    view_of(hosting.replicas[3]).leading, view_of(hosting.replicas[5]).alive = True, False
+    assert (hosting.not_alive(), hosting.not_leading()) == (NOT_TURNING, "")
+
+
+@pytest.mark.parametrize("most", [0, 2])
+async def test_what_runs_at_the_end_ends_in_good_order(most: int) -> None:
+    member = Member("a", HandClock(), most)
+    member.hosting.http_endpoint = "a:80"
+    ran: list[str] = []
+
+    async def run(replica: Any) -> None:
+        assert replica.http_endpoint == "a:80"
+        await replica.run()
+        ran.append(replica.shard)
+
+    running = asyncio.create_task(member.hosting.run(run))
+    async with asyncio.timeout(10):
+        while len(member.hosted) < len(SHARDS) - 1:
+            member.clock.now += BEGIN_MS
+            await asyncio.sleep(0.05)
+        member.hosting.stop()
+        await running
+    assert sorted(ran) == sorted(SHARDS)
+
+
+async def test_a_replica_that_has_ended_is_kept_by_nothing_and_silences_nobody() -> None:
+    member = Member("a", HandClock())
+    shard = member.shards[1]
+    shard.begin()
+    assert [silenced() for silenced in member.liveness.silences] == [True, True, *[False] * 7]
+    ended = ref(shard.replica)
+    gc.disable()
+    try:
+        shard.leave()
+        shard.gone()
+        assert ended() is None
+    finally:
+        gc.enable()
+    assert [silenced() for silenced in member.liveness.silences] == [True, *[False] * 8]
