@@ -127,7 +127,10 @@ class Gateway:
     merged: Mapping[tuple[str, str], Merge]
     streams: Mapping[str, Stream]
     _under_way: dict[_Asked, Collection[int] | None] = field(default_factory=dict, init=False)
-    _acknowledged: int = field(default=0, init=False)
+    _acknowledged: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._acknowledged = self.layout.now.epoch
 
     def acknowledged_epoch(self) -> int:
         """Return the newest epoch seen of which no write in a partition that is frozen in it is under way here. A
