@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.strict_json import JsonReader, MalformedJson, Oversized, UnstorableJson
 from hascheduler.api.jobs.batch_bodies import JOBS_MAX
@@ -26,27 +26,12 @@ from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import Place, WholeAnswer, answer_of, ask_all
+from hascheduler.shards.subrequests import NOT_OF_PARTS, replayed, tenant_named
 
 BATCH_ID = "batch_id"
 """The key of a request's state under which a part of a batch is told the name of the whole."""
-_TENANT_LENGTH_MAX = 256
 _STEP = 10
 """Jobs in a slice."""
-
-
-def replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a `Receive` that gives ``body``, which has been read, and then what follows it."""
-    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def again() -> Message:
-        return left.pop() if left else await receive()
-
-    return again
-
-
-def tenant_named(value: object) -> str | None:
-    """Return the tenant that a field of a request names; None if it is absent, or whoever gets it refuses it."""
-    return value if isinstance(value, str) and 0 < len(value) <= _TENANT_LENGTH_MAX else None
 
 
 async def read_batch(scope: Scope, receive: Receive, pools: Pools) -> tuple[bytes, Any]:
@@ -90,7 +75,7 @@ async def submit_batch(
 
     async def submit(shard: int, some: Sequence[int], told: Mapping[str, str]) -> WholeAnswer:
         part = b"".join(await run_in_slices(_encoded(body, some, None if key is None else key.decode("latin-1"))))
-        headers = [each for each in scope["headers"] if each[0] not in (b"content-length", b"transfer-encoding")]
+        headers = [each for each in scope["headers"] if each[0] not in NOT_OF_PARTS]
         length = (b"content-length", str(len(part)).encode())
         asked = {**scope, "headers": [*headers, length], "state": {**scope["state"], **told}}
         return await answer_of(places[shard], asked, replayed(part, receive))

@@ -46,11 +46,12 @@ from hascheduler.model.processor import shard_in
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.token import Power
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.shards.batches import read_batch, replayed, submit_batch, tenant_named, tenants_of
+from hascheduler.shards.batches import read_batch, submit_batch, tenants_of
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import ONE_SHARD, Place, WholeAnswer, answer_of
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.routes import EVENTS, FETCH, NOUNS, REGISTER, Rule, RuledRoute, matched
+from hascheduler.shards.subrequests import no_body, own_request, replayed, tenant_named
 from hascheduler.wire.fields import NAME
 
 log = structlog.get_logger(__name__)
@@ -59,7 +60,6 @@ Merge = Callable[[Layout, Sequence[Place], Any, Scope, Receive, Send], Awaitable
 Stream = Callable[[Sequence[Place], Scope, Receive, Send], Awaitable[None]]
 _TRIES = 3
 _LOOK_EVERY_S = 0.25
-_OF_A_CREATE = frozenset({b"content-length", b"content-type", b"transfer-encoding"})
 
 
 class LayoutSource(Protocol):
@@ -194,16 +194,21 @@ class Gateway:
         assert missing is not None
         await missing.send(asked.send)
 
-    async def _in_turn(self, asked: _Asked) -> None:
-        """Ask one shard after the other: an id of before there were several says nothing of them."""
-        missing: WholeAnswer | None = None
-        with self._writing(asked, None):
-            for index in range(len(self.places)) if asked.only is None else (asked.only,):
-                missing = await self._found(asked, index)
-                if missing is None:
-                    return
-        assert missing is not None
-        await missing.send(asked.send)
+    async def _located(self, asked: _Asked) -> int | None:
+        """Look for an id that says nothing, in one shard after the other: one of before there were several. None: it is
+        answered. A shard may have a worthless copy of what moves, so what is found says only whose it is."""
+        path = "/".join((*asked.route.pattern.split("/")[:3], asked.parameter))
+        for index in range(len(self.places)) if asked.only is None else (asked.only,):
+            answer = await answer_of(self.places[index], own_request(asked.scope, "GET", path), no_body())
+            if answer.status == HTTPStatus.OK:
+                found = orjson.loads(answer.body)
+                return partition_of(found["tenant"] if "tenant" in found else found["job"]["tenant"])
+            if answer.status != HTTPStatus.NOT_FOUND:  # it does not answer, or can't read what it has
+                with self._writing(asked, None):
+                    await self._ask(asked, index)
+                return None
+        await self._ask(asked, asked.only or 0)
+        return None
 
     async def _found(self, asked: _Asked, index: int) -> WholeAnswer | None:
         """Pass on the answer of that shard; return it instead if it is 404."""
@@ -269,12 +274,13 @@ class Gateway:
             # Another replica asks the shard whether it can do without the calendar.
             await (self._ask(asked, asked.only) if asks_first and asked.only else self._at_home(asked))
             return
-        answer = WholeAnswer()
+        answer, is_changed = WholeAnswer(), False
         for place in (*(self.places[1:] if asks_first else ()), self.places[0]):
             answer = await answer_of(place, asked.scope, asked.from_its_beginning())
+            is_changed = is_changed or answer.status < HTTPStatus.BAD_REQUEST
             if answer.status >= HTTPStatus.BAD_REQUEST and answer.status != HTTPStatus.NOT_FOUND:
                 break
-        if asks_first or answer.status < HTTPStatus.BAD_REQUEST:  # copies that were deleted for nothing come back
+        if is_changed:  # also if a shard has deleted its copy of a calendar for nothing: it comes back
             await self.copies.written(collection, name)
         await answer.send(asked.send)
 
@@ -313,16 +319,15 @@ class Gateway:
             partition = partition_of(asked.caller.only)
         elif name is not None:
             partition = await self.names.partition_of(name)
+        if partition is None:
+            partition = await self._located(asked)
         owner = _owner_in(asked) if isinstance(asked.body, dict) else None
         if partition is None:
-            await self._in_turn(asked)
-        elif owner is not None and partition_of(owner) != partition:
-            problem = (
-                f"{quoted(owner)} may be in another shard than the tenant of the schedule, which stays where it is"
-            )
+            return
+        if owner is not None and partition_of(owner) != partition:
+            problem = f"{quoted(owner)} may be in another shard than the tenant of the schedule, which stays"
             raise InvalidInput(("job", "tenant"), problem, "the same tenant, or a schedule of another name")
-        else:
-            await self._of_partition(asked, partition)
+        await self._of_partition(asked, partition)
 
     async def _create(self, asked: _Asked) -> None:
         """Reserve the name before the schedule is made, and once more after that (`hascheduler.shards.home`)."""
@@ -339,15 +344,7 @@ class Gateway:
                 raise taken
             answer = await answer_of(place, asked.scope, asked.from_its_beginning())
             if answer.status == HTTPStatus.CREATED and not await self.names.reserve(name, partition):
-                path = f"/v1/schedules/{name}"
-                scope = {
-                    **asked.scope,
-                    "method": "DELETE",
-                    "path": path,
-                    "raw_path": path.encode(),
-                    "headers": [header for header in asked.scope["headers"] if header[0] not in _OF_A_CREATE],
-                }
-                await answer_of(place, scope, replayed(b"", asked.receive))
+                await answer_of(place, own_request(asked.scope, "DELETE", f"/v1/schedules/{name}"), no_body())
                 raise taken
         await answer.send(asked.send)
 

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import orjson
-from starlette.types import Message, Scope
+from starlette.types import Scope
 
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.work.schemas import DEFINITIONS_MAX
 from hascheduler.model.processor import ANY_DEFINITION, overlap
 from hascheduler.model.token import ALL_TENANTS, Role
-from hascheduler.shards.batches import replayed
 from hascheduler.shards.place import Place, WholeAnswer, answer_of, ask_all
+from hascheduler.shards.subrequests import no_body, own_request
 
 _ASKS = Caller(Role.VIEWER, ALL_TENANTS, "registrations")
 _PROCESSORS, _COUNTS = "/v1/processors", "/v1/jobs:counts"
@@ -77,10 +77,8 @@ class Registrations:
         lacks = await self._lacks(known["definitions"], scope)
         if index not in lacks or lacks[index].unmet or not any(lack.unmet for lack in lacks.values()):
             return False
-        asked = _asking(scope, "DELETE", f"/v1/work/processors/{processor}", "")
-        return (
-            await answer_of(self._places[index], asked, replayed(b"", _nothing_more))
-        ).status < HTTPStatus.BAD_REQUEST
+        asked = own_request(scope, "DELETE", f"/v1/work/processors/{processor}")
+        return (await answer_of(self._places[index], asked, no_body())).status < HTTPStatus.BAD_REQUEST
 
     async def _lacks(self, definitions: Sequence[str], scope: Scope) -> Mapping[int, _Lack]:
         named = () if ANY_DEFINITION in definitions or len(definitions) > _COUNTED_MAX else definitions
@@ -109,21 +107,9 @@ class Registrations:
             answer = WholeAnswer()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_FRESH_S):
-                    asked = _asking(scope, "GET", path, query, caller=_ASKS)
-                    answer = await answer_of(self._places[index], asked, replayed(b"", _nothing_more))
+                    asked = own_request(scope, "GET", path, query, caller=_ASKS)
+                    answer = await answer_of(self._places[index], asked, no_body())
             if len(self._told) >= _KEPT_MAX:
                 self._told.clear()
             self._told[key] = now_s, orjson.loads(answer.body) if answer.status == HTTPStatus.OK else None
         return self._told[key][1]
-
-
-def _asking(scope: Scope, method: str, path: str, query: str, **state: Caller) -> Scope:
-    """Return a request of its own: by who asks ``scope``, unless ``state`` says otherwise."""
-    headers = [each for each in scope["headers"] if each[0] in (b"authorization", b"host", b"cookie")]
-    asked = {"method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode()}
-    return {**scope, **asked, "headers": headers, "state": {**scope["state"], **state}}
-
-
-async def _nothing_more() -> Message:
-    await asyncio.Event().wait()
-    raise AssertionError

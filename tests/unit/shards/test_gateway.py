@@ -137,6 +137,7 @@ async def test_an_open_path_needs_no_caller_and_says_nothing_of_shards(ring: Rin
 
 
 async def test_the_edge_learns_what_to_record(ring: Ring) -> None:
+    ring.names.bound["tick"] = PARTITION
     await ring.ask("POST /v1/schedules/tick/pause")
     assert ring.scope["route_pattern"] == "/v1/schedules/{name}/pause"
     assert ring.scope["path_params"] == {"name": "tick"}
@@ -171,8 +172,10 @@ HOSTILE = [
     [each for routes in ROUTES.values() for each in routes if each.split(" ")[0] in ("POST", "PUT", "PATCH")],
 )
 async def test_a_hostile_body_is_refused_by_who_gets_it(ring: Ring, request_: str, body: bytes) -> None:
+    ring.names.bound["tick"] = PARTITION
     for place in ring.places:
-        place.answers = dict.fromkeys(["/v1/jobs:batch"], (422, {"type": "x", "status": 422, "detail": "refused"}))
+        place.answers["/v1/jobs:batch"] = (422, {"type": "x", "status": 422, "detail": "refused"})
+        place.answers["/v1/jobs/job:1"] = (200, {"tenant": ONE})
     answer = await ring.ask(request_.format(id="job:1", name="tick"), body)
     assert answer.status < 500
     assert ring.log or ring.merged or answer.status in (400, 413, 422)
@@ -200,19 +203,40 @@ async def _refuse(scope: Any, receive: Any, send: Any) -> None:
 # Ids that say nothing, and answers that count
 
 
-async def test_an_id_that_says_nothing_is_asked_for_in_turn(ring: Ring) -> None:
-    ring.places[0].answers["/v1/jobs/job:old/cancel"] = (404, {"of": "default"})
-    answer = await ring.ask("POST /v1/jobs/job:old/cancel", {"because": "x"})
-    assert answer.json == {"shard": "0001"}
+async def test_an_id_that_says_nothing_is_looked_for_and_goes_to_the_shard_of_its_tenant(ring: Ring) -> None:
+    """Not to the one that has it: what moves has a copy in another shard, and a change of that would be lost."""
+    ring.places[0].answers["/v1/jobs/job:old"] = (404, {})
+    ring.places[1].answers["/v1/jobs/job:old"] = (200, {"tenant": TWO})
+    answer = await ring.ask("POST /v1/jobs/job:old/cancel", {"because": "x"}, headers={"idempotency-key": "K"})
+    assert answer.json == {"shard": "0002"}
+    assert ring.asked == ["default", "0001", "0002"]
+    assert [sent.method for sent in ring.log] == ["GET", "GET", "POST"]
+    assert ring.log[2].json == {"because": "x"}
+    assert b"idempotency-key" not in dict(ring.log[0].scope["headers"])
+
+
+async def test_a_schedule_without_a_reserved_name_is_looked_for_too(ring: Ring) -> None:
+    for place in ring.places:
+        place.answers["/v1/schedules/old"] = lambda sent: (200, {"job": {"tenant": ONE}, "by": sent.method})
+    assert (await ring.ask("PATCH /v1/schedules/old", {"labels": {}})).json["by"] == "PATCH"
     assert ring.asked == ["default", "0001"]
-    assert [sent.json for sent in ring.log] == [{"because": "x"}] * 2
+    assert (await ring.ask("PATCH /v1/schedules/old", {"job": {"tenant": TWO}})).status == 422
+    ring.watch.now = FROZEN
+    check_moving(await ring.ask("DELETE /v1/schedules/old"))
+
+
+async def test_what_can_not_be_read_is_left_to_the_shard_that_has_it(ring: Ring) -> None:
+    ring.places[0].answers["/v1/schedules/old"] = (404, {})
+    ring.places[1].answers["/v1/schedules/old"] = lambda sent: (409 if sent.method == "GET" else 204, {})
+    assert (await ring.ask("DELETE /v1/schedules/old")).status == 204
+    assert ring.asked == ["default", "0001", "0001"]
 
 
 async def test_an_id_that_no_shard_knows_is_404(ring: Ring) -> None:
     for place in ring.places:
         place.answers["/v1/schedules/gone"] = (404, {"of": place.name})
     answer = await ring.ask("GET /v1/schedules/gone")
-    assert (answer.status, answer.json) == (404, {"of": "0002"})
+    assert (answer.status, answer.json) == (404, {"of": "default"})
 
 
 async def test_a_404_counts_only_by_the_newest_layout(ring: Ring) -> None:
@@ -262,7 +286,7 @@ async def test_without_the_home_what_needs_it_is_503_with_its_name(ring: Ring) -
         ("POST /v1/jobs:batch", {"jobs": [{"tenant": TWO}, {"tenant": ONE}]}),
         ("POST /v1/schedules", TICK),
         ("PATCH /v1/schedules/tick", {"labels": {}}),
-        ("POST /v1/schedules/unreserved/pause", None),
+        ("POST /v1/schedules/old/pause", None),
         (f"POST /v1/jobs/{JOB_OF_ONE}/cancel", None),
         ("POST /v1/jobs/job:old/cancel", None),
         ("POST /v1/jobs:cancel", {"filter": {"tenant": ONE}}),
@@ -272,8 +296,13 @@ async def test_without_the_home_what_needs_it_is_503_with_its_name(ring: Ring) -
 async def test_while_a_partition_is_frozen_what_may_write_in_it_is_503(ring: Ring, request_: str, body: Any) -> None:
     ring.watch.now = FROZEN
     ring.names.bound["tick"] = PARTITION
+    for place in ring.places:
+        place.answers = {
+            "/v1/jobs/job:old": (200, {"tenant": ONE}),
+            "/v1/schedules/old": (200, {"job": {"tenant": ONE}}),
+        }
     check_moving(await ring.ask(request_, body))
-    assert not ring.log
+    assert all(sent.method == "GET" for sent in ring.log)
     assert not ring.merged
 
 
@@ -315,6 +344,7 @@ async def test_a_frozen_layout_is_acknowledged_once_no_write_in_it_is_under_way(
     held = Held()
     for place in ring.places:
         place.answers[request_.split(" ")[1]] = held
+        place.answers["/v1/jobs/job:old"] = (200, {"tenant": ONE})
     writing = asyncio.create_task(ring.ask(request_, body))
     await held.begun.wait()
     assert ring.gateway.acknowledged_epoch() == LAYOUT.epoch
@@ -410,8 +440,9 @@ async def test_a_write_reaches_the_shard_it_names_if_that_is_its_own(ring: Ring,
 async def test_of_a_change_of_all_that_match_one_shard_may_be_asked_by_name(ring: Ring) -> None:
     for shard in ("0001", "0002"):
         await ring.ask("POST /v1/jobs:retry", {"filter": {"definition": "log"}}, headers={HEADER: shard})
+    ring.places[2].answers["/v1/jobs/job:old"] = (200, {"tenant": TWO})
     await ring.ask("POST /v1/jobs/job:old/retry", headers={HEADER: "0002"})
-    assert ring.asked == ["0001", "0002", "0002"]
+    assert ring.asked == ["0001", "0002", "0002", "0002"]
 
 
 async def test_what_all_share_is_written_in_no_single_shard(ring: Ring) -> None:
