@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.http.strict_json import JsonReader, MalformedJson, Oversized, UnstorableJson
 from hascheduler.api.jobs.batch_bodies import JOBS_MAX
 from hascheduler.api.middleware.pools import Pools, take
@@ -69,8 +70,8 @@ async def submit_batch(
     (first, numbers), *others = by_shard.items()
     if others and body.get("atomic") is True:
         here, there = (f"tenant {quoted(tenants[each[0]])} is in shard {{}}" for each in (numbers, others[0][1]))
-        problem = f"{here.format(places[first].name)}, and {there.format(places[others[0][0]].name)}"
-        raise InvalidInput(("jobs",), problem, "jobs of one shard in an atomic batch")
+        refusal = f"{here.format(places[first].name)}, and {there.format(places[others[0][0]].name)}"
+        raise InvalidInput(("jobs",), refusal, "jobs of one shard in an atomic batch")
     key = dict(scope["headers"]).get(b"idempotency-key")
 
     async def submit(shard: int, some: Sequence[int], told: Mapping[str, str]) -> WholeAnswer:
@@ -78,7 +79,12 @@ async def submit_batch(
         headers = [each for each in scope["headers"] if each[0] not in NOT_OF_PARTS]
         length = (b"content-length", str(len(part)).encode())
         asked = {**scope, "headers": [*headers, length], "state": {**scope["state"], **told}}
-        return await answer_of(places[shard], asked, replayed(part, receive))
+        try:
+            return await answer_of(places[shard], asked, replayed(part, receive))
+        except ProblemError as error:  # a pool is used up on the way there
+            refused = WholeAnswer()
+            await problem(error.status_code, error.kind, error.detail)(scope, receive, refused.take)
+            return refused
 
     answer = await submit(first, numbers, {})
     if answer.status != HTTPStatus.OK:

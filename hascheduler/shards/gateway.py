@@ -50,7 +50,7 @@ from hascheduler.shards.batches import read_batch, submit_batch, tenants_of
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import ONE_SHARD, Place, WholeAnswer, answer_of
 from hascheduler.shards.registrations import Registrations
-from hascheduler.shards.routes import EVENTS, FETCH, NOUNS, REGISTER, Rule, RuledRoute, matched
+from hascheduler.shards.routes import EVENTS, FETCH, HEARTBEAT, NOUNS, REGISTER, Rule, RuledRoute, matched
 from hascheduler.shards.subrequests import no_body, own_request, replayed, tenant_named
 from hascheduler.wire.fields import NAME
 
@@ -426,8 +426,11 @@ class Gateway:
             return
         processor = str(asked.parameter or asked.said("processor"))
         index = {place.name: index for index, place in enumerate(self.places)}.get(shard_in(processor) or "", 0)
-        is_idle = asked.route.pattern == FETCH and not asked.said("running")
-        if await self.registrations.lets_go(processor, index, asked.scope, is_idle=is_idle):
+        runs, is_fetch = bool(asked.said("running")), asked.route.pattern == FETCH
+        says_nothing = asked.route.pattern == HEARTBEAT and not runs
+        if not says_nothing and await self.registrations.lets_go(
+            processor, index, asked.scope, is_idle=is_fetch and not runs
+        ):
             raise not_registered(processor)
         await self._ask(asked, index)
 

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 import orjson
 from starlette.types import Scope
 
+from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.work.schemas import DEFINITIONS_MAX
 from hascheduler.model.processor import ANY_DEFINITION, overlap
@@ -105,7 +106,7 @@ class Registrations:
         key, now_s = (index, f"{path}?{query}"), asyncio.get_running_loop().time()
         if key not in self._told or now_s - self._told[key][0] >= _FRESH_S:
             answer = WholeAnswer()
-            with suppress(TimeoutError):
+            with suppress(TimeoutError, ProblemError):
                 async with asyncio.timeout(_FRESH_S):
                     asked = own_request(scope, "GET", path, query, caller=_ASKS)
                     answer = await answer_of(self._places[index], asked, no_body())

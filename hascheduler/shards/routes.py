@@ -38,7 +38,8 @@ class Rule(Enum):
 NOUNS = ("definitions", "lanes", "calendars", "tenants")
 _JOB, _SCHEDULE = "/v1/jobs/{id}", "/v1/schedules/{name}"
 PREVIEW = f"{_SCHEDULE}/preview"
-EVENTS, REGISTER, FETCH = "/v1/events", "/v1/work/processors", "/v1/work/fetch"
+EVENTS = "/v1/events"
+REGISTER, FETCH, HEARTBEAT = "/v1/work/processors", "/v1/work/fetch", "/v1/work/heartbeat"
 ROUTES: Mapping[Rule, Sequence[str]] = {
     Rule.HOME: (
         *(f"GET /{probe}" for probe in ("livez", "readyz", "leaderz", "metrics")),
@@ -74,8 +75,8 @@ ROUTES: Mapping[Rule, Sequence[str]] = {
     Rule.WHOLE: ("GET /v1/processors", "GET /v1/cluster", "GET /v1/cluster/failovers"),
     Rule.STREAM: (f"GET {EVENTS}", "GET /v1/cluster/live"),
     Rule.WORK: (
-        *(f"POST {REGISTER}", f"DELETE {REGISTER}/{{id}}", f"POST {FETCH}"),
-        *(f"POST /v1/work/{verb}" for verb in ("start", "heartbeat", "finish")),
+        *(f"POST {REGISTER}", f"DELETE {REGISTER}/{{id}}", f"POST {FETCH}", f"POST {HEARTBEAT}"),
+        *(f"POST /v1/work/{verb}" for verb in ("start", "finish")),
     ),
 }
 

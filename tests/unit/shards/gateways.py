@@ -16,6 +16,7 @@ from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import WholeAnswer
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.routes import ROUTES, Rule
+from tests.unit.api.doubles import World, app_of
 
 SHARDS = ("default", "0001", "0002")
 LAYOUT = Layout.even(SHARDS)
@@ -75,6 +76,18 @@ class FakePlace:
         status, told = await answer if isinstance(answer, Awaitable) else answer
         content = told if isinstance(told, bytes) else orjson.dumps(told)
         await WholeAnswer(status, [(b"content-type", b"application/json")], [content]).send(send)
+
+
+class WorldPlace:
+    """A shard with the real routes on stores in memory."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.world = World()
+
+    async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = {key: value for key, value in scope["state"].items() if key != "caller"}
+        await app_of(self.world)({**scope, "state": state, "http_version": "1.1", "scheme": "http"}, receive, send)
 
 
 @dataclass

@@ -1,15 +1,15 @@
 """A batch of several shards: each gets its part, and the client one answer."""
 
+from http import HTTPStatus
 from typing import Any
 
 import orjson
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from hascheduler.model.collection import Collection
+from hascheduler.api.http.problems import ProblemError
 from hascheduler.shards.place import WholeAnswer
-from tests.unit.api.doubles import World, app_of
-from tests.unit.shards.gateways import HOME, ONE, TWO, Ring, Sent, only
+from tests.unit.shards.gateways import HOME, ONE, TWO, Ring, Sent, WorldPlace, only
 
 PATH = "/v1/jobs:batch"
 MIXED = [HOME, ONE, TWO, ONE, HOME]
@@ -98,6 +98,16 @@ async def test_if_the_first_part_is_refused_nothing_is_submitted(ring: Ring) -> 
     assert ring.asked == ["default"]
 
 
+async def test_a_part_that_finds_no_room_on_its_way_is_refused_alone(ring: Ring) -> None:
+    async def crowded(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "too-busy", "no room")
+
+    ring.places[1].ask = crowded  # type: ignore[method-assign]
+    answer = await ring.ask(f"POST {PATH}", jobs(*MIXED))
+    assert [each["status"] for each in answer.json["results"]] == [201, 503, 201, 503, 201]
+    assert answer.json["results"][1]["problem"]["detail"] == "no room"
+
+
 async def test_warnings_of_all_parts_are_told_once(ring: Ring) -> None:
     async def warn(scope: Scope, receive: Receive, send: Send) -> None:
         results = [{"status": 201, "job": "a", "problem": None}]
@@ -134,22 +144,6 @@ async def test_a_body_that_may_be_large_is_charged_while_it_is_read(ring: Ring) 
     await ring.ask(f"POST {PATH}", jobs(*MIXED), receive=given)
     assert seen[0] >= 1
     assert pools.large_bodies.in_use == 0
-
-
-class WorldPlace:
-    """A shard with the real routes on stores in memory."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.world = World()
-
-    async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
-        state = {key: value for key, value in scope["state"].items() if key != "caller"}
-        await app_of(self.world)({**scope, "state": state, "http_version": "1.1", "scheme": "http"}, receive, send)
-
-    @property
-    def keys(self) -> list[str]:
-        return [str(job["idempotency_key"]) for job in self.world.database.documents(Collection.JOBS)]
 
 
 async def test_a_batch_that_is_repeated_under_its_key_gets_the_same_jobs_by_the_real_routes(ring: Ring) -> None:

@@ -15,7 +15,21 @@ from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import ONE_SHARD
 from hascheduler.shards.routes import ROUTES, Rule
 from tests.unit.api.doubles import description
-from tests.unit.shards.gateways import HOME, LAYOUT, ONE, PARTITION, TWO, Answer, FakePlace, Ring, Sent, only, tenant_in
+from tests.unit.shards.gateways import (
+    HOME,
+    LAYOUT,
+    ONE,
+    PARTITION,
+    SHARDS,
+    TWO,
+    Answer,
+    FakePlace,
+    Ring,
+    Sent,
+    WorldPlace,
+    only,
+    tenant_in,
+)
 
 HEADER = ONE_SHARD.decode()
 TICK = {"name": "tick", "trigger": {"type": "interval", "every": "1s"}, "job": {"definition": "log", "tenant": ONE}}
@@ -179,6 +193,17 @@ async def test_a_hostile_body_is_refused_by_who_gets_it(ring: Ring, request_: st
     answer = await ring.ask(request_.format(id="job:1", name="tick"), body)
     assert answer.status < 500
     assert ring.log or ring.merged or answer.status in (400, 413, 422)
+
+
+async def test_a_hostile_body_is_no_defect_of_the_real_routes_either(ring: Ring) -> None:
+    ring.gateway.places = [WorldPlace(name) for name in SHARDS]
+    writes = [each for routes in ROUTES.values() for each in routes if each.split(" ")[0] in ("POST", "PUT", "PATCH")]
+    found = {}
+    for request_ in writes:
+        for body in HOSTILE:
+            answer = await ring.ask(request_.format(id="job:1", name="tick"), body, headers={"host": "api"})
+            found[request_, body[:40]] = answer.status
+    assert not {each: status for each, status in found.items() if status >= 500}
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.WORKER])

@@ -145,6 +145,20 @@ async def test_a_worker_that_runs_something_stays(ring: Ring) -> None:
     assert not await fetched(ring, running=[{"job": "a", "attempt": 1}])
 
 
+async def test_work_begins_the_time_anew_and_a_heartbeat_of_an_idle_worker_does_not(
+    ring: Ring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(ring, 1, [], log=3)
+    assert not await fetched(ring)
+    await ring.ask("POST /v1/work/heartbeat", FETCHED, caller=WORKER)
+    monkeypatch.setattr(registrations, "IDLE_S", 0.0)
+    await ring.ask("POST /v1/work/heartbeat", FETCHED, caller=WORKER)
+    known = ring.gateway.registrations._idle_since_s
+    assert list(known) == [FETCHED["processor"]]
+    await ring.ask("POST /v1/work/finish", FETCHED, caller=WORKER)
+    assert not known
+
+
 async def test_a_worker_that_has_just_become_idle_stays(ring: Ring) -> None:
     tell(ring, 1, [], log=3)
     assert not await fetched(ring)
