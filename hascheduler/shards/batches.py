@@ -16,7 +16,6 @@ from typing import Any
 import orjson
 from starlette.types import Receive, Scope, Send
 
-from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.http.strict_json import JsonReader, MalformedJson, Oversized, UnstorableJson
 from hascheduler.api.jobs.batch_bodies import JOBS_MAX
 from hascheduler.api.middleware.pools import Pools, take
@@ -26,8 +25,8 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.shards.layout import Layout
-from hascheduler.shards.place import Place, WholeAnswer, answer_of, ask_all
-from hascheduler.shards.subrequests import NOT_OF_PARTS, replayed, tenant_named
+from hascheduler.shards.place import Place, WholeAnswer, ask_all
+from hascheduler.shards.subrequests import NOT_OF_PARTS, kept_answer, replayed, tenant_named
 
 BATCH_ID = "batch_id"
 """The key of a request's state under which a part of a batch is told the name of the whole."""
@@ -79,12 +78,7 @@ async def submit_batch(
         headers = [each for each in scope["headers"] if each[0] not in NOT_OF_PARTS]
         length = (b"content-length", str(len(part)).encode())
         asked = {**scope, "headers": [*headers, length], "state": {**scope["state"], **told}}
-        try:
-            return await answer_of(places[shard], asked, replayed(part, receive))
-        except ProblemError as error:  # a pool is used up on the way there
-            refused = WholeAnswer()
-            await problem(error.status_code, error.kind, error.detail)(scope, receive, refused.take)
-            return refused
+        return await kept_answer(places[shard], asked, replayed(part, receive))
 
     answer = await submit(first, numbers, {})
     if answer.status != HTTPStatus.OK:

@@ -37,7 +37,7 @@ from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.api.middleware.pools import Pools, is_held_open
 from hascheduler.api.routing.body import BODY_BYTES_MAX, receive_bounded
 from hascheduler.api.routing.error_handlers import answer_to
-from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
+from hascheduler.errors import CallerError, Conflict, InvalidInput, StoreUnavailable, WorldError
 from hascheduler.model.collection import Collection as Nouns
 from hascheduler.model.job import schedule_of
 from hascheduler.model.partition import partition_in, partition_of
@@ -48,10 +48,10 @@ from hascheduler.model.token import Power
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.shards.batches import read_batch, submit_batch, tenants_of
 from hascheduler.shards.layout import Layout
-from hascheduler.shards.place import ONE_SHARD, Place, WholeAnswer, answer_of
+from hascheduler.shards.place import ONE_SHARD, Place, WholeAnswer
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.routes import EVENTS, FETCH, HEARTBEAT, NOUNS, REGISTER, Rule, RuledRoute, matched
-from hascheduler.shards.subrequests import no_body, own_request, replayed, tenant_named
+from hascheduler.shards.subrequests import kept_answer, no_body, own_request, replayed, tenant_named
 from hascheduler.wire.fields import NAME
 
 log = structlog.get_logger(__name__)
@@ -189,7 +189,7 @@ class Gateway:
                 missing = await self._found(asked, index)
             if missing is None:
                 return
-            if (await self.layout.read_again()).shard_of[partition] == index:
+            if (await self._newest()).shard_of[partition] == index:
                 break
         assert missing is not None
         await missing.send(asked.send)
@@ -199,7 +199,7 @@ class Gateway:
         answered. A shard may have a worthless copy of what moves, so what is found says only whose it is."""
         path = "/".join((*asked.route.pattern.split("/")[:3], asked.parameter))
         for index in range(len(self.places)) if asked.only is None else (asked.only,):
-            answer = await answer_of(self.places[index], own_request(asked.scope, "GET", path), no_body())
+            answer = await kept_answer(self.places[index], own_request(asked.scope, "GET", path), no_body())
             if answer.status == HTTPStatus.OK:
                 found = orjson.loads(answer.body)
                 return partition_of(found["tenant"] if "tenant" in found else found["job"]["tenant"])
@@ -244,9 +244,15 @@ class Gateway:
         """`ProblemError` if the header names another shard than that of all these partitions."""
         if asked.only is None or self._shards_of(partitions) == {asked.only}:
             return
-        await self.layout.read_again()
+        await self._newest()
         if self._shards_of(partitions) != {asked.only}:
             raise _moving("this is not of the shard that the request is for")
+
+    async def _newest(self) -> Layout:
+        try:
+            return await self.layout.read_again()
+        except InvalidInput as error:  # no fault of who asks
+            raise StoreUnavailable(f"the layout can't be read: {error}") from error
 
     def _shards_of(self, partitions: Collection[int]) -> set[int]:
         return {self.layout.now.shard_of[partition] for partition in partitions}
@@ -276,7 +282,7 @@ class Gateway:
             return
         answer, is_changed = WholeAnswer(), False
         for place in (*(self.places[1:] if asks_first else ()), self.places[0]):
-            answer = await answer_of(place, asked.scope, asked.from_its_beginning())
+            answer = await kept_answer(place, asked.scope, asked.from_its_beginning())
             is_changed = is_changed or answer.status < HTTPStatus.BAD_REQUEST
             if answer.status >= HTTPStatus.BAD_REQUEST and answer.status != HTTPStatus.NOT_FOUND:
                 break
@@ -342,9 +348,9 @@ class Gateway:
             place = self.places[self.layout.now.shard_of[partition]]
             if not await self.names.reserve(name, partition):
                 raise taken
-            answer = await answer_of(place, asked.scope, asked.from_its_beginning())
+            answer = await kept_answer(place, asked.scope, asked.from_its_beginning())
             if answer.status == HTTPStatus.CREATED and not await self.names.reserve(name, partition):
-                await answer_of(place, own_request(asked.scope, "DELETE", f"/v1/schedules/{name}"), no_body())
+                await kept_answer(place, own_request(asked.scope, "DELETE", f"/v1/schedules/{name}"), no_body())
                 raise taken
         await answer.send(asked.send)
 

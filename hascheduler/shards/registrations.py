@@ -16,13 +16,12 @@ from urllib.parse import urlencode
 import orjson
 from starlette.types import Scope
 
-from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.work.schemas import DEFINITIONS_MAX
 from hascheduler.model.processor import ANY_DEFINITION, overlap
 from hascheduler.model.token import ALL_TENANTS, Role
-from hascheduler.shards.place import Place, WholeAnswer, answer_of, ask_all
-from hascheduler.shards.subrequests import no_body, own_request
+from hascheduler.shards.place import Place, WholeAnswer, ask_all
+from hascheduler.shards.subrequests import kept_answer, no_body, own_request
 
 _ASKS = Caller(Role.VIEWER, ALL_TENANTS, "registrations")
 _PROCESSORS, _COUNTS = "/v1/processors", "/v1/jobs:counts"
@@ -79,7 +78,7 @@ class Registrations:
         if index not in lacks or lacks[index].unmet or not any(lack.unmet for lack in lacks.values()):
             return False
         asked = own_request(scope, "DELETE", f"/v1/work/processors/{processor}")
-        return (await answer_of(self._places[index], asked, no_body())).status < HTTPStatus.BAD_REQUEST
+        return (await kept_answer(self._places[index], asked, no_body())).status < HTTPStatus.BAD_REQUEST
 
     async def _lacks(self, definitions: Sequence[str], scope: Scope) -> Mapping[int, _Lack]:
         named = () if ANY_DEFINITION in definitions or len(definitions) > _COUNTED_MAX else definitions
@@ -106,10 +105,10 @@ class Registrations:
         key, now_s = (index, f"{path}?{query}"), asyncio.get_running_loop().time()
         if key not in self._told or now_s - self._told[key][0] >= _FRESH_S:
             answer = WholeAnswer()
-            with suppress(TimeoutError, ProblemError):
+            with suppress(TimeoutError):
                 async with asyncio.timeout(_FRESH_S):
                     asked = own_request(scope, "GET", path, query, caller=_ASKS)
-                    answer = await answer_of(self._places[index], asked, no_body())
+                    answer = await kept_answer(self._places[index], asked, no_body())
             if len(self._told) >= _KEPT_MAX:
                 self._told.clear()
             self._told[key] = now_s, orjson.loads(answer.body) if answer.status == HTTPStatus.OK else None

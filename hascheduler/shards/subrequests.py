@@ -1,11 +1,14 @@
 """Requests that the ring makes itself, or has read before it passes them on."""
 
 import asyncio
+from http import HTTPStatus
 from urllib.parse import quote
 
 from starlette.types import Message, Receive, Scope
 
+from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.middleware.auth import Caller
+from hascheduler.shards.place import Place, WholeAnswer, answer_of
 
 _TENANT_LENGTH_MAX = 256
 NOT_OF_PARTS = frozenset({b"content-length", b"transfer-encoding", b"accept-encoding"})
@@ -19,6 +22,23 @@ def own_request(scope: Scope, method: str, path: str, query: str = "", *, caller
     state = scope["state"] if caller is None else {**scope["state"], "caller": caller}
     asked = {"method": method, "path": path, "raw_path": quote(path, safe="/:~@").encode()}
     return {**scope, **asked, "query_string": query.encode(), "headers": headers, "state": state}
+
+
+async def kept_answer(place: Place, scope: Scope, receive: Receive) -> WholeAnswer:
+    """Return that shard's answer, whole; if it breaks off, or no room is left on the way there, a refusal."""
+    answer = WholeAnswer()
+    try:
+        answer = await answer_of(place, scope, receive)
+        if answer.status:
+            return answer
+        raise ConnectionAbortedError
+    except ProblemError as error:
+        refusal = problem(error.status_code, error.kind, error.detail, headers=error.headers)
+    except ConnectionAbortedError:
+        detail = f"shard {place.name} broke off its answer; whether it was carried out is unknown"
+        refusal = problem(HTTPStatus.SERVICE_UNAVAILABLE, "shard-unanswered", detail, headers={"Retry-After": "2"})
+    await refusal(scope, receive, answer.take)
+    return answer
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

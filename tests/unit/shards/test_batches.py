@@ -108,6 +108,15 @@ async def test_a_part_that_finds_no_room_on_its_way_is_refused_alone(ring: Ring)
     assert answer.json["results"][1]["problem"]["detail"] == "no room"
 
 
+async def test_a_part_without_an_answer_is_refused_alone(ring: Ring) -> None:
+    async def silent(scope: Scope, receive: Receive, send: Send) -> None:
+        """As one whose client has left."""
+
+    ring.places[1].ask = silent  # type: ignore[method-assign]
+    answer = await ring.ask(f"POST {PATH}", jobs(*MIXED))
+    assert [each["status"] for each in answer.json["results"]] == [201, 503, 201, 503, 201]
+
+
 async def test_warnings_of_all_parts_are_told_once(ring: Ring) -> None:
     async def warn(scope: Scope, receive: Receive, send: Send) -> None:
         results = [{"status": 201, "job": "a", "problem": None}]

@@ -8,7 +8,7 @@ from starlette.types import Message
 
 from hascheduler.api.http.shares import Pool, PoolRequest, address_party
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.errors import StoreUnavailable
+from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.partition import partition_of, with_partition
 from hascheduler.model.token import ALL_TENANTS, Role
 from hascheduler.shards.layout import Layout
@@ -299,6 +299,27 @@ async def test_without_the_home_what_needs_it_is_503_with_its_name(ring: Ring) -
     assert answer.status == 503
     assert "shard default" in answer.json["detail"]
     assert (await ring.ask("POST /v1/jobs", {"tenant": TWO})).json == {"shard": "0002"}
+
+
+async def test_a_layout_that_can_not_be_read_is_not_the_callers_fault(ring: Ring) -> None:
+    async def malformed() -> Layout:
+        raise InvalidInput(("shards",), "7", "a list of names")
+
+    ring.watch.read_again = malformed  # type: ignore[method-assign]
+    ring.places[1].answers[f"/v1/jobs/{JOB_OF_ONE}"] = (404, {})
+    assert (await ring.ask(f"GET /v1/jobs/{JOB_OF_ONE}")).status == 503
+
+
+@pytest.mark.parametrize(("request_", "shard"), [("POST /v1/schedules", 1), ("PUT /v1/lanes/a", 0)])
+async def test_an_answer_that_breaks_off_is_503_with_the_shards_name(ring: Ring, request_: str, shard: int) -> None:
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 201, "headers": []})
+        raise ConnectionAbortedError
+
+    ring.places[shard].ask = broken  # type: ignore[method-assign]
+    answer = await ring.ask(request_, TICK)
+    assert answer.status == 503
+    assert f"shard {ring.places[shard].name} broke off" in answer.json["detail"]
 
 
 # Moves
