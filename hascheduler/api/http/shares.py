@@ -131,6 +131,10 @@ class Slot:
         self._parties = parties
         self._units = units
 
+    @property
+    def is_released(self) -> bool:
+        return self._pool is None
+
     def release(self) -> None:
         """Return the units; repeating it is harmless."""
         pool, self._pool = self._pool, None

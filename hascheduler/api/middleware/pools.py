@@ -161,6 +161,12 @@ def held_open(slot: Slot, scope: Scope) -> Iterator[None]:
         yield
 
 
+def is_held_open(scope: Scope) -> bool:
+    """Return whether the request has returned its place in flight: what it was to write is written."""
+    place = scope.get("state", {}).get(_SLOT)
+    return isinstance(place, Slot) and place.is_released
+
+
 def problem_of(refused: PoolRefusal) -> ProblemError:
     headers = {"Retry-After": str(refused.retry_after_s)}
     words = _WORDS[refused.pool]

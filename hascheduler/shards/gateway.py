@@ -1,0 +1,474 @@
+"""Finds the shard of each request and hands the request to it, whole.
+
+::
+
+    edge (who asks, limits, audit) ─► Gateway ─┬─► one shard ─┬─► hosted here: its application
+                                               │              └─► else: a replica that hosts it (`peers`)
+                                               └─► all shards: `merging`, `events`, `batches`, and the answers as one
+
+What is of one tenant has one shard. A request says whose it is by its token, else by its body or query, by the
+partition in an id, or by the reserved name of a schedule; `routes` says by which of them.
+
+* While a partition is frozen, all that may write in it is answered 503 with ``Retry-After``; reads go on.
+* A write that another replica sends here goes to the shard of its partition, by the layout known here, or nowhere. So
+  nobody puts anything into a wrong shard by naming one.
+* A 404 counts only once no newer layout says that the partition is elsewhere.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Protocol
+
+import orjson
+import structlog
+from fastapi import Request
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Receive, Scope, Send
+
+from hascheduler.api.admission.worker_registrations import not_registered
+from hascheduler.api.http.problems import ProblemError, problem
+from hascheduler.api.middleware.audit import PATTERN, AuditNote
+from hascheduler.api.middleware.auth import Caller
+from hascheduler.api.middleware.outcomes import outcome_unknown
+from hascheduler.api.middleware.pools import Pools, is_held_open
+from hascheduler.api.routing.body import BODY_BYTES_MAX, receive_bounded
+from hascheduler.api.routing.error_handlers import answer_to
+from hascheduler.errors import CallerError, Conflict, InvalidInput, StoreUnavailable, WorldError
+from hascheduler.model.collection import Collection as Nouns
+from hascheduler.model.job import schedule_of
+from hascheduler.model.partition import partition_in, partition_of
+from hascheduler.model.pause import EVERYTHING, drain_id
+from hascheduler.model.processor import shard_in
+from hascheduler.model.tenant import DEFAULT_TENANT
+from hascheduler.model.token import Power
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.shards.batches import read_batch, submit_batch, tenants_of
+from hascheduler.shards.layout import Layout
+from hascheduler.shards.place import ONE_SHARD, Place, WholeAnswer
+from hascheduler.shards.registrations import Registrations
+from hascheduler.shards.routes import EVENTS, FETCH, HEARTBEAT, NOUNS, REGISTER, Rule, RuledRoute, matched
+from hascheduler.shards.subrequests import kept_answer, no_body, own_request, replayed, tenant_named
+from hascheduler.wire.fields import NAME
+
+log = structlog.get_logger(__name__)
+
+Merge = Callable[[Layout, Sequence[Place], Any, Scope, Receive, Send], Awaitable[None]]
+Stream = Callable[[Sequence[Place], Scope, Receive, Send], Awaitable[None]]
+_TRIES = 3
+_LOOK_EVERY_S = 0.25
+
+
+class LayoutSource(Protocol):
+    @property
+    def now(self) -> Layout: ...
+    async def read_again(self) -> Layout: ...
+
+
+class NameSource(Protocol):
+    async def partition_of(self, name: str) -> int | None: ...
+    async def reserve(self, name: str, partition: int) -> bool: ...
+
+
+class CopySource(Protocol):
+    async def written(self, collection: Nouns, name: str) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """A request. ``parameter`` is that of its path, ``only`` the index of the one shard that its header names, ``body``
+    what the gateway has read. The body is kept as it comes: several shards may have to be asked."""
+
+    scope: Scope
+    receive: Receive
+    send: Send
+    route: RuledRoute
+    parameter: str
+    caller: Caller
+    only: int | None = None
+    body: Any = None
+    kept: list[Message] = field(default_factory=list)
+
+    def from_its_beginning(self) -> Receive:
+        messages = iter(list(self.kept))
+
+        async def receive() -> Message:
+            message = next(messages, None)
+            if message is None:
+                message = await self.receive()
+                if message["type"] == "http.request":
+                    self.kept.append(message)
+            return message
+
+        return receive
+
+    def said(self, *path: str) -> Any:
+        """Return what the body has there, if it is of that shape."""
+        value = self.body
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        return value
+
+
+@dataclass(slots=True, eq=False)
+class Gateway:
+    """The application of a deployment of several shards; owner of the writes under way. ``places`` are its shards, the
+    home first. ``merged`` makes the answers of all shards to a route one, ``streams`` what they send without end."""
+
+    layout: LayoutSource
+    places: Sequence[Place]
+    names: NameSource
+    copies: CopySource
+    registrations: Registrations
+    pools: Pools
+    merged: Mapping[tuple[str, str], Merge]
+    streams: Mapping[str, Stream]
+    _under_way: dict[_Asked, Collection[int] | None] = field(default_factory=dict, init=False)
+    _acknowledged: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._acknowledged = self.layout.now.epoch
+
+    def acknowledged_epoch(self) -> int:
+        """Return the newest epoch seen of which no write in a partition that is frozen in it is under way here. A
+        request that is held open has written."""
+        frozen = self.layout.now.frozen
+        if not any(
+            _touches(frozen, partitions) and not is_held_open(asked.scope)
+            for asked, partitions in self._under_way.items()
+        ):
+            self._acknowledged = self.layout.now.epoch
+        return self._acknowledged
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = matched(scope) if scope["type"] == "http" else None
+        caller = scope.get("state", {}).get("caller")
+        if found is None or caller is None:
+            await self.places[0].ask(scope, receive, send)
+            return
+        route, parameters = found
+        # For the edge, which records them: a shard that is hosted here gets a copy of the scope.
+        scope[PATTERN], scope["path_params"] = route.pattern, dict(parameters)
+        scope["state"].setdefault("audit_note", AuditNote())
+        asked = _Asked(scope, receive, send, route, next(iter(parameters.values()), ""), caller)
+        try:
+            await self._answer(asked)
+        except (ProblemError, CallerError) as error:
+            refused = await answer_to(Request(scope), error)
+            assert refused is not None
+            await refused(scope, receive, send)
+        except WorldError as error:
+            log.warning("home_unanswered", method=route.method, path=scope["path"], reason=str(error))
+            detail = f"shard {self.places[0].name}: the database did not answer in time"
+            away = problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, headers={"Retry-After": "2"})
+            await (outcome_unknown(scope, detail) or away)(scope, receive, send)
+        except ClientDisconnect:
+            log.debug("client_left", method=route.method, path=scope["path"])
+
+    async def _answer(self, asked: _Asked) -> None:
+        named = dict(asked.scope["headers"]).get(ONE_SHARD)
+        if named is not None:
+            asked.only = self._index_of(named.decode("latin-1"), ONE_SHARD.decode())
+            if not asked.route.writes or asked.route.rule is Rule.WORK:
+                await self._ask(asked, asked.only)
+                return
+        await _BY_RULE[asked.route.rule](self, asked)
+
+    # One shard
+
+    async def _of_partition(self, asked: _Asked, partition: int) -> None:
+        """Have the shard answer that has the partition; if that is 404, and it has moved meanwhile, the next one."""
+        await self._require_there(asked, (partition,))
+        missing: WholeAnswer | None = None
+        for _ in range(_TRIES):
+            with self._writing(asked, (partition,)):
+                index = self.layout.now.shard_of[partition]
+                missing = await self._found(asked, index)
+            if missing is None:
+                return
+            if (await self._newest()).shard_of[partition] == index:
+                break
+        assert missing is not None
+        await missing.send(asked.send)
+
+    async def _located(self, asked: _Asked) -> int | None:
+        """Look for an id that says nothing, in one shard after the other: one of before there were several. None: it is
+        answered. A shard may have a worthless copy of what moves, so what is found says only whose it is."""
+        path = "/".join((*asked.route.pattern.split("/")[:3], asked.parameter))
+        for index in range(len(self.places)) if asked.only is None else (asked.only,):
+            answer = await kept_answer(self.places[index], own_request(asked.scope, "GET", path), no_body())
+            if answer.status == HTTPStatus.OK:
+                found = orjson.loads(answer.body)
+                return partition_of(found["tenant"] if "tenant" in found else found["job"]["tenant"])
+            if answer.status != HTTPStatus.NOT_FOUND:  # it does not answer, or can't read what it has
+                with self._writing(asked, None):
+                    await self._ask(asked, index)
+                return None
+        await self._ask(asked, asked.only or 0)
+        return None
+
+    async def _found(self, asked: _Asked, index: int) -> WholeAnswer | None:
+        """Pass on the answer of that shard; return it instead if it is 404."""
+        missing = WholeAnswer()
+
+        async def send(message: Message) -> None:
+            if missing.status or message.get("status") == HTTPStatus.NOT_FOUND:
+                await missing.take(message)
+            else:
+                await asked.send(message)
+
+        await self.places[index].ask(asked.scope, asked.from_its_beginning(), send)
+        return missing if missing.status else None
+
+    async def _ask(self, asked: _Asked, index: int) -> None:
+        await self.places[index].ask(asked.scope, asked.from_its_beginning(), asked.send)
+
+    @contextmanager
+    def _writing(self, asked: _Asked, partitions: Collection[int] | None) -> Iterator[None]:
+        """Count a write in these partitions (None: in any) as under way; `ProblemError` while one of them is frozen."""
+        if not asked.route.writes:
+            yield
+            return
+        if _touches(self.layout.now.frozen, partitions):
+            raise _moving("the tenant moves to another shard; come again in a second")
+        self._under_way[asked] = partitions
+        try:
+            yield
+        finally:
+            del self._under_way[asked]
+
+    async def _require_there(self, asked: _Asked, partitions: Collection[int]) -> None:
+        """`ProblemError` if the header names another shard than that of all these partitions."""
+        if asked.only is None or self._shards_of(partitions) == {asked.only}:
+            return
+        await self._newest()
+        if self._shards_of(partitions) != {asked.only}:
+            raise _moving("this is not of the shard that the request is for")
+
+    async def _newest(self) -> Layout:
+        try:
+            return await self.layout.read_again()
+        except InvalidInput as error:  # no fault of who asks
+            raise StoreUnavailable(f"the layout can't be read: {error}") from error
+
+    def _shards_of(self, partitions: Collection[int]) -> set[int]:
+        return {self.layout.now.shard_of[partition] for partition in partitions}
+
+    def _index_of(self, shard: str, path: str) -> int:
+        names = [place.name for place in self.places]
+        if shard not in names:
+            raise InvalidInput((path,), f"{quoted(shard)} is no shard", f"one of {', '.join(names)}")
+        return names.index(shard)
+
+    # What all share
+
+    async def _at_home(self, asked: _Asked) -> None:
+        if asked.only not in (None, 0):
+            raise InvalidInput((ONE_SHARD.decode(),), "this is of no single shard", "no such header")
+        await self._ask(asked, 0)
+
+    async def _noun(self, asked: _Asked) -> None:
+        noun = asked.route.pattern.split("/")[2]
+        collection, name = Nouns.PAUSES, EVERYTHING if noun == "cluster" else drain_id(asked.parameter)
+        if noun in NOUNS:
+            collection, name = Nouns(noun), asked.parameter
+        asks_first = collection is Nouns.CALENDARS and asked.route.method == "DELETE"
+        if asked.only not in (None, 0):
+            # Another replica asks the shard whether it can do without the calendar.
+            await (self._ask(asked, asked.only) if asks_first and asked.only else self._at_home(asked))
+            return
+        answer, is_changed = WholeAnswer(), False
+        for place in (*(self.places[1:] if asks_first else ()), self.places[0]):
+            answer = await kept_answer(place, asked.scope, asked.from_its_beginning())
+            is_changed = is_changed or answer.status < HTTPStatus.BAD_REQUEST
+            if answer.status >= HTTPStatus.BAD_REQUEST and answer.status != HTTPStatus.NOT_FOUND:
+                break
+        if is_changed:  # also if a shard has deleted its copy of a calendar for nothing: it comes back
+            await self.copies.written(collection, name)
+        await answer.send(asked.send)
+
+    # What is of a tenant
+
+    async def _submit(self, asked: _Asked) -> None:
+        if asked.caller.only is None:
+            await self._read(asked)
+        tenant = asked.caller.only or tenant_named(asked.said("tenant")) or DEFAULT_TENANT
+        await self._of_partition(asked, partition_of(tenant))
+
+    async def _batch(self, asked: _Asked) -> None:
+        receive, body, tenants = asked.receive, None, [asked.caller.only or DEFAULT_TENANT]
+        if asked.caller.only is None and asked.caller.role.may(Power.SUBMIT):
+            whole, body = await read_batch(asked.scope, asked.receive, self.pools)
+            receive, tenants = replayed(whole, asked.receive), [*tenants_of(body)] or tenants
+        partitions = {*map(partition_of, tenants)}
+        await self._require_there(asked, partitions)
+        with self._writing(asked, partitions):
+            shards = self._shards_of(partitions)
+            if len(shards) == 1:
+                await self.places[shards.pop()].ask(asked.scope, receive, asked.send)
+            else:
+                await submit_batch(self.layout.now, self.places, body, (asked.scope, receive, asked.send))
+
+    async def _job(self, asked: _Asked) -> None:
+        await self._of_name_or(asked, schedule_of(asked.parameter), partition_in(asked.parameter))
+
+    async def _schedule(self, asked: _Asked) -> None:
+        if asked.route.method in ("PUT", "PATCH") and asked.caller.only is None:
+            await self._read(asked)
+        await self._of_name_or(asked, asked.parameter, None)
+
+    async def _of_name_or(self, asked: _Asked, name: str | None, partition: int | None) -> None:
+        if asked.caller.only is not None:  # to it all else is 404
+            partition = partition_of(asked.caller.only)
+        elif name is not None:
+            partition = await self.names.partition_of(name)
+        if partition is None:
+            partition = await self._located(asked)
+        owner = _owner_in(asked) if isinstance(asked.body, dict) else None
+        if partition is None:
+            return
+        if owner is not None and partition_of(owner) != partition:
+            problem = f"{quoted(owner)} may be in another shard than the tenant of the schedule, which stays"
+            raise InvalidInput(("job", "tenant"), problem, "the same tenant, or a schedule of another name")
+        await self._of_partition(asked, partition)
+
+    async def _create(self, asked: _Asked) -> None:
+        """Reserve the name before the schedule is made, and once more after that (`hascheduler.shards.home`)."""
+        await self._read(asked)
+        name, partition = asked.said("name"), partition_of(asked.caller.only or _owner_in(asked) or DEFAULT_TENANT)
+        if not isinstance(name, str) or not NAME.match(name):  # it is refused, with the reason
+            await self._of_partition(asked, partition)
+            return
+        taken = Conflict(f"there is a schedule {name!r} already, or jobs of one; take another name")
+        await self._require_there(asked, (partition,))
+        with self._writing(asked, (partition,)):
+            place = self.places[self.layout.now.shard_of[partition]]
+            if not await self.names.reserve(name, partition):
+                raise taken
+            answer = await kept_answer(place, asked.scope, asked.from_its_beginning())
+            if answer.status == HTTPStatus.CREATED and not await self.names.reserve(name, partition):
+                await kept_answer(place, own_request(asked.scope, "DELETE", f"/v1/schedules/{name}"), no_body())
+                raise taken
+        await answer.send(asked.send)
+
+    async def _read(self, asked: _Asked) -> None:
+        """Read the body of a caller who has the power; that of all others is refused unread."""
+        power = Power.WORK if asked.route.rule is Rule.WORK else Power.SUBMIT
+        if not asked.caller.may(power):
+            return
+        body = await receive_bounded(asked.from_its_beginning(), BODY_BYTES_MAX)
+        with suppress(orjson.JSONDecodeError):  # whoever gets it says what is wrong
+            asked.body = orjson.loads(body)
+
+    # What is of several tenants
+
+    async def _list(self, asked: _Asked) -> None:
+        tenant = asked.caller.only or tenant_named(QueryParams(asked.scope["query_string"]).get("tenant"))
+        await (self._whole(asked) if tenant is None else self._of_partition(asked, partition_of(tenant)))
+
+    async def _whole(self, asked: _Asked) -> None:
+        merge = self.merged[asked.route.method, asked.route.pattern]
+        receive = asked.from_its_beginning()
+        await merge(self.layout.now, self.places, asked.body, asked.scope, receive, asked.send)
+
+    async def _change(self, asked: _Asked) -> None:
+        if asked.caller.only is None:
+            await self._read(asked)
+        tenant = asked.caller.only or tenant_named(asked.said("filter", "tenant"))
+        if tenant is not None:
+            await self._of_partition(asked, partition_of(tenant))
+        elif not isinstance(asked.body, dict):  # it is refused, with the reason
+            await self._ask(asked, asked.only or 0)
+        else:
+            with self._writing(asked, None):
+                await (self._whole(asked) if asked.only is None else self._ask(asked, asked.only))
+
+    async def _stream(self, asked: _Asked) -> None:
+        query = QueryParams(asked.scope["query_string"])
+        is_events = asked.route.pattern == EVENTS
+        tenant = asked.caller.only or tenant_named(query.get("tenant"))
+        if is_events and "shard" in query:
+            await self._ask(asked, self._index_of(query["shard"], "shard"))
+        elif is_events and tenant is not None:
+            await self._until_moved(asked, partition_of(tenant))
+        else:
+            await self.streams[asked.route.pattern](self.places, asked.scope, asked.receive, asked.send)
+
+    async def _until_moved(self, asked: _Asked, partition: int) -> None:
+        """Have the partition's shard answer until the partition is elsewhere: then the stream ends, and its client
+        comes back."""
+        index, begun = self.layout.now.shard_of[partition], False
+
+        async def receive() -> Message:
+            message = asyncio.ensure_future(asked.receive())
+            try:
+                while not message.done():
+                    if self.layout.now.shard_of[partition] != index:
+                        return {"type": "http.disconnect"}
+                    await asyncio.wait({message}, timeout=_LOOK_EVERY_S)
+                return message.result()
+            finally:
+                message.cancel()
+
+        async def send(message: Message) -> None:
+            nonlocal begun
+            begun = message.get("status") == HTTPStatus.OK or message.get("more_body", False)
+            await asked.send(message)
+
+        await self.places[index].ask(asked.scope, receive, send)
+        if begun:
+            await asked.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    # Workers over HTTP
+
+    async def _work(self, asked: _Asked) -> None:
+        if asked.route.method == "POST":
+            await self._read(asked)
+        if asked.route.pattern == REGISTER:
+            await self._ask(asked, await self.registrations.shard_for(asked.body, asked.scope))
+            return
+        processor = str(asked.parameter or asked.said("processor"))
+        index = {place.name: index for index, place in enumerate(self.places)}.get(shard_in(processor) or "", 0)
+        runs, is_fetch = bool(asked.said("running")), asked.route.pattern == FETCH
+        says_nothing = asked.route.pattern == HEARTBEAT and not runs
+        if not says_nothing and await self.registrations.lets_go(
+            processor, index, asked.scope, is_idle=is_fetch and not runs
+        ):
+            raise not_registered(processor)
+        await self._ask(asked, index)
+
+
+_BY_RULE: Mapping[Rule, Callable[[Gateway, _Asked], Awaitable[None]]] = {
+    Rule.HOME: Gateway._at_home,
+    Rule.NOUN: Gateway._noun,
+    Rule.SUBMIT: Gateway._submit,
+    Rule.BATCH: Gateway._batch,
+    Rule.JOB: Gateway._job,
+    Rule.CREATE: Gateway._create,
+    Rule.SCHEDULE: Gateway._schedule,
+    Rule.LIST: Gateway._list,
+    Rule.CHANGE: Gateway._change,
+    Rule.WHOLE: Gateway._whole,
+    Rule.STREAM: Gateway._stream,
+    Rule.WORK: Gateway._work,
+}
+
+
+def _touches(frozen: Collection[int], partitions: Collection[int] | None) -> bool:
+    return bool(frozen) if partitions is None else any(partition in frozen for partition in partitions)
+
+
+def _moving(detail: str) -> ProblemError:
+    return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "moving", detail, headers={"Retry-After": "1"})
+
+
+def _owner_in(asked: _Asked) -> str | None:
+    """Return whose the schedule in the body is to be; None if that of the stored one stays."""
+    jobs, job = asked.said("jobs"), asked.said("job")
+    made = jobs if isinstance(jobs, list) else [job]
+    named = (tenant_named(each.get("tenant")) for each in made if isinstance(each, dict))
+    stays = asked.route.method == "PATCH" and made == [job] and not (isinstance(job, dict) and "tenant" in job)
+    return None if stays else next(filter(None, named), DEFAULT_TENANT)

@@ -1,0 +1,115 @@
+"""In which shard a worker over HTTP is of most use when it registers, and when an idle one is let go for another shard.
+
+Each shard is asked by its public routes how many jobs wait and who runs such jobs; the answers are kept for a second.
+A shard that does not answer is left out. The id that a shard gives a worker names the shard, so that all other requests
+of the worker find it (`hascheduler.model.processor`). A worker that is let go is deregistered, and registers again.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from random import random
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import orjson
+from starlette.types import Scope
+
+from hascheduler.api.middleware.auth import Caller
+from hascheduler.api.work.schemas import DEFINITIONS_MAX
+from hascheduler.model.processor import ANY_DEFINITION, overlap
+from hascheduler.model.token import ALL_TENANTS, Role
+from hascheduler.shards.place import Place, WholeAnswer, ask_all
+from hascheduler.shards.subrequests import kept_answer, no_body, own_request
+
+_ASKS = Caller(Role.VIEWER, ALL_TENANTS, "registrations")
+_PROCESSORS, _COUNTS = "/v1/processors", "/v1/jobs:counts"
+_FRESH_S = 1.0
+IDLE_S = 10.0
+_KEPT_MAX = 10_000
+_COUNTED_MAX = 8
+"""Of a worker with more definitions, all jobs that wait are counted."""
+
+
+class _Lack(NamedTuple):
+    """How much a shard lacks workers: jobs that nobody runs, then jobs without a slot, then few slots."""
+
+    unserved: int
+    unmet: int
+    fewness: int
+
+
+class Registrations:
+    """Owner of what the shards have told in the last second, and of since when workers idle, as seen here."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._places = places
+        self._told: dict[tuple[int, str], tuple[float, Any]] = {}
+        self._idle_since_s: dict[str, float] = {}
+        self._looked_at_s = -_FRESH_S
+
+    async def shard_for(self, body: Any, scope: Scope) -> int:
+        """Return the index of the shard that lacks a worker the most which registers with this body."""
+        definitions = body.get("definitions") if isinstance(body, dict) else None
+        if not isinstance(definitions, list) or not all(isinstance(each, str) for each in definitions):
+            return 0  # which refuses it
+        lacks = await self._lacks(definitions[:DEFINITIONS_MAX], scope)
+        return max(lacks, key=lambda index: (*lacks[index], random()), default=0)  # noqa: S311  # no secret
+
+    async def lets_go(self, processor: str, index: int, scope: Scope, *, is_idle: bool) -> bool:
+        """Return whether that shard's worker, whose request shows whether it is idle, has been deregistered because
+        another shard lacks it. One worker a second is looked at."""
+        now_s = asyncio.get_running_loop().time()
+        if not is_idle:
+            self._idle_since_s.pop(processor, None)
+            return False
+        if len(self._idle_since_s) >= _KEPT_MAX:
+            self._idle_since_s.clear()
+        since_s = self._idle_since_s.setdefault(processor, now_s)
+        if now_s - since_s < IDLE_S or now_s - self._looked_at_s < _FRESH_S:
+            return False
+        self._looked_at_s = now_s
+        there = await self._get(index, _PROCESSORS, "", scope) or {"items": ()}
+        known = next((item for item in there["items"] if item["id"] == processor), None)
+        if known is None or known["occupied"]:
+            return False
+        lacks = await self._lacks(known["definitions"], scope)
+        if index not in lacks or lacks[index].unmet or not any(lack.unmet for lack in lacks.values()):
+            return False
+        asked = own_request(scope, "DELETE", f"/v1/work/processors/{processor}")
+        return (await kept_answer(self._places[index], asked, no_body())).status < HTTPStatus.BAD_REQUEST
+
+    async def _lacks(self, definitions: Sequence[str], scope: Scope) -> Mapping[int, _Lack]:
+        named = () if ANY_DEFINITION in definitions or len(definitions) > _COUNTED_MAX else definitions
+        queries = [urlencode({"state": "pending", **each}) for each in ([{"definition": one} for one in named] or [{}])]
+
+        async def lack(index: int) -> _Lack | None:
+            asked = [(_PROCESSORS, ""), *((_COUNTS, query) for query in queries)]
+            there, *counts = await ask_all(self._get(index, *each, scope) for each in asked)
+            if there is None or None in counts:
+                return None
+            wanted = frozenset(definitions)
+            servers = [one for one in there["items"] if one["alive"] and not one["draining"]]
+            servers = [one for one in servers if overlap(frozenset(one["definitions"]), wanted)]
+            waiting = sum(each["pending"] for each in counts)
+            free = sum(max(one["slots"] - one["occupied"], 0) for one in servers)
+            unserved = 0 if servers else waiting
+            return _Lack(unserved, max(waiting - free, 0), -sum(one["slots"] for one in servers))
+
+        found = await ask_all(lack(index) for index in range(len(self._places)))
+        return {index: each for index, each in enumerate(found) if each is not None}
+
+    async def _get(self, index: int, path: str, query: str, scope: Scope) -> Any:
+        """Return what the shard tells, at most a second old; None if it tells nothing."""
+        key, now_s = (index, f"{path}?{query}"), asyncio.get_running_loop().time()
+        if key not in self._told or now_s - self._told[key][0] >= _FRESH_S:
+            answer = WholeAnswer()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_FRESH_S):
+                    asked = own_request(scope, "GET", path, query, caller=_ASKS)
+                    answer = await kept_answer(self._places[index], asked, no_body())
+            if len(self._told) >= _KEPT_MAX:
+                self._told.clear()
+            self._told[key] = now_s, orjson.loads(answer.body) if answer.status == HTTPStatus.OK else None
+        return self._told[key][1]

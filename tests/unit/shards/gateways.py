@@ -1,0 +1,225 @@
+"""A gateway before three shards that write down what they are asked, and what tests ask of it."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from starlette.types import Message, Receive, Scope, Send
+
+from hascheduler.api.middleware.auth import ANONYMOUS, Caller
+from hascheduler.api.middleware.pools import Pools
+from hascheduler.model.partition import partition_of
+from hascheduler.model.token import Role
+from hascheduler.shards.gateway import Gateway
+from hascheduler.shards.layout import Layout
+from hascheduler.shards.place import WholeAnswer
+from hascheduler.shards.registrations import Registrations
+from hascheduler.shards.routes import ROUTES, Rule
+from tests.unit.api.doubles import World, app_of
+
+SHARDS = ("default", "0001", "0002")
+LAYOUT = Layout.even(SHARDS)
+
+
+def tenant_in(index: int, number: int = 0) -> str:
+    """Return the ``number``-th tenant of that shard."""
+    return [f"t{n}" for n in range(64) if LAYOUT.index_of(f"t{n}") == index][number]
+
+
+HOME, ONE, TWO = (tenant_in(index) for index in range(len(SHARDS)))
+"""A tenant of each shard."""
+PARTITION = partition_of(ONE)
+
+
+def only(tenant: str, role: Role = Role.ADMIN) -> Caller:
+    return Caller(role, tenant, "someone", "id")
+
+
+@dataclass(frozen=True)
+class Sent:
+    shard: str
+    method: str
+    path: str
+    body: bytes
+    scope: Scope
+
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.body)
+
+
+Answering = Callable[[Sent], tuple[int, Any] | Awaitable[tuple[int, Any]]]
+
+
+@dataclass
+class FakePlace:
+    """Answers as ``answers`` says by path, else 200 with its own name."""
+
+    name: str
+    log: list[Sent]
+    answers: dict[str, Any] = field(default_factory=dict)
+
+    async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = b""
+        if scope["method"] in ("POST", "PUT", "PATCH"):
+            while True:
+                message = await receive()
+                body += message.get("body", b"")
+                if not message.get("more_body"):
+                    break
+        sent = Sent(self.name, scope["method"], scope["path"], body, scope)
+        self.log.append(sent)
+        answer = self.answers.get(scope["path"], (200, {"shard": self.name}))
+        if callable(answer):
+            answer = answer(sent)
+        status, told = await answer if isinstance(answer, Awaitable) else answer
+        content = told if isinstance(told, bytes) else orjson.dumps(told)
+        await WholeAnswer(status, [(b"content-type", b"application/json")], [content]).send(send)
+
+
+class WorldPlace:
+    """A shard with the real routes on stores in memory."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.world = World()
+
+    async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = {key: value for key, value in scope["state"].items() if key != "caller"}
+        await app_of(self.world)({**scope, "state": state, "http_version": "1.1", "scheme": "http"}, receive, send)
+
+
+@dataclass
+class FakeWatch:
+    """`LayoutSource`: ``newer`` is what the home has and nobody has read."""
+
+    now: Layout = LAYOUT
+    newer: Layout | None = None
+    reads: int = 0
+
+    async def read_again(self) -> Layout:
+        self.reads += 1
+        self.now, self.newer = self.newer or self.now, None
+        return self.now
+
+
+@dataclass
+class FakeNames:
+    bound: dict[str, int] = field(default_factory=dict)
+    reserved: list[str] = field(default_factory=list)
+    fails: Exception | None = None
+
+    async def partition_of(self, name: str) -> int | None:
+        if self.fails is not None:
+            raise self.fails
+        return self.bound.get(name)
+
+    async def reserve(self, name: str, partition: int) -> bool:
+        if self.fails is not None:
+            raise self.fails
+        self.reserved.append(name)
+        return self.bound.setdefault(name, partition) == partition
+
+
+@dataclass
+class FakeCopies:
+    copied: list[tuple[str, str]] = field(default_factory=list)
+
+    async def written(self, collection: str, name: str) -> None:
+        self.copied.append((str(collection), name))
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.body)
+
+
+class Ring:
+    """The gateway and all that is beside it."""
+
+    def __init__(self) -> None:
+        self.log: list[Sent] = []
+        self.places = [FakePlace(name, self.log) for name in SHARDS]
+        self.watch = FakeWatch()
+        self.names = FakeNames()
+        self.copies = FakeCopies()
+        self.merged: list[tuple[str, Any]] = []
+        self.streamed: list[str] = []
+        routes = [each.partition(" ")[::2] for rule in (Rule.LIST, Rule.CHANGE, Rule.WHOLE) for each in ROUTES[rule]]
+        self.gateway = Gateway(
+            self.watch,
+            self.places,
+            self.names,
+            self.copies,
+            Registrations(self.places),
+            Pools(),
+            dict.fromkeys(routes, self._merge),
+            dict.fromkeys(("/v1/events", "/v1/cluster/live"), self._stream),
+        )
+
+    @property
+    def asked(self) -> list[str]:
+        """The shards that were asked, in their order."""
+        return [sent.shard for sent in self.log]
+
+    async def _merge(self, layout: Layout, places: Sequence[Any], body: Any, *exchange: Any) -> None:
+        scope, _, send = exchange
+        self.merged.append((scope["path"], body))
+        await WholeAnswer(200, [], [b"{}"]).send(send)
+
+    async def _stream(self, places: Sequence[Any], scope: Scope, receive: Receive, send: Send) -> None:
+        self.streamed.append(scope["path"])
+        await WholeAnswer(200, [], [b""]).send(send)
+
+    async def ask(
+        self,
+        request: str,
+        body: Any = None,
+        *,
+        query: str = "",
+        headers: Mapping[str, str] | None = None,
+        caller: Caller | None = ANONYMOUS,
+        state: dict[str, Any] | None = None,
+        receive: Receive | None = None,
+    ) -> Answer:
+        method, _, path = request.partition(" ")
+        content = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
+        scope: Scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(content)).encode()),
+                *((name.encode(), value.encode()) for name, value in (headers or {}).items()),
+            ],
+            "client": ("127.0.0.1", 1),
+            "state": {} if state is None else state,
+        }
+        if caller is not None:
+            scope["state"]["caller"] = caller
+        self.scope = scope
+        messages: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
+
+        async def given() -> Message:
+            return messages.pop() if messages else {"type": "http.disconnect"}
+
+        kept: list[Message] = []
+
+        async def send(message: Message) -> None:
+            kept.append(message)
+
+        await self.gateway(scope, receive or given, send)
+        starts = [each for each in kept if each["type"] == "http.response.start"]
+        assert len(starts) == 1, kept
+        told = {name.decode().lower(): value.decode() for name, value in starts[0]["headers"]}
+        return Answer(starts[0]["status"], told, b"".join(each.get("body", b"") for each in kept))

@@ -1,0 +1,171 @@
+"""A batch of several shards: each gets its part, and the client one answer."""
+
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from hascheduler.api.http.problems import ProblemError
+from hascheduler.shards.place import WholeAnswer
+from tests.unit.shards.gateways import HOME, ONE, TWO, Ring, Sent, WorldPlace, only
+
+PATH = "/v1/jobs:batch"
+MIXED = [HOME, ONE, TWO, ONE, HOME]
+
+
+@pytest.fixture
+def ring() -> Ring:
+    ring = Ring()
+    for place in ring.places:
+        place.answers[PATH] = _accepted
+    return ring
+
+
+def _accepted(sent: Sent) -> tuple[int, Any]:
+    results = [{"status": 201, "job": f"{sent.shard}:{job['n']}", "problem": None} for job in sent.json["jobs"]]
+    return 200, {"batch": f"batch:{sent.shard}", "results": results}
+
+
+def jobs(*tenants: str, **more: Any) -> dict[str, Any]:
+    return {"jobs": [{"tenant": tenant, "n": n} for n, tenant in enumerate(tenants)], **more}
+
+
+async def test_each_shard_gets_its_part_and_the_answers_are_in_the_order_of_the_request(ring: Ring) -> None:
+    answer = await ring.ask(f"POST {PATH}", jobs(*MIXED))
+    assert answer.status == 200
+    assert [each["job"] for each in answer.json["results"]] == [
+        "default:0", "0001:1", "0002:2", "0001:3", "default:4"
+    ]  # fmt: skip
+    assert {sent.shard: [job["n"] for job in sent.json["jobs"]] for sent in ring.log} == {
+        "default": [0, 4],
+        "0001": [1, 3],
+        "0002": [2],
+    }
+    assert all(dict(sent.scope["headers"])[b"content-length"] == str(len(sent.body)).encode() for sent in ring.log)
+
+
+async def test_the_first_part_names_the_batch_of_all(ring: Ring) -> None:
+    assert (await ring.ask(f"POST {PATH}", jobs(*MIXED))).json["batch"] == "batch:default"
+    assert [sent.scope["state"].get("batch_id") for sent in ring.log] == [None, "batch:default", "batch:default"]
+
+
+async def test_the_key_of_each_job_has_its_place_in_the_whole_batch(ring: Ring) -> None:
+    body = jobs(*MIXED)
+    body["jobs"][1]["idempotency_key"] = "own"
+    await ring.ask(f"POST {PATH}", body, headers={"idempotency-key": "K"})
+    keys = {job["n"]: job["idempotency_key"] for sent in ring.log for job in sent.json["jobs"]}
+    assert keys == {0: "K#0", 1: "own", 2: "K#2", 3: "K#3", 4: "K#4"}
+    ring.log.clear()
+    await ring.ask(f"POST {PATH}", body)
+    assert [job.get("idempotency_key") for sent in ring.log for job in sent.json["jobs"]] == [
+        None,
+        None,
+        "own",
+        None,
+        None,
+    ]
+
+
+async def test_a_batch_of_one_shard_is_passed_on_as_it_is(ring: Ring) -> None:
+    raw = orjson.dumps(jobs(ONE, ONE, atomic=True), option=orjson.OPT_INDENT_2)
+    await ring.ask(f"POST {PATH}", raw, headers={"idempotency-key": "K"})
+    await ring.ask(f"POST {PATH}", raw, caller=only(TWO))
+    assert [(sent.shard, sent.body) for sent in ring.log] == [("0001", raw), ("0002", raw)]
+
+
+async def test_an_atomic_batch_of_two_shards_is_refused_with_their_names(ring: Ring) -> None:
+    answer = await ring.ask(f"POST {PATH}", jobs(ONE, TWO, atomic=True))
+    assert (answer.status, answer.json["errors"][0]["path"]) == (422, "jobs")
+    assert f"tenant '{ONE}' is in shard 0001, and tenant '{TWO}' is in shard 0002" in answer.json["detail"]
+    assert not ring.log
+
+
+async def test_if_a_part_is_refused_so_are_its_jobs_alone(ring: Ring) -> None:
+    refusal = {"type": "urn:x", "title": "t", "status": 503, "detail": "shard 0001 is away"}
+    ring.places[1].answers[PATH] = (503, refusal)
+    answer = await ring.ask(f"POST {PATH}", jobs(*MIXED))
+    assert answer.status == 200
+    assert [each["status"] for each in answer.json["results"]] == [201, 503, 201, 503, 201]
+    assert answer.json["results"][3] == {"status": 503, "job": None, "problem": {"errors": [], **refusal}}
+
+
+async def test_if_the_first_part_is_refused_nothing_is_submitted(ring: Ring) -> None:
+    ring.places[0].answers[PATH] = (429, {"of": "default"})
+    answer = await ring.ask(f"POST {PATH}", jobs(*MIXED))
+    assert (answer.status, answer.json) == (429, {"of": "default"})
+    assert ring.asked == ["default"]
+
+
+async def test_a_part_that_finds_no_room_on_its_way_is_refused_alone(ring: Ring) -> None:
+    async def crowded(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "too-busy", "no room")
+
+    ring.places[1].ask = crowded  # type: ignore[method-assign]
+    answer = await ring.ask(f"POST {PATH}", jobs(*MIXED))
+    assert [each["status"] for each in answer.json["results"]] == [201, 503, 201, 503, 201]
+    assert answer.json["results"][1]["problem"]["detail"] == "no room"
+
+
+async def test_a_part_without_an_answer_is_refused_alone(ring: Ring) -> None:
+    async def silent(scope: Scope, receive: Receive, send: Send) -> None:
+        """As one whose client has left."""
+
+    ring.places[1].ask = silent  # type: ignore[method-assign]
+    answer = await ring.ask(f"POST {PATH}", jobs(*MIXED))
+    assert [each["status"] for each in answer.json["results"]] == [201, 503, 201, 503, 201]
+
+
+async def test_warnings_of_all_parts_are_told_once(ring: Ring) -> None:
+    async def warn(scope: Scope, receive: Receive, send: Send) -> None:
+        results = [{"status": 201, "job": "a", "problem": None}]
+        await WholeAnswer(
+            200, [(b"warning", b'299 - "no lane"')], [orjson.dumps({"batch": "b", "results": results})]
+        ).send(send)
+
+    for place in ring.places:
+        place.ask = warn  # type: ignore[method-assign]
+    assert (await ring.ask(f"POST {PATH}", jobs(ONE, TWO))).headers["warning"] == '299 - "no lane"'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"{", b"[]", b'{"jobs":{}}', b'{"jobs":[]}', b'{"jobs":[' + b",".join([b"{}"] * 1_001) + b"]}",
+     b'{"jobs":[{"a":1,"a":2}]}', b'{"jobs":[1e400]}'],
+)  # fmt: skip
+async def test_what_is_no_batch_is_passed_on_whole_to_be_refused(ring: Ring, body: bytes) -> None:
+    for place in ring.places:
+        place.answers[PATH] = (422, {})
+    assert (await ring.ask(f"POST {PATH}", body)).status == 422
+    [sent] = ring.log
+    assert sent.body == body
+
+
+async def test_a_body_that_may_be_large_is_charged_while_it_is_read(ring: Ring) -> None:
+    pools = ring.gateway.pools
+    seen: list[int] = []
+
+    async def given() -> dict[str, Any]:
+        seen.append(pools.large_bodies.in_use)
+        return {"type": "http.request", "body": orjson.dumps(jobs(*MIXED))}
+
+    await ring.ask(f"POST {PATH}", jobs(*MIXED), receive=given)
+    assert seen[0] >= 1
+    assert pools.large_bodies.in_use == 0
+
+
+async def test_a_batch_that_is_repeated_under_its_key_gets_the_same_jobs_by_the_real_routes(ring: Ring) -> None:
+    places = [WorldPlace("default"), WorldPlace("0001")]
+    ring.gateway.places = places
+    body: dict[str, Any] = {"jobs": [{"definition": "log", "tenant": tenant} for tenant in (ONE, HOME, ONE)]}
+    body["jobs"].append({"definition": "log", "tenant": HOME, "priority": 99})
+    headers = {"idempotency-key": "K", "host": "api"}
+    first = await ring.ask(f"POST {PATH}", body, headers=headers)
+    again = await ring.ask(f"POST {PATH}", body, headers=headers)
+    assert [each["status"] for each in first.json["results"]] == [201, 201, 201, 422]
+    assert [each["status"] for each in again.json["results"]] == [200, 200, 200, 422]
+    assert [each["job"] for each in first.json["results"]] == [each["job"] for each in again.json["results"]]
+    assert first.json["batch"] == again.json["batch"]
+    assert first.json["results"][3]["problem"]["errors"][0]["path"] == "priority"
+    assert [len(place.world.everything()["jobs"]) for place in places] == [1, 2]

@@ -1,0 +1,668 @@
+"""Each request reaches the shard that it is about, and no other; writes stand still while their partition is frozen."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.types import Message
+
+from hascheduler.api.http.shares import Pool, PoolRequest, address_party
+from hascheduler.api.middleware.auth import Caller
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.model.partition import partition_of, with_partition
+from hascheduler.model.token import ALL_TENANTS, Role
+from hascheduler.shards.layout import Layout
+from hascheduler.shards.place import ONE_SHARD
+from hascheduler.shards.routes import ROUTES, Rule
+from tests.unit.api.doubles import description
+from tests.unit.shards.gateways import (
+    HOME,
+    LAYOUT,
+    ONE,
+    PARTITION,
+    SHARDS,
+    TWO,
+    Answer,
+    FakePlace,
+    Ring,
+    Sent,
+    WorldPlace,
+    only,
+    tenant_in,
+)
+
+HEADER = ONE_SHARD.decode()
+TICK = {"name": "tick", "trigger": {"type": "interval", "every": "1s"}, "job": {"definition": "log", "tenant": ONE}}
+FROZEN = LAYOUT.beginning({PARTITION: 2}).freezing(PARTITION)
+ARRIVED = FROZEN.arrived(PARTITION)
+
+
+@pytest.fixture
+def ring() -> Ring:
+    return Ring()
+
+
+def check_moving(answer: Answer) -> None:
+    assert (answer.status, answer.json["type"]) == (503, "urn:hascheduler:problem:moving"), answer
+    assert answer.headers["retry-after"] == "1"
+
+
+# The table
+
+
+def test_every_route_of_the_openapi_document_has_one_rule() -> None:
+    described = {f"{method.upper()} {path}" for path, methods in description()["paths"].items() for method in methods}
+    ruled = [route for routes in ROUTES.values() for route in routes]
+    assert len(ruled) == len(set(ruled))
+    assert set(ruled) == described
+    assert set(ROUTES) == set(Rule)
+
+
+def test_the_answers_of_all_shards_to_a_route_are_merged_or_nothing_asks_all() -> None:
+    merging = pytest.importorskip("hascheduler.shards.merging")
+    merged = {f"{method} {path}" for method, path in merging.MERGED}
+    assert merged == {*ROUTES[Rule.LIST], *ROUTES[Rule.CHANGE], *ROUTES[Rule.WHOLE]}
+
+
+# Whose a request is
+
+JOB_OF_ONE = with_partition("job:0001", ONE)
+
+
+@pytest.mark.parametrize(
+    ("request_", "body", "query", "shard"),
+    [
+        ("GET /", None, "", "default"),
+        ("GET /ui/jobs/x", None, "", "default"),
+        ("GET /openapi.json", None, "", "default"),
+        ("GET /v1/nothing", None, "", "default"),
+        ("PUT /v1/jobs", {}, "", "default"),
+        ("GET /readyz", None, "", "default"),
+        ("GET /v1/definitions", None, "", "default"),
+        ("GET /v1/tenants/a", None, "", "default"),
+        ("POST /v1/tokens", {}, "", "default"),
+        ("GET /v1/whoami", None, "", "default"),
+        ("POST /v1/schedules/preview", {}, "", "default"),
+        ("POST /v1/jobs", {"definition": "log", "tenant": ONE}, "", "0001"),
+        ("POST /v1/jobs", {"definition": "log", "tenant": TWO}, "", "0002"),
+        ("GET /v1/jobs", None, f"limit=3&tenant={TWO}", "0002"),
+        ("GET /v1/jobs:counts", None, f"tenant={ONE}", "0001"),
+        ("GET /v1/verdicts", None, f"tenant={ONE}", "0001"),
+        ("POST /v1/jobs:cancel", {"filter": {"tenant": ONE}}, "", "0001"),
+        ("POST /v1/schedules:pause", {"filter": {"tenant": TWO}}, "", "0002"),
+        (f"GET /v1/jobs/{JOB_OF_ONE}", None, "", "0001"),
+        (f"GET /v1/jobs/{JOB_OF_ONE}/why", None, "", "0001"),
+        (f"POST /v1/jobs/{JOB_OF_ONE}/cancel", None, "", "0001"),
+        ("GET /v1/jobs/fire:tick:1893456000000", None, "", "0002"),
+        ("GET /v1/schedules/tick", None, "", "0002"),
+        ("DELETE /v1/schedules/tick", None, "", "0002"),
+        ("POST /v1/schedules/tick/trigger", {}, "", "0002"),
+        ("GET /v1/schedules/tick/preview", None, "", "0002"),
+        ("POST /v1/work/fetch", {"processor": "http:a.1@0001"}, "", "0001"),
+        ("POST /v1/work/start", {"processor": "http:a.1@0002", "job": "j", "attempt": 1}, "", "0002"),
+        ("POST /v1/work/finish", {"processor": "http:a.1@0002"}, "", "0002"),
+        ("DELETE /v1/work/processors/http:a.1@0002", None, "", "0002"),
+        ("POST /v1/work/heartbeat", {"processor": "http:a.1"}, "", "default"),
+        ("POST /v1/work/heartbeat", {"processor": "http:a.1@other"}, "", "default"),
+        ("GET /v1/events", None, "shard=0002", "0002"),
+    ],
+)
+async def test_a_request_reaches_its_shard_whole(ring: Ring, request_: str, body: Any, query: str, shard: str) -> None:
+    ring.names.bound["tick"] = partition_of(TWO)
+    answer = await ring.ask(request_, body, query=query)
+    [sent] = ring.log
+    assert (sent.shard, answer.status) == (shard, 200)
+    assert sent.method + " " + sent.path == request_
+    assert sent.scope["query_string"] == query.encode()
+    if body is not None:
+        assert sent.json == body
+
+
+@pytest.mark.parametrize("request_", [*ROUTES[Rule.LIST], *ROUTES[Rule.CHANGE], *ROUTES[Rule.WHOLE]])
+async def test_what_is_of_all_tenants_is_merged(ring: Ring, request_: str) -> None:
+    body = {"filter": {"definition": "log"}} if request_.startswith("POST") else None
+    assert (await ring.ask(request_, body)).status == 200
+    assert ring.merged == [(request_.split(" ")[1], body)]
+    assert not ring.log
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["POST /v1/jobs", "POST /v1/jobs:batch", *ROUTES[Rule.LIST], *ROUTES[Rule.CHANGE], "POST /v1/schedules/x/pause",
+     "GET /v1/jobs/job:1~00", "GET /v1/schedules/tick", "GET /v1/events"],
+)  # fmt: skip
+async def test_a_token_of_one_tenant_has_one_shard(ring: Ring, request_: str) -> None:
+    """Whatever it asks for, and its body need not be read for that."""
+    ring.names.bound["tick"] = partition_of(TWO)
+    await ring.ask(request_, b"not read", query=f"tenant={TWO}" if request_.startswith("GET") else "", caller=only(ONE))
+    assert ring.asked == ["0001"]
+
+
+async def test_the_whole_is_shown_to_a_token_of_one_tenant_too(ring: Ring) -> None:
+    await ring.ask("GET /v1/cluster", caller=only(ONE))
+    await ring.ask("GET /v1/cluster/live", caller=only(ONE))
+    assert [path for path, _ in ring.merged] == ["/v1/cluster"]
+    assert ring.streamed == ["/v1/cluster/live"]
+
+
+async def test_an_open_path_needs_no_caller_and_says_nothing_of_shards(ring: Ring) -> None:
+    await ring.ask("GET /readyz", caller=None, headers={HEADER: "0002"})
+    assert ring.asked == ["default"]
+
+
+async def test_the_edge_learns_what_to_record(ring: Ring) -> None:
+    ring.names.bound["tick"] = PARTITION
+    await ring.ask("POST /v1/schedules/tick/pause")
+    assert ring.scope["route_pattern"] == "/v1/schedules/{name}/pause"
+    assert ring.scope["path_params"] == {"name": "tick"}
+    # A shard adds to the note in its copy of the state.
+    assert ring.log[0].scope["state"]["audit_note"] is ring.scope["state"]["audit_note"]
+
+
+# Bodies that nobody should send
+
+HOSTILE = [
+    b"",
+    b"{",
+    b"null",
+    b"[]",
+    b"7",
+    b"\xff\xfe",
+    b'"' + b"x" * 100_000 + b'"',
+    b"[" * 100_000,
+    b'{"a":' * 2_000 + b"1" + b"}" * 2_000,
+    b'{"tenant":7,"name":{},"filter":[],"job":3,"jobs":{"a":1},"processor":[],"definitions":{"a":2}}',
+    b'{"tenant":null,"name":null,"filter":{"tenant":{}},"job":{"tenant":[]},"jobs":null,"definitions":[1]}',
+    b'{"tenant":"\\ud800","name":"\\ud800","jobs":[1,null,{"tenant":{}}],"processor":"\\ud800"}',
+    b'{"tenant":"' + b"x" * 9_000 + b'","name":"' + b"x" * 9_000 + b'","jobs":["a"]}',
+    b'{"jobs":[' + b",".join([b"{}"] * 1_001) + b"]}",
+    b'{"jobs":[1,{"tenant":"t1"},{"tenant":"t2"},{"tenant":"t3"}],"atomic":"yes"}',
+]
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize(
+    "request_",
+    [each for routes in ROUTES.values() for each in routes if each.split(" ")[0] in ("POST", "PUT", "PATCH")],
+)
+async def test_a_hostile_body_is_refused_by_who_gets_it(ring: Ring, request_: str, body: bytes) -> None:
+    ring.names.bound["tick"] = PARTITION
+    for place in ring.places:
+        place.answers["/v1/jobs:batch"] = (422, {"type": "x", "status": 422, "detail": "refused"})
+        place.answers["/v1/jobs/job:1"] = (200, {"tenant": ONE})
+    answer = await ring.ask(request_.format(id="job:1", name="tick"), body)
+    assert answer.status < 500
+    assert ring.log or ring.merged or answer.status in (400, 413, 422)
+
+
+async def test_a_hostile_body_is_no_defect_of_the_real_routes_either(ring: Ring) -> None:
+    ring.gateway.places = [WorldPlace(name) for name in SHARDS]
+    writes = [each for routes in ROUTES.values() for each in routes if each.split(" ")[0] in ("POST", "PUT", "PATCH")]
+    found = {}
+    for request_ in writes:
+        for body in HOSTILE:
+            answer = await ring.ask(request_.format(id="job:1", name="tick"), body, headers={"host": "api"})
+            found[request_, body[:40]] = answer.status
+    assert not {each: status for each, status in found.items() if status >= 500}
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.WORKER])
+@pytest.mark.parametrize(
+    "request_", ["POST /v1/jobs", "POST /v1/jobs:batch", "PUT /v1/schedules/x", "POST /v1/schedules"]
+)
+async def test_the_body_of_who_has_no_power_is_not_read(ring: Ring, request_: str, role: Role) -> None:
+    async def never() -> Message:
+        raise AssertionError("read")
+
+    for place in ring.places:
+        place.ask = _refuse  # type: ignore[method-assign]
+    answer = await ring.ask(request_, caller=Caller(role, ALL_TENANTS, "someone", "id"), receive=never)
+    assert answer.status == 403
+
+
+async def _refuse(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 403, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+# Ids that say nothing, and answers that count
+
+
+async def test_an_id_that_says_nothing_is_looked_for_and_goes_to_the_shard_of_its_tenant(ring: Ring) -> None:
+    """Not to the one that has it: what moves has a copy in another shard, and a change of that would be lost."""
+    ring.places[0].answers["/v1/jobs/job:old"] = (404, {})
+    ring.places[1].answers["/v1/jobs/job:old"] = (200, {"tenant": TWO})
+    answer = await ring.ask("POST /v1/jobs/job:old/cancel", {"because": "x"}, headers={"idempotency-key": "K"})
+    assert answer.json == {"shard": "0002"}
+    assert ring.asked == ["default", "0001", "0002"]
+    assert [sent.method for sent in ring.log] == ["GET", "GET", "POST"]
+    assert ring.log[2].json == {"because": "x"}
+    assert b"idempotency-key" not in dict(ring.log[0].scope["headers"])
+
+
+async def test_a_schedule_without_a_reserved_name_is_looked_for_too(ring: Ring) -> None:
+    for place in ring.places:
+        place.answers["/v1/schedules/old"] = lambda sent: (200, {"job": {"tenant": ONE}, "by": sent.method})
+    assert (await ring.ask("PATCH /v1/schedules/old", {"labels": {}})).json["by"] == "PATCH"
+    assert ring.asked == ["default", "0001"]
+    assert (await ring.ask("PATCH /v1/schedules/old", {"job": {"tenant": TWO}})).status == 422
+    ring.watch.now = FROZEN
+    check_moving(await ring.ask("DELETE /v1/schedules/old"))
+
+
+async def test_what_can_not_be_read_is_left_to_the_shard_that_has_it(ring: Ring) -> None:
+    ring.places[0].answers["/v1/schedules/old"] = (404, {})
+    ring.places[1].answers["/v1/schedules/old"] = lambda sent: (409 if sent.method == "GET" else 204, {})
+    assert (await ring.ask("DELETE /v1/schedules/old")).status == 204
+    assert ring.asked == ["default", "0001", "0001"]
+
+
+async def test_an_id_that_no_shard_knows_is_404(ring: Ring) -> None:
+    for place in ring.places:
+        place.answers["/v1/schedules/gone"] = (404, {"of": place.name})
+    answer = await ring.ask("GET /v1/schedules/gone")
+    assert (answer.status, answer.json) == (404, {"of": "default"})
+
+
+async def test_a_404_counts_only_by_the_newest_layout(ring: Ring) -> None:
+    ring.watch.newer = ARRIVED
+    ring.places[1].answers[f"/v1/jobs/{JOB_OF_ONE}/cancel"] = (404, {})
+    answer = await ring.ask(f"POST /v1/jobs/{JOB_OF_ONE}/cancel", {"a": 1})
+    assert answer.json == {"shard": "0002"}
+    assert [sent.json for sent in ring.log] == [{"a": 1}] * 2
+
+
+async def test_a_404_of_the_newest_layout_is_the_answer(ring: Ring) -> None:
+    ring.places[1].answers[f"/v1/jobs/{JOB_OF_ONE}"] = (404, {"of": "0001"})
+    answer = await ring.ask(f"GET /v1/jobs/{JOB_OF_ONE}")
+    assert (answer.status, answer.json) == (404, {"of": "0001"})
+    assert (ring.asked, ring.watch.reads) == (["0001"], 1)
+
+
+async def test_an_answer_is_passed_on_as_it_comes(ring: Ring) -> None:
+    """Only a 404 is kept, so a long answer needs no memory."""
+    sent: list[Message] = []
+
+    async def in_pieces(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"a", "more_body": True})
+        sent.append({"seen": True})
+        await send({"type": "http.response.body", "body": b"b"})
+
+    ring.places[1].ask = in_pieces  # type: ignore[method-assign]
+    assert (await ring.ask(f"GET /v1/jobs/{JOB_OF_ONE}")).body == b"ab"
+
+
+async def test_without_the_home_what_needs_it_is_503_with_its_name(ring: Ring) -> None:
+    ring.names.fails = StoreUnavailable("down")
+    answer = await ring.ask("GET /v1/schedules/tick")
+    assert answer.status == 503
+    assert "shard default" in answer.json["detail"]
+    assert (await ring.ask("POST /v1/jobs", {"tenant": TWO})).json == {"shard": "0002"}
+
+
+async def test_a_layout_that_can_not_be_read_is_not_the_callers_fault(ring: Ring) -> None:
+    async def malformed() -> Layout:
+        raise InvalidInput(("shards",), "7", "a list of names")
+
+    ring.watch.read_again = malformed  # type: ignore[method-assign]
+    ring.places[1].answers[f"/v1/jobs/{JOB_OF_ONE}"] = (404, {})
+    assert (await ring.ask(f"GET /v1/jobs/{JOB_OF_ONE}")).status == 503
+
+
+@pytest.mark.parametrize(("request_", "shard"), [("POST /v1/schedules", 1), ("PUT /v1/lanes/a", 0)])
+async def test_an_answer_that_breaks_off_is_503_with_the_shards_name(ring: Ring, request_: str, shard: int) -> None:
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 201, "headers": []})
+        raise ConnectionAbortedError
+
+    ring.places[shard].ask = broken  # type: ignore[method-assign]
+    answer = await ring.ask(request_, TICK)
+    assert answer.status == 503
+    assert f"shard {ring.places[shard].name} broke off" in answer.json["detail"]
+
+
+# Moves
+
+
+@pytest.mark.parametrize(
+    ("request_", "body"),
+    [
+        ("POST /v1/jobs", {"tenant": ONE}),
+        ("POST /v1/jobs:batch", {"jobs": [{"tenant": TWO}, {"tenant": ONE}]}),
+        ("POST /v1/schedules", TICK),
+        ("PATCH /v1/schedules/tick", {"labels": {}}),
+        ("POST /v1/schedules/old/pause", None),
+        (f"POST /v1/jobs/{JOB_OF_ONE}/cancel", None),
+        ("POST /v1/jobs/job:old/cancel", None),
+        ("POST /v1/jobs:cancel", {"filter": {"tenant": ONE}}),
+        ("POST /v1/jobs:cancel", {"filter": {"definition": "log"}}),
+    ],
+)
+async def test_while_a_partition_is_frozen_what_may_write_in_it_is_503(ring: Ring, request_: str, body: Any) -> None:
+    ring.watch.now = FROZEN
+    ring.names.bound["tick"] = PARTITION
+    for place in ring.places:
+        place.answers = {
+            "/v1/jobs/job:old": (200, {"tenant": ONE}),
+            "/v1/schedules/old": (200, {"job": {"tenant": ONE}}),
+        }
+    check_moving(await ring.ask(request_, body))
+    assert all(sent.method == "GET" for sent in ring.log)
+    assert not ring.merged
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["GET /v1/schedules/tick", "POST /v1/schedules/tick/preview", f"GET /v1/jobs/{JOB_OF_ONE}", "GET /v1/jobs"],
+)
+async def test_while_a_partition_is_frozen_it_is_read_where_it_was(ring: Ring, request_: str) -> None:
+    ring.watch.now = FROZEN
+    ring.names.bound["tick"] = PARTITION
+    assert (await ring.ask(request_, query="" if "/" in request_[9:] else f"tenant={ONE}")).json == {"shard": "0001"}
+    assert (await ring.ask("POST /v1/jobs", {"tenant": TWO})).status == 200
+
+
+class Held:
+    """An answer that waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.over = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, _: Sent) -> tuple[int, Any]:
+        self.begun.set()
+        await self.over.wait()
+        return 201, {}
+
+
+@pytest.mark.parametrize(
+    ("request_", "body"),
+    [
+        ("POST /v1/jobs", {"tenant": ONE}),
+        ("POST /v1/jobs:batch", {"jobs": [{"tenant": ONE}]}),
+        ("POST /v1/schedules", TICK),
+        ("POST /v1/jobs/job:old/cancel", None),
+    ],
+)
+async def test_a_frozen_layout_is_acknowledged_once_no_write_in_it_is_under_way(
+    ring: Ring, request_: str, body: Any
+) -> None:
+    held = Held()
+    for place in ring.places:
+        place.answers[request_.split(" ")[1]] = held
+        place.answers["/v1/jobs/job:old"] = (200, {"tenant": ONE})
+    writing = asyncio.create_task(ring.ask(request_, body))
+    await held.begun.wait()
+    assert ring.gateway.acknowledged_epoch() == LAYOUT.epoch
+    ring.watch.now = FROZEN
+    assert ring.gateway.acknowledged_epoch() == LAYOUT.epoch
+    held.over.set()
+    await writing
+    assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
+    ring.watch.now = ARRIVED
+    assert ring.gateway.acknowledged_epoch() == ARRIVED.epoch
+
+
+async def test_writes_in_other_partitions_and_reads_hold_no_move_up(ring: Ring) -> None:
+    held = Held()
+    for place in ring.places:
+        place.answers["/v1/jobs"] = held
+    writing = asyncio.create_task(ring.ask("POST /v1/jobs", {"tenant": TWO}))
+    reading = asyncio.create_task(ring.ask("GET /v1/jobs", query=f"tenant={ONE}"))
+    await held.begun.wait()
+    ring.watch.now = FROZEN
+    assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
+    held.over.set()
+    await asyncio.gather(writing, reading)
+
+
+async def test_a_submit_that_waits_for_its_job_has_been_written(ring: Ring) -> None:
+    """Else a wait of five minutes would keep its partition from moving."""
+    held = Held()
+    ring.places[1].answers["/v1/jobs"] = held
+    slot = Pool("in_flight", 1).admit(PoolRequest((address_party("a"),), privileged=False))
+    state: dict[str, Any] = {"slot_in_flight": slot}
+    writing = asyncio.create_task(ring.ask("POST /v1/jobs", {"tenant": ONE}, query="wait=5m", state=state))
+    await held.begun.wait()
+    ring.watch.now = FROZEN
+    assert ring.gateway.acknowledged_epoch() == LAYOUT.epoch
+    slot.release()  # type: ignore[union-attr]
+    assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
+    held.over.set()
+    await writing
+
+
+async def test_a_write_that_is_cut_off_is_not_under_way(ring: Ring) -> None:
+    held = Held()
+    ring.places[1].answers["/v1/jobs"] = held
+    writing = asyncio.create_task(ring.ask("POST /v1/jobs", {"tenant": ONE}))
+    await held.begun.wait()
+    writing.cancel()
+    await asyncio.wait([writing])
+    ring.watch.now = FROZEN
+    assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
+
+
+# One shard by name
+
+
+async def test_a_read_that_names_a_shard_reaches_it(ring: Ring) -> None:
+    for request_ in ("GET /v1/jobs", "GET /v1/cluster", f"GET /v1/jobs/{JOB_OF_ONE}", "GET /v1/definitions"):
+        await ring.ask(request_, headers={HEADER: "0002"})
+    assert ring.asked == ["0002"] * 4
+    assert not ring.merged
+
+
+@pytest.mark.parametrize("request_", ["GET /v1/jobs", "POST /v1/jobs"])
+async def test_an_unknown_shard_is_refused_with_the_names(ring: Ring, request_: str) -> None:
+    answer = await ring.ask(request_, {"tenant": ONE}, headers={HEADER: "0009"})
+    assert answer.status == 422
+    assert "default, 0001, 0002" in answer.json["detail"]
+    answer = await ring.ask("GET /v1/events", query="shard=nine")
+    assert answer.status == 422
+    assert "default, 0001, 0002" in answer.json["detail"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "body"),
+    [
+        ("POST /v1/jobs", {"tenant": ONE}),
+        ("POST /v1/jobs:batch", {"jobs": [{"tenant": ONE}]}),
+        ("POST /v1/schedules", TICK),
+        (f"POST /v1/jobs/{JOB_OF_ONE}/cancel", None),
+        ("POST /v1/jobs:cancel", {"filter": {"tenant": ONE}}),
+    ],
+)
+async def test_a_write_reaches_the_shard_it_names_if_that_is_its_own(ring: Ring, request_: str, body: Any) -> None:
+    check_moving(await ring.ask(request_, body, headers={HEADER: "0002"}))
+    assert not ring.log
+    await ring.ask(request_, body, headers={HEADER: "0001"})
+    assert ring.asked == ["0001"]
+    ring.watch.now, ring.watch.newer = LAYOUT, ARRIVED  # whoever sent it has seen more
+    await ring.ask(request_, body, headers={HEADER: "0002"})
+    assert ring.asked == ["0001", "0002"]
+
+
+async def test_of_a_change_of_all_that_match_one_shard_may_be_asked_by_name(ring: Ring) -> None:
+    for shard in ("0001", "0002"):
+        await ring.ask("POST /v1/jobs:retry", {"filter": {"definition": "log"}}, headers={HEADER: shard})
+    ring.places[2].answers["/v1/jobs/job:old"] = (200, {"tenant": TWO})
+    await ring.ask("POST /v1/jobs/job:old/retry", headers={HEADER: "0002"})
+    assert ring.asked == ["0001", "0002", "0002", "0002"]
+
+
+async def test_what_all_share_is_written_in_no_single_shard(ring: Ring) -> None:
+    for request_ in ("PUT /v1/lanes/a", "POST /v1/tokens", "DELETE /v1/definitions/a", "POST /v1/cluster/pause"):
+        assert (await ring.ask(request_, {}, headers={HEADER: "0002"})).status == 422
+    assert not ring.log
+    await ring.ask("PUT /v1/lanes/a", {}, headers={HEADER: "default"})
+    assert ring.asked == ["default"]
+
+
+# What all share
+
+
+@pytest.mark.parametrize(
+    ("request_", "copied"),
+    [
+        ("PUT /v1/definitions/log", ("definitions", "log")),
+        ("PATCH /v1/lanes/a", ("lanes", "a")),
+        ("DELETE /v1/tenants/a", ("tenants", "a")),
+        ("PUT /v1/calendars/a", ("calendars", "a")),
+        ("POST /v1/processors/resizer-0/drain", ("pauses", "processor:resizer-0")),
+        ("POST /v1/processors/resizer-0/undrain", ("pauses", "processor:resizer-0")),
+        ("POST /v1/cluster/pause", ("pauses", "everything")),
+        ("POST /v1/cluster/resume", ("pauses", "everything")),
+    ],
+)
+async def test_what_all_share_is_written_in_the_home_and_copied(
+    ring: Ring, request_: str, copied: tuple[str, str]
+) -> None:
+    await ring.ask(request_, {"a": 1})
+    assert (ring.asked, ring.copies.copied) == (["default"], [copied])
+    ring.places[0].answers[request_.split(" ")[1]] = (422, {})
+    assert (await ring.ask(request_, {"a": 1})).status == 422
+    assert ring.copies.copied == [copied]
+
+
+async def test_a_calendar_is_deleted_once_no_shard_uses_it(ring: Ring) -> None:
+    ring.places[1].answers["/v1/calendars/holidays"] = (404, {})
+    assert (await ring.ask("DELETE /v1/calendars/holidays")).json == {"shard": "default"}
+    assert ring.asked == ["0001", "0002", "default"]
+    assert ring.copies.copied == [("calendars", "holidays")]
+
+
+@pytest.mark.parametrize("status", [409, 503, 412])
+async def test_a_calendar_stays_while_one_shard_uses_it_or_does_not_answer(ring: Ring, status: int) -> None:
+    ring.places[2].answers["/v1/calendars/holidays"] = (status, {"of": "0002"})
+    answer = await ring.ask("DELETE /v1/calendars/holidays")
+    assert (answer.status, answer.json) == (status, {"of": "0002"})
+    assert ring.asked == ["0001", "0002"]
+    assert ring.copies.copied == [("calendars", "holidays")]  # the copy that 0001 has deleted comes back
+    ring.log.clear()
+    await ring.ask("DELETE /v1/calendars/holidays", headers={HEADER: "0001"})
+    assert ring.asked == ["0001"]
+
+
+# Schedules
+
+
+async def test_a_schedules_name_is_reserved_before_and_after_it_is_made(ring: Ring) -> None:
+    ring.places[1].answers["/v1/schedules"] = lambda _: (201, {"reserved": list(ring.names.reserved)})
+    assert (await ring.ask("POST /v1/schedules", TICK)).json == {"reserved": ["tick"]}
+    assert ring.names.reserved == ["tick", "tick"]
+    assert ring.names.bound == {"tick": PARTITION}
+
+
+async def test_a_name_of_another_partition_is_taken(ring: Ring) -> None:
+    ring.names.bound["tick"] = partition_of(TWO)
+    answer = await ring.ask("POST /v1/schedules", TICK)
+    assert (answer.status, answer.json["type"]) == (409, "urn:hascheduler:problem:conflict")
+    assert not ring.log
+
+
+async def test_a_schedule_that_has_lost_its_name_meanwhile_is_deleted_again(ring: Ring) -> None:
+    def lose(_: Sent) -> tuple[int, Any]:
+        ring.names.bound["tick"] = partition_of(TWO)
+        return 201, {}
+
+    ring.places[1].answers["/v1/schedules"] = lose
+    answer = await ring.ask("POST /v1/schedules", TICK, headers={"authorization": "Bearer x"})
+    assert answer.status == 409
+    _, deleted = ring.log
+    assert (deleted.shard, deleted.method, deleted.path) == ("0001", "DELETE", "/v1/schedules/tick")
+    assert dict(deleted.scope["headers"]) == {b"authorization": b"Bearer x"}
+
+
+async def test_a_schedule_that_is_refused_needs_its_name_once(ring: Ring) -> None:
+    ring.places[1].answers["/v1/schedules"] = (422, {})
+    assert (await ring.ask("POST /v1/schedules", TICK)).status == 422
+    assert ring.names.reserved == ["tick"]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "x" * 9_000, 7, None])
+async def test_what_is_no_name_is_never_reserved(ring: Ring, name: object) -> None:
+    await ring.ask("POST /v1/schedules", {**TICK, "name": name})
+    assert (ring.asked, ring.names.reserved) == (["0001"], [])
+
+
+async def test_a_token_makes_schedules_of_its_own_tenant(ring: Ring) -> None:
+    await ring.ask("POST /v1/schedules", TICK, caller=only(TWO))
+    assert ring.asked == ["0002"]
+    assert ring.names.bound == {"tick": partition_of(TWO)}
+
+
+GRAPH = [{"ref": "a", "definition": "log"}, {"ref": "b", "definition": "log", "tenant": ONE}]
+
+
+async def test_the_tenant_of_a_graph_is_that_of_the_job_that_says_one(ring: Ring) -> None:
+    await ring.ask("POST /v1/schedules", {"name": "graph", "jobs": GRAPH})
+    assert ring.names.bound == {"graph": PARTITION}
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "is_refused"),
+    [
+        ("PUT", {"job": {"tenant": ONE}}, False),
+        ("PUT", {"job": {"tenant": TWO}}, True),
+        ("PUT", {"job": {}}, True),  # the tenant "default" is meant
+        ("PUT", {"jobs": GRAPH}, False),
+        ("PATCH", {"labels": {}}, False),
+        ("PATCH", {"job": {"payload": 1}}, False),
+        ("PATCH", {"job": {"tenant": ONE}}, False),
+        ("PATCH", {"job": {"tenant": TWO}}, True),
+        ("PATCH", {"job": {"tenant": None}}, True),
+        ("PATCH", {"jobs": [{"ref": "a", "tenant": TWO}]}, True),
+        ("PATCH", {"jobs": None}, False),
+    ],
+)
+async def test_a_schedule_stays_in_its_partition(ring: Ring, method: str, body: Any, *, is_refused: bool) -> None:
+    ring.names.bound["tick"] = PARTITION
+    answer = await ring.ask(f"{method} /v1/schedules/tick", body)
+    assert answer.status == (422 if is_refused else 200)
+    assert ring.asked == ([] if is_refused else ["0001"])
+    if is_refused:
+        assert answer.json["errors"][0]["path"] == "job.tenant"
+
+
+# Streams
+
+
+async def test_the_events_of_all_tenants_are_one_stream(ring: Ring) -> None:
+    await ring.ask("GET /v1/events", query="definition=log")
+    assert ring.streamed == ["/v1/events"]
+
+
+async def test_a_stream_of_one_tenant_ends_when_the_tenant_moves(ring: Ring) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def follow(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"an event", "more_body": True})
+        begun.set()
+        assert (await receive())["type"] == "http.disconnect"
+        ended.set()
+
+    async def stays() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    ring.places[1].ask = follow  # type: ignore[method-assign]
+    following = asyncio.create_task(ring.ask("GET /v1/events", query=f"tenant={ONE}", receive=stays))
+    await begun.wait()
+    ring.watch.now = FROZEN
+    assert not ended.is_set()
+    ring.watch.now = ARRIVED
+    assert (await following).body == b"an event"
+    assert ended.is_set()
+
+
+async def test_a_stream_that_is_refused_is_answered_once(ring: Ring) -> None:
+    ring.places[1].answers["/v1/events"] = (429, {"of": "0001"})
+    assert (await ring.ask("GET /v1/events", caller=only(ONE))).status == 429
+
+
+def test_these_are_tenants_of_three_shards() -> None:
+    assert [LAYOUT.index_of(tenant) for tenant in (HOME, ONE, TWO, tenant_in(2, 1))] == [0, 1, 2, 2]
+    assert isinstance(FROZEN, Layout)
+    assert FakePlace("a", []).answers == {}
