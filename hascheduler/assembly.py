@@ -417,8 +417,7 @@ def _replica(
         dispatch=DispatchConfig(
             start_timeout_ms=settings.start_timeout_ms,
             unknown_spared_ms=settings.heartbeat_timeout_ms,
-            shard_index=shard_index,
-            shard_count=settings.shards,
+            part=(shard_index, settings.shards),
             policy=policy_config(settings),
         ),
     )

@@ -30,7 +30,7 @@ _JOBS, _SCHEDULES, _JOURNAL, _REPLICAS = (
 )  # fmt: skip
 _PUT, _DELETE = Operation.PUT, Operation.DELETE
 _UNDIGESTED = frozenset(
-    {Collection.PROCESSORS, Collection.LEASES, _REPLICAS, Collection.META, Collection.SHARES, Collection.ROUTING}
+    {Collection.PROCESSORS, Collection.LEASES, _REPLICAS, Collection.META, Collection.HOLDS, Collection.ROUTING}
 )
 """They change with every heartbeat, and people compare them by eye. And replicas of neighbouring releases have equal
 digests only as long as all of them mirror what is digested."""

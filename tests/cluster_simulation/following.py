@@ -20,7 +20,7 @@ from typing import Any
 
 from hascheduler.assembly_shards import Followed, followed
 from hascheduler.election.preferences import candidates_of
-from hascheduler.sharding.following import Following, StoredShares
+from hascheduler.sharding.following import Following, StoredHolds
 from hascheduler.sharding.placement import LeaderPlacement
 from hascheduler.sharding.shard import KnownShard, Shard
 from tests.cluster_simulation.cluster import Life
@@ -136,9 +136,9 @@ class FollowingCluster(ShardedCluster):
         assert reports is not None
         assert following is not None
         known = [KnownShard(index, shard, reports) for index, shard in enumerate(shards)]
-        keeper, mover = self._movers(id, host, clock, shards, known)
+        mover = self._mover(id, host, clock, known)
         placement = LeaderPlacement(shards, host, clock, REBALANCED_MS, self.candidates)
-        actor = _Followers(here, keeper, mover, placement, StoredShares(shards, self._shares(host)))
+        actor = _Followers(here, mover, placement, StoredHolds(shards, self._holds(host)))
         life = Life(host, id, process, actor, sources[0])
         if isinstance(self._planted, FollowingBugs):
             self._planted.following(following)

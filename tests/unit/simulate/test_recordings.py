@@ -40,6 +40,8 @@ from hascheduler.mirror.changes import (
     CalendarSeen,
     DefinitionGone,
     DefinitionSeen,
+    HoldGone,
+    HoldSeen,
     JobGone,
     JobSeen,
     LaneGone,
@@ -50,21 +52,19 @@ from hascheduler.mirror.changes import (
     ProcessorSeen,
     ScheduleGone,
     ScheduleSeen,
-    ShareGone,
-    ShareSeen,
     TenantGone,
     TenantSeen,
 )
 from hascheduler.model.calendar import Calendar, read_days
 from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.documents.fired_job import fired_job
+from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.policy import PRESETS, criteria
 from hascheduler.model.processor import Rest
 from hascheduler.model.retry import RetryPolicy
-from hascheduler.model.share import Share
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
@@ -94,8 +94,8 @@ INPUTS: list[Input] = [
     TenantGone("t"),
     PauseSeen(StandingPause(EVERYTHING, 1, wall(0), "deployer", "it burns", True)),
     PauseGone(EVERYTHING),
-    ShareSeen(Share("all", 2, 1, lowered=True)),
-    ShareGone("all"),
+    HoldSeen(Hold("cap/all", 2, is_held=True)),
+    HoldGone("cap/all"),
     ProcessorSeen(make_processor("p", resources=(("cpu", 8),))),
     ProcessorGone("p"),
     ProcessorLost("p", 4),
