@@ -70,7 +70,7 @@ class SimParcels:
 
         async def look() -> frozenset[int]:
             parcels = (each["parcel"] for each in self._database(index).documents(Collection.DEPARTURES))
-            return frozenset(int(parcel[5:7], 16) for parcel in parcels)
+            return frozenset(int(parcel.split("/")[1], 16) for parcel in parcels)
 
         return await self._call(index, look)
 

@@ -65,8 +65,16 @@ def _releases_what_is_used(replica: Replica) -> None:
 
 def _starts_what_is_held(replica: Replica) -> None:
     """It has each small cap, whatever the holds say."""
-    rules: Any = replica.view.core._state.rules
-    rules.part_of = lambda key, cap: cap if rules.has_turns(cap) else rules._even(cap)
+    core: Any = replica.view.core
+    forget = core.forget
+
+    def forget_and_plant() -> None:
+        forget()
+        rules = core._state.rules
+        rules.part_of = lambda key, cap: cap if rules.has_turns(cap) else rules._even(cap)
+
+    core.forget = forget_and_plant
+    forget_and_plant()
 
 
 def slots_moved_by_all(mover: SlotMover) -> None:
