@@ -92,7 +92,7 @@ class ReplicaParts:
         )
 
     def _config(self, shard: str, clock: Clock, part: tuple[int, int]) -> ReplicaConfig:
-        settings, (index, count) = self.settings, part
+        settings = self.settings
         return ReplicaConfig(
             shard=shard,
             replica_id=self.replica_id,
@@ -111,8 +111,7 @@ class ReplicaParts:
             dispatch=DispatchConfig(
                 start_timeout_ms=settings.start_timeout_ms,
                 unknown_spared_ms=settings.heartbeat_timeout_ms,
-                shard_index=index,
-                shard_count=count,
+                part=part,
                 policy=policy_config(settings),
             ),
         )

@@ -12,16 +12,15 @@ from weakref import WeakMethod
 from hascheduler.daemon.leadership.liveness import LivenessServer, Silencing
 from hascheduler.daemon.replica import Replica
 from hascheduler.mongo.connection import Database
+from hascheduler.mongo.holds import MongoHoldStore
 from hascheduler.mongo.routing import MongoRoutingStore
-from hascheduler.mongo.shares import MongoCapStore, MongoShareStore
 from hascheduler.mongo.slots import LeftTransactions, MongoSlotStore
 from hascheduler.ports import Clock
 from hascheduler.settings import Settings
-from hascheduler.sharding.following import Following, StoredShares
+from hascheduler.sharding.following import Following, StoredHolds
 from hascheduler.sharding.moves import SlotMover
 from hascheduler.sharding.reports import ShardReports
 from hascheduler.sharding.shard import KnownShard, Shard
-from hascheduler.sharding.shares import ShareKeeper
 
 _BEGIN_AFTER_MAX_MS = 5_000
 _LEAVE_AFTER_MS = 30_000
@@ -112,9 +111,8 @@ class _SilencedByLast:
 def start_keepers(
     tasks: asyncio.TaskGroup, settings: Settings, here: Followed, databases: Sequence[Database], clock: Clock
 ) -> list[asyncio.Task[None]]:
-    """What goes on over several shards, in each replica: shares of caps, moves of slots."""
-    shards, stores = here.shards, [MongoShareStore(database) for database in databases]
-    shares = ShareKeeper(MongoCapStore(databases[0]), stores, shards, settings.max_concurrency, clock)
+    """What goes on over several shards, in each replica: moves of slots."""
+    shards, stores = here.shards, [MongoHoldStore(database) for database in databases]
     reports = here.reports
     mover = SlotMover(
         MongoRoutingStore(databases[0]),
@@ -124,10 +122,9 @@ def start_keepers(
         clock,
     )
     started = [
-        tasks.create_task(shares.run(), name="shares"),
         tasks.create_task(mover.run(), name="slots"),
         tasks.create_task(LeftTransactions(databases, mover.is_moving, clock).run(), name="left-transactions"),
     ]
     if reports is not None:
-        started.append(tasks.create_task(StoredShares(shards, stores).run(), name="stored-shares"))
+        started.append(tasks.create_task(StoredHolds(shards, stores).run(), name="stored-holds"))
     return started

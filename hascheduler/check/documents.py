@@ -8,6 +8,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.calendar import decode_calendar
 from hascheduler.model.documents.definition import decode_definition
+from hascheduler.model.documents.hold import decode_hold
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.lane import decode_lane
 from hascheduler.model.documents.lease import decode_lease
@@ -16,7 +17,6 @@ from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.replica import decode_replica
 from hascheduler.model.documents.routing import decode_routing
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.documents.share import decode_share
 from hascheduler.model.documents.tenant import decode_tenant
 from hascheduler.model.documents.token import decode_token
 from hascheduler.model.documents.verdict import decode_verdict
@@ -31,7 +31,7 @@ DECODERS: Mapping[Collection, Decode] = {
     Collection.TENANTS: decode_tenant,
     Collection.TOKENS: decode_token,
     Collection.PAUSES: decode_pause,
-    Collection.SHARES: decode_share,
+    Collection.HOLDS: decode_hold,
     Collection.ROUTING: lambda _, fields: decode_routing(fields),
     Collection.PROCESSORS: decode_processor,
     Collection.LEASES: decode_lease,
@@ -52,7 +52,7 @@ _HINTS: Mapping[Collection, str] = {
     Collection.VERDICTS: "its times count as undecided here: look at it in MongoDB",
     Collection.PAUSES: "it pauses nothing: delete it in MongoDB, then pause again (hascheduler pause --all, or"
     " hascheduler processor drain)",
-    Collection.SHARES: "an even share holds in its place until the leader of the home has written it again",
+    Collection.HOLDS: "it holds nothing: put it back from a backup of that database",
     Collection.ROUTING: "no process of the deployment starts: put it back from a backup of the home's database",
     Collection.NAMES: "no schedule of that name can be made: delete it in the home's database (db.names.deleteOne)",
     Collection.TOKENS: "it grants no access: delete it in MongoDB, and create another (hascheduler token create)",

@@ -16,7 +16,7 @@ from hascheduler.dispatch.decisions import (
     Decision,
     Fire,
     RecordVerdict,
-    ReleaseShare,
+    ReleaseHold,
     ResetCursor,
     Settlement,
     TimeOutcome,
@@ -117,7 +117,7 @@ def _is_undone(
     match decision:
         case Fire() | RecordVerdict():
             return _is_open(decision, schedules.get(decision.schedule))
-        case CountFailures() | ResetCursor() | ReleaseShare():
+        case CountFailures() | ResetCursor() | ReleaseHold():
             return False  # a later one replaces it
         case _:
             return classify_outcome(decision, jobs.get(decision.job_id)) is Settlement.UNKNOWN
@@ -140,8 +140,8 @@ def _shown(decision: Decision) -> str:
             return f"count the failures of {schedule}"
         case ResetCursor(schedule):
             return f"reset the cursor of {schedule}"
-        case ReleaseShare(key):
-            return f"release the share of {key}"
+        case ReleaseHold(key):
+            return f"release the hold {key}"
         case _:
             return f"{type(decision).__name__.lower()} {decision.job_id}, attempt {decision.attempt}"
 

@@ -56,7 +56,7 @@ class Replica:
         self._arrival_listeners: list[Callable[[JobRef], None]] = []
         self.http_endpoint = ""
         self.followed_shards: Callable[[], Mapping[str, ShardReport] | None] = lambda: None
-        batch_delay = partial(BatchDelay, max_ms=config.batch_delay_max_ms, shards=config.dispatch.shard_count)
+        batch_delay = partial(BatchDelay, max_ms=config.batch_delay_max_ms, shards=config.dispatch.part[1])
         clock = TrustedClock.over(ports.clock, config.clock_skew_max_ms)
         self._clock, metrics = clock, ports.metrics
 
@@ -232,13 +232,9 @@ class Replica:
         """`Dispatcher.short_of`, whether or not this replica leads."""
         return self._core.short_of(self._clock.wall_ms())
 
-    def tokens_taken(self) -> Mapping[str, int]:
-        """`Dispatcher.tokens_taken`, whether or not this replica leads."""
-        return self._core.tokens_taken(self._clock.wall_ms())
-
-    def kept_aside(self, slot: int) -> int:
+    def kept_aside(self, partition: int) -> int:
         """`Dispatcher.kept_aside`."""
-        return self._core.kept_aside(slot)
+        return self._core.kept_aside(partition)
 
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         """The replicas whose beats still come, this one among them."""
@@ -315,6 +311,6 @@ class Replica:
             last_check=self._invariants.last_check,
             decision_lag_ms=self._stepper.decision_lag_ms,
             followed=(followed := self.followed_shards()),
-            shards=None if followed is None else self._config.dispatch.shard_count,
+            shards=None if followed is None else self._config.dispatch.part[1],
             zone_data=ZONE_DATA_VERSION,
         )

@@ -52,8 +52,8 @@ class DispatchConfig:
     which the broker took this leader's messages. A promise that has not come back for ``echo_timeout_ms`` is decided
     again. A job whose claim was lost is left alone for ``doubt_ms``, unless the stream brings news of it first. A
     processor that has not ended an attempt ``timeout_grace_ms`` after its timeout never will. A processor that is not
-    registered may live for ``unknown_spared_ms``. Of each cap over the whole deployment this core may use the share of
-    shard ``shard_index`` of ``shard_count``. Recordings hold these names.
+    registered may live for ``unknown_spared_ms``. ``part`` is the index of this core
+    among so many that divide each cap and rate. Recordings hold these names.
     """
 
     fires_max: int = 200
@@ -64,8 +64,7 @@ class DispatchConfig:
     doubt_ms: int = 1_000
     timeout_grace_ms: int = 10_000
     unknown_spared_ms: int = 0
-    shard_index: int = 0
-    shard_count: int = 1
+    part: tuple[int, int] = (0, 1)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
 
     @property

@@ -163,9 +163,9 @@ class ResetCursor:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseShare:
-    """This shard keeps to revision ``rev`` of its share of the cap ``key``: no more of those jobs run than that allows,
-    and whatever is decided from here on keeps to it, by whom ever. So what it had more may go to another shard."""
+class ReleaseHold:
+    """Release revision ``rev`` of the hold ``key``: nothing that it covers runs or is promised any more, and no leader
+    of this shard decides anything that it covers until a later revision lifts it."""
 
     key: str
     rev: int
@@ -193,7 +193,7 @@ def missed(outcomes: Iterable[TimeOutcome]) -> MissedTimes | None:
 
 JobMove = Dispatch | Requeue | Fail | Cancel
 """What becomes of an existing job; each names the attempt it holds for."""
-Decision = TimeOutcome | JobMove | CountFailures | ResetCursor | ReleaseShare
+Decision = TimeOutcome | JobMove | CountFailures | ResetCursor | ReleaseHold
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +250,8 @@ def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
                 rows.append(["cancel", job_id, attempt, reason])
             case CountFailures(schedule, rev, failures, pause_at_ms):
                 rows.append(["count_failures", schedule, rev, failures, pause_at_ms])
-            case ReleaseShare(key, rev):
-                rows.append(["release_share", key, rev])
+            case ReleaseHold(key, rev):
+                rows.append(["release_hold", key, rev])
     return rows
 
 
@@ -399,7 +399,8 @@ def _decode(row: list[Any]) -> Decision:
             return Cancel(job_id, attempt, reason)
         case ["count_failures", schedule, rev, failures, pause_at_ms]:
             return CountFailures(schedule, rev, failures, pause_at_ms)
-        case ["release_share", key, rev]:
-            return ReleaseShare(key, rev)
+        case ["release_hold" | "release_share", key, rev]:
+            # The latter is of an earlier release, whose keys no hold has: it does nothing, and is LOST.
+            return ReleaseHold(key, rev)
         case _:
             raise InvalidInput(("decisions",), f"{str(row)[:64]!r} is unknown")

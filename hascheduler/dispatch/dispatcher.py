@@ -2,8 +2,8 @@
 
 Theory of operation. `step` first folds its inputs; every replica does this alike. Then, while leading, it decides in
 this order: promises that did not come back, jobs whose processor is gone, jobs that did not start, jobs whose time is
-over or whose dependencies failed, due nominal times, jobs that a later fire replaces, counts of failures, shares of
-caps that are kept to, and last dispatches, which see the effects of all the others. Each decision becomes a promise at
+over or whose dependencies failed, due nominal times, jobs that a later fire replaces, counts of failures, holds of
+which nothing is left, and last dispatches, which see the effects of all the others. Each decision becomes a promise at
 once.
 
 What must hold: at most one move is promised per job; a nominal time is decided once; a slot is held by one job; nothing
@@ -32,7 +32,7 @@ from hascheduler.dispatch.decisions import (
     Fire,
     JobMove,
     RecordVerdict,
-    ReleaseShare,
+    ReleaseHold,
     Requeue,
     ResetCursor,
     Send,
@@ -60,6 +60,8 @@ from hascheduler.mirror.changes import (
     CalendarSeen,
     DefinitionGone,
     DefinitionSeen,
+    HoldGone,
+    HoldSeen,
     JobGone,
     JobSeen,
     LaneGone,
@@ -70,17 +72,15 @@ from hascheduler.mirror.changes import (
     ProcessorSeen,
     ScheduleGone,
     ScheduleSeen,
-    ShareGone,
-    ShareSeen,
     TenantGone,
     TenantSeen,
 )
 from hascheduler.model.documents.fired_job import fired_job
+from hascheduler.model.hold import partition_key, partition_of_key
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
+from hascheduler.model.partition import partition_of
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.retry import lost_text, tries_text
-from hascheduler.model.routing import slot_of
-from hascheduler.model.share import slot_key, slot_of_key
 from hascheduler.model.values.instants import WallMs
 
 
@@ -100,7 +100,7 @@ class Dispatcher:
         self._pool = self._state.pool
         self._jobs = self._state.jobs
         self._times = self._state.times
-        self._closed = self._state.closed_slots
+        self._held = self._state.held
         self._refetch: dict[str, None] = {}
         self._sends: list[Send] = []
 
@@ -179,20 +179,15 @@ class Dispatcher:
         return self._state.explainer.unschedulable()
 
     def short_of(self, now: WallMs) -> frozenset[str]:
-        """The keys of the caps and rates over all shards for which alone some job waits here."""
+        """Return the keys of the caps that one shard has at a time for which alone some job waits here."""
         if self._state.rules.dispatch_pause is not None:
             return frozenset()
         classes = self._state.queue.waiting_classes()
         return frozenset(chain.from_iterable(self._state.limits.short_of(each, now) for each in classes))
 
-    def tokens_taken(self, now: WallMs) -> Mapping[str, int]:
-        """By definition with a rate limit: how many of its jobs were dispatched within the time in which its bucket
-        fills; those without are left out."""
-        return self._state.limits.tokens_taken(now)
-
-    def kept_aside(self, slot: int) -> int:
-        """How many live jobs and schedules of a slot are here that this shard does not decide for."""
-        return self._closed.count(slot)
+    def kept_aside(self, partition: int) -> int:
+        """Return how many live jobs and schedules of a held partition are here."""
+        return self._held.count(partition)
 
     def accumulated_cost_ms(self, tenant: str, fairness_key: str | None = None) -> int:
         """What the tenant, or that fairness key of it, has consumed."""
@@ -218,8 +213,8 @@ class Dispatcher:
         decisions: list[Decision] = []
         retried = False
         self._more = False
-        if self._closed:
-            self._clear_closed()
+        if self._held:
+            self._clear_held()
         if self._leading:
             decisions += self._overdue(now)
             retried = bool(decisions)
@@ -260,29 +255,29 @@ class Dispatcher:
         match seen:
             case JobSeen(job):
                 self._ledger.job_seen(job)
-                slot = self._closed.closed(job.tenant)
-                if slot is None:
+                partition = self._held.of(job.tenant)
+                if partition is None:
                     self._jobs.put(job)
                 else:
-                    self._seen_in_closed(seen, slot)
+                    self._seen_in_held(seen, partition)
             case JobGone(job_id, None) if self._ledger.has_yet_to_insert(job_id):
                 pass  # what was read is older than the insert of the job; its slot and locks stay held
             case JobGone(job_id):
-                self._closed.forget_job(job_id)
+                self._held.forget_job(job_id)
                 self._state.job_gone(seen, now)
             case BatchSeen():
                 self._jobs.batch_seen(seen)
             case ScheduleSeen(schedule):
-                slot = self._closed.closed(schedule.template.tenant)
-                if slot is None:
+                partition = self._held.of(schedule.template.tenant)
+                if partition is None:
                     self._times.seen(schedule)
                 elif self._ledger.has_outcomes(schedule.name):
-                    self._closed.schedule_leaves(schedule, slot)
+                    self._held.schedule_leaves(schedule, partition)
                     self._times.seen(schedule)
                 else:
-                    self._keep_schedule(seen, slot)
+                    self._keep_schedule(seen, partition)
             case ScheduleGone(name):
-                self._closed.forget_schedule(name)
+                self._held.forget_schedule(name)
                 self._times.gone(name)
             case DefinitionSeen(definition):
                 self._state.define(definition.name, definition, now)
@@ -304,14 +299,14 @@ class Dispatcher:
                 self._state.set_pause(pause.id, pause)
             case PauseGone(id):
                 self._state.set_pause(id, None)
-            case ShareSeen(share):
-                self._ledger.share_seen(share)
-                self._state.set_share(share.key, share, now)
-                self._open_or_close(slot_of_key(share.key), now, is_open=share.limit > 0)
-            case ShareGone(key):
-                self._ledger.share_gone(key)
-                self._state.set_share(key, None, now)
-                self._open_or_close(slot_of_key(key), now, is_open=True)
+            case HoldSeen(hold):
+                self._ledger.hold_seen(hold)
+                self._state.set_hold(hold.key, hold, now)
+                self._hold_or_lift(partition_of_key(hold.key), now, is_held=hold.is_held)
+            case HoldGone(key):
+                self._ledger.hold_gone(key)
+                self._state.set_hold(key, None, now)
+                self._hold_or_lift(partition_of_key(key), now, is_held=False)
             case AccountsRestored(accounts):
                 self._state.accounts.restore(accounts)
             case ProcessorSeen(processor):
@@ -338,52 +333,52 @@ class Dispatcher:
                 self._leading = False
                 self.forget()
 
-    # Slots of tenants that this shard does not decide for
+    # Held partitions
 
-    def _open_or_close(self, slot: int | None, now: WallMs, *, is_open: bool) -> None:
-        if slot is None:
+    def _hold_or_lift(self, partition: int | None, now: WallMs, *, is_held: bool) -> None:
+        if partition is None:
             return
-        if not is_open:
-            self._closed.close(slot, self._jobs.all(), self._times.schedules())
-        for seen in self._closed.open(slot) if is_open else ():
+        if is_held:
+            self._held.hold(partition, self._jobs.all(), self._times.schedules())
+        for seen in () if is_held else self._held.lift(partition):
             self._fold(seen, now)
 
-    def _seen_in_closed(self, seen: JobSeen, slot: int) -> None:
-        """What a processor has goes on; all else is kept aside, once nothing is promised of it any more."""
+    def _seen_in_held(self, seen: JobSeen, partition: int) -> None:
+        """Let a job that a processor has go on; keep any other aside once nothing is promised of it any more."""
         job = seen.job
         if job.state in OCCUPYING or self._ledger.move(job.id) is not None:
-            self._closed.leaves(job, slot)
+            self._held.leaves(job, partition)
             self._jobs.put(job)
         else:
             self._jobs.remove(job.id)
-            self._closed.keep_job(seen, slot)
+            self._held.keep_job(seen, partition)
 
-    def _keep_schedule(self, seen: ScheduleSeen, slot: int) -> None:
+    def _keep_schedule(self, seen: ScheduleSeen, partition: int) -> None:
         if self._times.schedule(seen.schedule.name) is not None:
             self._times.gone(seen.schedule.name)
-        self._closed.keep_schedule(seen, slot)
+        self._held.keep_schedule(seen, partition)
 
-    def _clear_closed(self) -> None:
-        """Keep aside what nothing is promised of by now; what is, is decided no further."""
-        for job_id in self._closed.leaving_jobs():
+    def _clear_held(self) -> None:
+        """Keep aside that of which nothing is promised by now; decide no further about the rest."""
+        for job_id in self._held.leaving_jobs():
             job = self._jobs.get(job_id)
-            slot = None if job is None else self._closed.closed(job.tenant)
-            if job is None or slot is None:
-                self._closed.forget_job(job_id)
+            partition = None if job is None else self._held.of(job.tenant)
+            if job is None or partition is None:
+                self._held.forget_job(job_id)
             elif job.state not in OCCUPYING and not (self._ledger.move(job_id) or self._ledger.is_unseen_fire(job_id)):
-                self._seen_in_closed(JobSeen(job), slot)
-        for name in self._closed.leaving_schedules():
+                self._seen_in_held(JobSeen(job), partition)
+        for name in self._held.leaving_schedules():
             schedule = self._times.schedule(name)
-            slot = None if schedule is None else self._closed.closed(schedule.template.tenant)
-            if schedule is None or slot is None:
-                self._closed.forget_schedule(name)
+            partition = None if schedule is None else self._held.of(schedule.template.tenant)
+            if schedule is None or partition is None:
+                self._held.forget_schedule(name)
             elif self._ledger.has_outcomes(name):
                 self._times.suspend(name)
             else:
-                self._keep_schedule(ScheduleSeen(schedule), slot)
+                self._keep_schedule(ScheduleSeen(schedule), partition)
 
     def _recalled(self, now: WallMs) -> list[Decision]:
-        """Jobs that came late are sent to nobody, and go where the slot is, or are there already."""
+        """Requeue jobs that came late: they are sent to nobody, and kept aside."""
         return [
             self._move(Requeue(job.id, job.attempt, NOT_STARTED), now)
             for job in self._came_late()
@@ -391,35 +386,37 @@ class Dispatcher:
         ]
 
     def _came_late(self) -> list[JobRef]:
-        """Jobs that are dispatched in a slot that this shard has released: writes of before the move."""
-        found = [self._jobs.get(job_id) for job_id in self._closed.leaving_jobs()] if self._closed else []
+        """Return the jobs that are dispatched in a released partition: writes of before its release."""
+        found = [self._jobs.get(job_id) for job_id in self._held.leaving_jobs()] if self._held else []
         return [
             job
             for job in found
             if job is not None
             and job.state is JobState.DISPATCHED
             and self._ledger.move(job.id) is None
-            and self._is_released(slot_of(job.tenant))
+            and self._is_released(partition_of(job.tenant))
         ]
 
-    def _is_released(self, slot: int) -> bool:
-        share = self._state.rules.shares.get(slot_key(slot))
-        return share is not None and not share.limit and not share.is_awaited
+    def _is_released(self, partition: int) -> bool:
+        hold = self._state.rules.holds.get(partition_key(partition))
+        return hold is not None and hold.is_released
 
-    def _has_left(self, slot: int) -> bool:
-        """Whether nothing of that slot is decided, running or promised here, whatever a promise may be of."""
-        return not self._closed.left(slot) and all(self._is_elsewhere(each, slot) for each in self._ledger.promises())
+    def _has_left(self, partition: int) -> bool:
+        """Whether nothing of that partition runs or is promised here, whatever a promise may be of."""
+        return not self._held.left(partition) and all(
+            self._is_elsewhere(each, partition) for each in self._ledger.promises()
+        )
 
-    def _is_elsewhere(self, promised: Decision, slot: int) -> bool:
+    def _is_elsewhere(self, promised: Decision, partition: int) -> bool:
         match promised:
-            case ReleaseShare():
+            case ReleaseHold():
                 return True
             case Fire() | RecordVerdict() | CountFailures() | ResetCursor():
                 schedule = self._times.schedule(promised.schedule)
-                return schedule is not None and slot_of(schedule.template.tenant) != slot
+                return schedule is not None and partition_of(schedule.template.tenant) != partition
             case _:
                 job = self._jobs.get(promised.job_id)
-                return job is not None and slot_of(job.tenant) != slot
+                return job is not None and partition_of(job.tenant) != partition
 
     def _settle(self, decision: Decision, settlement: Settlement, now: WallMs) -> None:
         if self._ledger.came_back(decision):
@@ -433,7 +430,7 @@ class Dispatcher:
                 # Those that follow it can't be carried out either, even if the edit is taken back.
                 for later in self._ledger.outcomes_after(decision):
                     self._end_promise(later, Settlement.LOST, now)
-        if isinstance(decision, RecordVerdict | CountFailures | ResetCursor | ReleaseShare):
+        if isinstance(decision, RecordVerdict | CountFailures | ResetCursor | ReleaseHold):
             return
         if not is_over:
             if settlement is Settlement.DONE and self._ledger.is_retried(decision):
@@ -467,16 +464,16 @@ class Dispatcher:
                     fired[decision.job_id] = decision
                 case RecordVerdict() | CountFailures() | ResetCursor():
                     pass
-                case ReleaseShare():
+                case ReleaseHold():
                     self._ledger.promise(decision, now)
                 case _:
                     latest[decision.job_id] = decision
         for job_id, move in latest.items():
-            kept = self._closed.kept_job(job_id)
+            kept = self._held.kept_job(job_id)
             if kept is not None:
                 self._ledger.promise(move, now)
                 self._ledger.job_seen(kept.job)
-                self._seen_in_closed(kept, slot_of(kept.job.tenant))
+                self._seen_in_held(kept, partition_of(kept.job.tenant))
                 continue
             job = self._jobs.get(job_id)
             if job is None and job_id not in fired:
@@ -581,14 +578,15 @@ class Dispatcher:
         ]
 
     def _released(self, now: WallMs) -> list[Decision]:
-        """The shares of which this shard uses no more than they allow by now, what is promised included."""
+        """Release the holds of which nothing runs or is promised any more."""
         released: list[Decision] = []
-        for share in self._state.rules.awaited_shares():
-            if self._ledger.has_release(share.key):
+        for hold in self._state.rules.awaited_holds():
+            if self._ledger.has_release(hold.key):
                 continue
-            slot = slot_of_key(share.key)
-            if self._has_left(slot) if slot is not None else self._state.limits.in_use(share.key) <= share.limit:
-                decision = ReleaseShare(share.key, share.rev)
+            partition = partition_of_key(hold.key)
+            is_over = not self._state.limits.in_use(hold.key) if partition is None else self._has_left(partition)
+            if is_over:
+                decision = ReleaseHold(hold.key, hold.rev)
                 self._ledger.promise(decision, now)
                 released.append(decision)
         return released

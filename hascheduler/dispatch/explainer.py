@@ -25,11 +25,11 @@ from hascheduler.dispatch.live_jobs.table import LiveJobs
 from hascheduler.dispatch.queue.criteria import Measures
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.dispatch.rules import Rules
+from hascheduler.model.hold import tier_key
 from hascheduler.model.job import JobRef, JobState, is_batch
 from hascheduler.model.pause import StandingPause, drain_id
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import NOT_CONSUMING, ProcessorRef
-from hascheduler.model.share import tier_key
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 
 LOOKED_AT_MAX = 5_000
@@ -214,32 +214,33 @@ class Explainer:
 
     def _closed(self, rule: BlockReason, job_class: SchedulingClass) -> Block:
         limits, definition = self._limits, job_class.definition
+        known = self._rules.whole_definitions.get(definition.name, definition)
+        whole: int | None
         match rule:
             case BlockReason.TOTAL:
                 running, cap, what = limits.running, limits.max_concurrency or 0, "jobs run in all"
+                whole = limits.cap
             case BlockReason.TIER:
                 tier = definition.tier or 0
-                running, cap = limits.of_tier[tier], self._rules.share_of(tier_key(tier), tier)
+                running, cap, whole = limits.of_tier[tier], self._rules.part_of(tier_key(tier), tier), tier
                 what = "jobs of its tier run"
             case BlockReason.TENANT:
                 tenant = job_class.tenant or ""
-                running, cap = limits.of_tenant[tenant], self._rules.quota(tenant) or 0
+                running, cap, whole = limits.of_tenant[tenant], self._rules.quota(tenant) or 0, None
                 what = f"jobs of the tenant {tenant!r} run"
             case BlockReason.RATE if definition.rate_limit is not None:
                 limit, until_ms = definition.rate_limit, limits.dry_until(definition.name)
-                because = (
-                    f"{definition.name!r} is limited to {limit.count} in {limit.per_ms / 1_000:g} s"
-                    f"{self._rules.share_note}"
-                )
+                note = self._rules.part_note(limit.count, None if known.rate_limit is None else known.rate_limit.count)
+                because = f"{definition.name!r} is limited to {limit.count} in {limit.per_ms / 1_000:g} s{note}"
                 numbers = {"count": limit.count, "per_ms": limit.per_ms}
                 at_ms = None if until_ms is None else WallMs(until_ms)
                 return Block(rule, because, "when the next one may go", numbers, at_ms)
             case _:
                 running, cap = limits.of_definition[definition.name], definition.max_concurrency or 0
-                what = f"jobs of {definition.name!r} run"
-        shared = "" if rule is BlockReason.TENANT else self._rules.share_note
-        because = f"{running} of at most {cap} {what}{shared}"
-        return Block(rule, because, "when one of them ends", {"running": running, "cap": cap})
+                what, whole = f"jobs of {definition.name!r} run", known.max_concurrency
+        because = f"{running} of at most {cap} {what}{self._rules.part_note(cap, whole)}"
+        ending = "when it is this shard's turn" if whole and not cap else "when one of them ends"
+        return Block(rule, because, ending, {"running": running, "cap": cap})
 
     def _unfit(self, job_class: SchedulingClass, now: int) -> Block:
         definition, live = job_class.definition.name, self._pool.live()

@@ -10,6 +10,8 @@ from hascheduler.mirror.changes import (
     CalendarSeen,
     DefinitionGone,
     DefinitionSeen,
+    HoldGone,
+    HoldSeen,
     JobGone,
     JobSeen,
     LaneGone,
@@ -20,8 +22,6 @@ from hascheduler.mirror.changes import (
     ProcessorSeen,
     ScheduleGone,
     ScheduleSeen,
-    ShareGone,
-    ShareSeen,
     TenantGone,
     TenantSeen,
 )
@@ -96,7 +96,7 @@ class TransportSeen:
 Input = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
     | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | ProcessorLost | TransportSeen | TermBegan
-    | ProcessorRests | BatchSeen | TrustLost | CalendarSeen | CalendarGone | ShareSeen | ShareGone | Resynced
+    | ProcessorRests | BatchSeen | TrustLost | CalendarSeen | CalendarGone | HoldSeen | HoldGone | Resynced
     | AccountsRestored | Settled
 )  # fmt: skip
 

@@ -3,7 +3,7 @@
 A *fire* is fulfilled when the stream has shown its job and a cursor that reached it; a *verdict* on times that do not
 fire, when its record is written and the stream has shown such a cursor; a *move* when the stream shows the job at or
 past what was promised; a *count* of failures when the stream shows it on its schedule, a *reset* when it shows the
-schedule without the request, a *release* when it shows it on its share. Then the decision is reported as settled, which
+schedule without the request, a *release* when it shows it on its hold. Then the decision is reported as settled, which
 lets the journal's ``applied_through`` advance: a successor would apply again what is not settled.
 
 A promise that is overdue is handed out again, to be decided again with writes that wait for a majority. If that ends
@@ -27,15 +27,15 @@ from hascheduler.dispatch.decisions import (
     Fire,
     JobMove,
     RecordVerdict,
-    ReleaseShare,
+    ReleaseHold,
     Requeue,
     ResetCursor,
     Settlement,
     TimeOutcome,
 )
+from hascheduler.model.hold import Hold
 from hascheduler.model.job import TERMINAL, JobRef, JobState
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.share import Share
 from hascheduler.model.values.instants import WallMs
 
 
@@ -58,7 +58,7 @@ class Ledger:
         self._outcomes_of: dict[str, dict[WallMs, TimeOutcome]] = {}
         self._counts: dict[str, CountFailures] = {}
         self._resets: dict[str, ResetCursor] = {}
-        self._releases: dict[str, ReleaseShare] = {}
+        self._releases: dict[str, ReleaseHold] = {}
         self._new_fires: dict[str, None] = {}
         self._settled: list[Decision] = []
         self._under_way: dict[Decision, int] = {}
@@ -113,7 +113,7 @@ class Ledger:
         return schedule in self._resets
 
     def has_release(self, key: str) -> bool:
-        """Whether a release of the share of that cap is promised and not seen yet."""
+        """Whether a release of that hold is promised and not seen yet."""
         return key in self._releases
 
     def promises(self) -> list[Decision]:
@@ -132,7 +132,7 @@ class Ledger:
                 self._counts[decision.schedule] = decision
             case ResetCursor():
                 self._resets[decision.schedule] = decision
-            case ReleaseShare():
+            case ReleaseHold():
                 self._releases[decision.key] = decision
             case _:
                 self._moves[decision.job_id] = decision
@@ -179,12 +179,12 @@ class Ledger:
             if promised is not None:
                 self._fulfil(promised)
 
-    def share_seen(self, share: Share) -> None:
-        release = self._releases.get(share.key)
-        if release is not None and (share.rev > release.rev or share.released >= release.rev):
+    def hold_seen(self, hold: Hold) -> None:
+        release = self._releases.get(hold.key)
+        if release is not None and (hold.rev > release.rev or hold.released >= release.rev):
             self._fulfil(release)
 
-    def share_gone(self, key: str) -> None:
+    def hold_gone(self, key: str) -> None:
         release = self._releases.get(key)
         if release is not None:
             self._fulfil(release)
@@ -300,7 +300,7 @@ class Ledger:
                 del self._counts[decision.schedule]
             case ResetCursor():
                 del self._resets[decision.schedule]
-            case ReleaseShare():
+            case ReleaseHold():
                 del self._releases[decision.key]
             case _:
                 del self._moves[decision.job_id]

@@ -56,7 +56,7 @@ _NOUNS: dict[type[Any], tuple[Collection, str]] = {
     seen.CalendarSeen: (Collection.CALENDARS, "calendar"),
     seen.TenantSeen: (Collection.TENANTS, "tenant"),
     seen.PauseSeen: (Collection.PAUSES, "pause"),
-    seen.ShareSeen: (Collection.SHARES, "share"),
+    seen.HoldSeen: (Collection.HOLDS, "hold"),
     seen.ProcessorSeen: (Collection.PROCESSORS, "processor"),
 }
 _SEEN = {collection.value: kind for kind, (collection, _) in _NOUNS.items()}
@@ -68,8 +68,10 @@ _GONE: dict[str, type[Any]] = {
     "tenant_gone": seen.TenantGone,
     "processor_gone": seen.ProcessorGone,
     "pause_gone": seen.PauseGone,
-    "share_gone": seen.ShareGone,
+    "hold_gone": seen.HoldGone,
 }
+_FORGOTTEN = ("shares", "share_gone")
+"""Inputs of earlier releases that mean nothing any more."""
 _GONE_NAMES = {kind: name for name, kind in _GONE.items()}
 
 
@@ -144,7 +146,7 @@ def _encode(each: Input) -> list[Any]:
         case Settled(decision, settlement):
             one = (decision,)
             return ["settled", encode_decisions(one), settlement.value, *_beside(one)]
-        case seen.ProcessorGone(id) | seen.PauseGone(id) | seen.ShareGone(id):
+        case seen.ProcessorGone(id) | seen.PauseGone(id) | seen.HoldGone(id):
             return [_GONE_NAMES[type(each)], id]
         case _:
             return [_GONE_NAMES[type(each)], each.name]  # type: ignore[union-attr]  # the others have a name
@@ -187,7 +189,7 @@ def _steps(numbered: Iterable[tuple[int, str]]) -> Iterator[RecordedStep | Recor
         try:
             yield RecordedStep(
                 now=WallMs(line["now"]),
-                inputs=tuple(_decode(row) for row in line["inputs"]),
+                inputs=tuple(_decode(row) for row in line["inputs"] if row[0] not in _FORGOTTEN),
                 decisions=decode_decisions(line["decisions"]) if "decisions" in line else None,
             )
         except (InvalidInput, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -214,6 +216,9 @@ def _heading(line: Mapping[str, Any]) -> RecordingHeading:
         policy = dict(config.pop("policy"))
         policy["criteria"] = criteria(policy["criteria"])
         policy["idle_key_start"] = IdleKeyStart(policy["idle_key_start"])
+        # The names of earlier releases.
+        part = (config.pop("shard_index", 0), config.pop("shard_count", 1))
+        config["part"] = tuple(config.get("part", part))
         read = DispatchConfig(policy=PolicyConfig(**policy), **config)
         return RecordingHeading(WallMs(line["at_ms"]), str(line["replica"]), int(line["term"]), read)
     except (InvalidInput, KeyError, TypeError, ValueError) as error:

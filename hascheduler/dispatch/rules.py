@@ -1,4 +1,4 @@
-"""What people set: definitions, lanes, tenants, pauses and calendars as last seen; and shares of caps over all shards.
+"""What people set: definitions, lanes, tenants, pauses and calendars as last seen; and holds.
 
 An unknown name has the defaults, except among calendars: what depends on one that is not there waits for it.
 """
@@ -8,83 +8,82 @@ from dataclasses import replace
 from functools import lru_cache
 
 from hascheduler.model.calendar import Calendar
-from hascheduler.model.definition import Definition, RateLimit
+from hascheduler.model.definition import Definition
+from hascheduler.model.hold import Hold, definition_key
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
-from hascheduler.model.share import Share, definition_key, even_share, rate_key
 from hascheduler.model.tenant import Tenant
 
 
 class Rules:
-    """Owner of the tables. `CoreState` informs those parts that derive something from them. Caps and rates of a whole
-    deployment of ``shard_count`` shards are shown as the share that this one, ``shard_index``, may use."""
+    """Owner of the tables. `CoreState` informs those parts that derive something from them. ``part`` is the index of
+    this shard, and of how many that divide each cap and rate: ``definitions`` have its part of them."""
 
-    def __init__(self, shard_index: int = 0, shard_count: int = 1) -> None:
-        self._shard_index = shard_index
-        self._shard_count = shard_count
+    def __init__(self, part: tuple[int, int] = (0, 1)) -> None:
+        self._index, self._count = part
         self.definitions: dict[str, Definition] = {}
         self.whole_definitions: dict[str, Definition] = {}
         self.lanes: dict[str, Lane] = {}
         self.tenants: dict[str, Tenant] = {}
         self.pauses: dict[str, StandingPause] = {}
         self.calendars: dict[str, Calendar] = {}
-        self.shares: dict[str, Share] = {}
-        self._awaited: dict[str, Share] = {}
+        self.holds: dict[str, Hold] = {}
+        self._awaited: dict[str, Hold] = {}
 
     def define(self, name: str, definition: Definition | None) -> None:
-        """Put the definition of that name, with this shard's shares; None: there is none any more."""
+        """Put the definition of that name, with this shard's part of its limits; None: there is none any more."""
         if definition is None:
             self.definitions.pop(name, None)
             self.whole_definitions.pop(name, None)
             return
         self.whole_definitions[name] = definition
-        if self._shard_count > 1:
+        if self._count > 1:
             limit, rate = definition.max_concurrency, definition.rate_limit
             definition = replace(
                 definition,
-                max_concurrency=None if limit is None else self.share_of(definition_key(name), limit),
-                rate_limit=None if rate is None else replace(rate, count=self._rate_share(name, rate.count)),
+                max_concurrency=None if limit is None else self.part_of(definition_key(name), limit),
+                rate_limit=None if rate is None else replace(rate, count=max(self._even(rate.count), 1)),
             )
         self.definitions[name] = definition
 
-    def put_share(self, key: str, share: Share | None) -> None:
-        """None: an even share holds again."""
+    def put_hold(self, key: str, hold: Hold | None) -> None:
+        """Put the hold of that key; None: there is none any more."""
         self._awaited.pop(key, None)
-        if share is None:
-            self.shares.pop(key, None)
+        if hold is None:
+            self.holds.pop(key, None)
             return
-        self.shares[key] = share
-        if share.is_awaited:
-            self._awaited[key] = share
+        self.holds[key] = hold
+        if hold.is_awaited:
+            self._awaited[key] = hold
 
-    def awaited_shares(self) -> Sequence[Share]:
-        """Those that were lowered, and have yet to be released."""
+    def awaited_holds(self) -> Sequence[Hold]:
+        """Return the holds that have yet to be released."""
         return list(self._awaited.values()) if self._awaited else ()
 
-    def share_of(self, key: str, cap: int) -> int:
-        """What this shard may use of the cap of that key, which is ``cap`` over all shards: the shares are whole, and
-        add up to at most the cap. One that was not moved yet is even."""
-        share = self.shares.get(key) if self._shard_count > 1 else None
-        return self._even(cap) if share is None else min(share.limit, cap)
+    def part_of(self, key: str, cap: int) -> int:
+        """Return how many of the jobs that the cap of that key limits to ``cap`` in all shards may run in this one.
 
-    def whole_rate(self, name: str) -> RateLimit | None:
-        """The rate limit of that definition over all shards."""
-        whole = self.whole_definitions.get(name)
-        return None if whole is None else whole.rate_limit
+        A cap is divided evenly, and its holds mean nothing, if each shard gets at least one. A smaller cap is whole in
+        the one shard whose hold on it is lifted; the first shard has it until there is a hold.
+        """
+        if not self.has_turns(cap):
+            return self._even(cap)
+        hold = self.holds.get(key)
+        is_here = self._index == 0 if hold is None else not hold.is_held
+        return cap if is_here else 0
 
-    def _rate_share(self, name: str, count: int) -> int:
-        """What this shard may use of the rate. Where nothing was ever moved it is at least one: a count from before
-        there were as many shards starves none of them."""
-        key = rate_key(name)
-        return self.share_of(key, count) if key in self.shares else max(self._even(count), 1)
+    def has_turns(self, cap: int) -> bool:
+        """Whether a cap is too small to be divided, so that one shard has all of it at a time."""
+        return cap < self._count
 
     def _even(self, cap: int) -> int:
-        return even_share(cap, self._shard_index, self._shard_count)
+        return cap // self._count + (self._index < cap % self._count)
 
-    @property
-    def share_note(self) -> str:
-        """For people, behind a cap of which this shard has a share."""
-        return f", which is this shard's share between {self._shard_count}" if self._shard_count > 1 else ""
+    def part_note(self, part: int, whole: int | None) -> str:
+        """Return what to tell people behind a limit of which this shard has ``part``."""
+        if whole is None or part == whole:
+            return ""
+        return f", which is this shard's part of {whole}" if part else f", as another shard has all {whole} for now"
 
     def definition(self, name: str) -> Definition:
         return self.definitions.get(name) or _default_definition(name)

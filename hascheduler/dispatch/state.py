@@ -18,9 +18,9 @@ from hascheduler.dispatch.capacity.locks import LockTable
 from hascheduler.dispatch.capacity.occupancy import Occupancy
 from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClasses
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
-from hascheduler.dispatch.closed_slots import ClosedSlots
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.explainer import Explainer
+from hascheduler.dispatch.held_partitions import HeldPartitions
 from hascheduler.dispatch.ledger import Ledger
 from hascheduler.dispatch.live_jobs.deadlines import Deadlines
 from hascheduler.dispatch.live_jobs.table import LiveJobs
@@ -31,10 +31,10 @@ from hascheduler.dispatch.schedules.planner import SchedulePlanner
 from hascheduler.mirror.changes import JobGone
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
+from hascheduler.model.hold import Hold, definition_of_key
 from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import StandingPause, drained_name
-from hascheduler.model.share import Share, definition_of_key, rate_of_key
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.values.instants import WallMs
 
@@ -47,9 +47,9 @@ class CoreState:
     def __init__(self, config: DispatchConfig) -> None:
         policy = config.policy
         self.ledger = Ledger()
-        self.rules = Rules(config.shard_index, config.shard_count)
+        self.rules = Rules(config.part)
         self.pool = SlotPool()
-        self.closed_slots = ClosedSlots()
+        self.held = HeldPartitions()
         self.accounts = FairAccounts(policy, self.rules)
         self.shares = LaneShares(self.rules, self.pool)
         self.classes = SchedulingClasses(self.rules)
@@ -130,9 +130,9 @@ class CoreState:
         _put(self.rules.calendars, name, calendar)
         self.times.calendar_changed(name)
 
-    def set_share(self, key: str, share: Share | None, now: int) -> None:
-        self.rules.put_share(key, share)
-        name = definition_of_key(key) or rate_of_key(key)
+    def set_hold(self, key: str, hold: Hold | None, now: int) -> None:
+        self.rules.put_hold(key, hold)
+        name = definition_of_key(key)
         if name is None:
             self.limits.rules_changed(now)
         elif name in self.rules.whole_definitions:

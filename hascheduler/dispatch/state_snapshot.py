@@ -17,12 +17,12 @@ from hascheduler.dispatch.state import CoreState
 from hascheduler.mirror.changes import (
     CalendarSeen,
     DefinitionSeen,
+    HoldSeen,
     JobSeen,
     LaneSeen,
     PauseSeen,
     ProcessorSeen,
     ScheduleSeen,
-    ShareSeen,
     TenantSeen,
 )
 from hascheduler.model.job import JobRef, JobState
@@ -36,7 +36,7 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
     others = tuple(decision for decision in promises if not isinstance(decision, Dispatch))
     first: list[Input] = [
         AccountsRestored(core.accounts.snapshot(now, rows_max=maxsize)),
-        *map(ShareSeen, core.rules.shares.values()),
+        *map(HoldSeen, core.rules.holds.values()),
         *map(DefinitionSeen, core.rules.whole_definitions.values()),
         *map(LaneSeen, core.rules.lanes.values()),
         *map(CalendarSeen, core.rules.calendars.values()),
@@ -49,7 +49,7 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
         if lost_at_beat is not None:
             first.append(ProcessorLost(processor.id, lost_at_beat))
     jobs = [_as_held(job, core.jobs.dependencies.unmet(job)) for job in core.jobs.all()]
-    kept = list(core.closed_slots.kept())
+    kept = list(core.held.kept())
     # After the jobs: what runs there already took it up before.
     rests = [ProcessorRests(id, rest) for id, rest in sorted(core.pool.rests.items())]
     return chain(first, kept, _seen(jobs, dispatches, now), rests, [TransportSeen(accepting), TermBegan(0, others)])

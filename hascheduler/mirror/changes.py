@@ -11,6 +11,7 @@ from enum import StrEnum
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
+from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lane import Lane
@@ -21,7 +22,6 @@ from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.routing import Routing
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import SchemaVersion
-from hascheduler.model.share import Share
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.model.values.frozen import fast_frozen
@@ -155,15 +155,13 @@ class PauseGone:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareSeen:
-    """What this shard may use of a cap over all."""
-
-    share: Share
+class HoldSeen:
+    hold: Hold
 
 
 @dataclass(frozen=True, slots=True)
-class ShareGone:
-    """It was deleted, or can no longer be read: an even share holds in its place."""
+class HoldGone:
+    """The hold was deleted, or can no longer be read: it counts as one that was never there."""
 
     key: str
 
@@ -257,6 +255,6 @@ Seen = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
     | BatchSeen | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | TokenSeen | TokenGone
     | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen | SchemaGone
-    | CalendarSeen | CalendarGone | ShareSeen | ShareGone | RoutingSeen | RoutingGone
+    | CalendarSeen | CalendarGone | HoldSeen | HoldGone | RoutingSeen | RoutingGone
     | Quarantined
 )  # fmt: skip

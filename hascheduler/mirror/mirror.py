@@ -3,6 +3,9 @@
 Invariants: at any point of the stream the live documents are exactly those whose newest majority-committed version is
 readable and live; `digest` is equal on replicas that have folded the same stream to the same position; the quarantine
 is bounded, and a document leaves it when it is mended or deleted; the events of jobs are in the order of the stream.
+
+While a partition is held silently (`hascheduler.model.hold`), its jobs and schedules are copies of what another
+database counts: changes to them make no events, and the live ones are not counted.
 """
 
 from collections import OrderedDict
@@ -18,19 +21,22 @@ from hascheduler.mirror.tables import TABLES, Table
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head
 from hascheduler.model.event import Event
+from hascheduler.model.hold import partition_of_key
 from hascheduler.model.job import JobState, is_batch
 from hascheduler.model.journal import JournalHead
+from hascheduler.model.partition import partition_in, partition_of
 
 QUARANTINE_MAX = 1_000
 MARKED_EVERY = 4
 """Beats of one replica between two marks; each mark is a point of the stream that all mirrors pass."""
 # Python looks each member of an enumeration up through a descriptor, at 0.1 us: these are asked for with each change.
-_JOBS, _SCHEDULES, _JOURNAL, _REPLICAS = (
-    Collection.JOBS, Collection.SCHEDULES, Collection.JOURNAL, Collection.REPLICAS
+_JOBS, _SCHEDULES, _JOURNAL, _REPLICAS, _HOLDS = (
+    Collection.JOBS, Collection.SCHEDULES, Collection.JOURNAL, Collection.REPLICAS, Collection.HOLDS
 )  # fmt: skip
+_OF_TENANTS = frozenset({_JOBS, _SCHEDULES})
 _PUT, _DELETE = Operation.PUT, Operation.DELETE
 _UNDIGESTED = frozenset(
-    {Collection.PROCESSORS, Collection.LEASES, _REPLICAS, Collection.META, Collection.SHARES, Collection.ROUTING}
+    {Collection.PROCESSORS, Collection.LEASES, _REPLICAS, Collection.META, Collection.HOLDS, Collection.ROUTING}
 )
 """They change with every heartbeat, and people compare them by eye. And replicas of neighbouring releases have equal
 digests only as long as all of them mirror what is digested."""
@@ -77,6 +83,8 @@ class Mirror:
         self._wanted: dict[tuple[Collection, str], None] = {}
         self._fetching: dict[tuple[Collection, str], None] = {}
         self._digest = Digest()
+        self._silent: frozenset[int] = frozenset()
+        """The partitions that are held silently."""
         self._events: list[Event] = []
         self._marks: list[Mark] = []
         self.live_counts = LiveCounts()
@@ -162,7 +170,7 @@ class Mirror:
             return
         key = (collection, change.id)
         self.ahead += change.ahead
-        if change.moved:
+        if change.moved or (self._silent and self._is_of_silent(change)):
             pass  # its events were those of the shard that it came from
         elif collection is _JOBS and change.position:
             self._events += events_of(change, self._nouns[_JOBS].get(change.id))
@@ -179,8 +187,45 @@ class Mirror:
             known = self._follows(table, key, change.fields, facts)
             if known is not None:
                 self._patch(table, key, change, known, facts)
+        if collection is _HOLDS:
+            self._hear_holds()
         if collection is _REPLICAS and change.position:
             self._mark(change)
+
+    # Silence
+
+    def _hear_holds(self) -> None:
+        holds = self._nouns[_HOLDS].values()
+        silent = frozenset(
+            partition
+            for hold in holds
+            if hold.is_held and hold.is_silent and (partition := partition_of_key(hold.key)) is not None
+        )
+        changed, self._silent = self._silent ^ silent, silent
+        for collection in (_JOBS, _SCHEDULES) if changed else ():
+            for noun in self._nouns[collection].values():
+                partition = partition_of(_tenant_of(collection, noun))
+                if partition in silent & changed:
+                    self.live_counts.replaced(collection, noun, None)
+                elif partition in changed:
+                    self.live_counts.replaced(collection, None, noun)
+
+    def _is_of_silent(self, change: Change) -> bool:
+        """Whether the change is of a job or schedule in a partition that is held silently, as far as it tells."""
+        collection = change.collection
+        if collection not in _OF_TENANTS or not isinstance(change.id, str):
+            return False
+        known = self._nouns[collection].get(change.id)
+        tenant = change.fields.get("tenant") if known is None else _tenant_of(collection, known)
+        return (partition_of(tenant) if isinstance(tenant, str) else partition_in(change.id)) in self._silent
+
+    def _count(self, collection: Collection, before: Any | None, after: Any | None) -> None:
+        if self._silent and collection in _OF_TENANTS:
+            before, after = (
+                None if noun is None or partition_of(_tenant_of(collection, noun)) in self._silent else noun
+                for noun in (before, after)
+            )
+        self.live_counts.replaced(collection, before, after)
 
     def _mark(self, change: Change) -> None:
         replica = self._nouns[_REPLICAS].get(str(change.id))
@@ -266,7 +311,7 @@ class Mirror:
         collection, id = key
         self._digested(key, known, noun)
         self._nouns[collection][id] = noun
-        self.live_counts.replaced(collection, known, noun)
+        self._count(collection, known, noun)
         facts.append(table.arrived(noun))
 
     def _digested(self, key: tuple[Collection, str], before: Any, after: Any) -> None:
@@ -289,7 +334,7 @@ class Mirror:
         # A read that began before this must not bring the document back.
         self._fetching.pop(key, None)
         known = self._nouns[key[0]].pop(key[1], None)
-        self.live_counts.replaced(key[0], known, None)
+        self._count(key[0], known, None)
         if known is not None:
             self._digested(key, known, None)
         facts.append(table.left(key[1], last or {}))
@@ -305,6 +350,11 @@ class Mirror:
 def _batch_seen(batch: str, read: Mapping[str, Any]) -> BatchSeen:
     failed = read["failed"]
     return BatchSeen(batch, read["is_live"], None if failed is None else (failed[0], JobState(failed[1])))
+
+
+def _tenant_of(collection: Collection, noun: Any) -> str:
+    tenant: str = noun.tenant if collection is _JOBS else noun.template.tenant
+    return tenant
 
 
 def _shown(id: object) -> str:

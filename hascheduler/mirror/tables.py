@@ -11,6 +11,7 @@ from hascheduler.mirror import changes as seen
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
 from hascheduler.model.documents.definition import decode_definition, encode_definition
+from hascheduler.model.documents.hold import decode_hold, encode_hold
 from hascheduler.model.documents.job import decode_job, decode_job_patch, encode_job_ref, patched_job
 from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.lease import decode_lease, encode_lease
@@ -24,7 +25,6 @@ from hascheduler.model.documents.schedule import (
     encode_schedule_ref,
     with_leader_fields,
 )
-from hascheduler.model.documents.share import decode_share, encode_share
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.job import TERMINAL, JobState
@@ -118,9 +118,9 @@ TABLES: dict[Collection, Table] = {
     Collection.CALENDARS: _table(decode_calendar, encode_calendar, seen.CalendarSeen, seen.CalendarGone),
     Collection.TENANTS: _table(decode_tenant, encode_tenant, seen.TenantSeen, seen.TenantGone),
     Collection.PAUSES: _table(decode_pause, encode_pause, seen.PauseSeen, seen.PauseGone),
-    # The home replaces it, with a later revision; the leader says what it has released.
-    Collection.SHARES: _table(
-        decode_share, encode_share, seen.ShareSeen, seen.ShareGone, lambda share: (share.rev, share.released)
+    # Whoever holds or lifts raises the revision; the leader says what it has released.
+    Collection.HOLDS: _table(
+        decode_hold, encode_hold, seen.HoldSeen, seen.HoldGone, lambda hold: (hold.rev, hold.released)
     ),
     Collection.ROUTING: _table(
         lambda _, fields: decode_routing(fields),

@@ -32,11 +32,8 @@ class Collection(StrEnum):
     """Of the home of several shards: which has which slot."""
     NAMES = "names"
     """Of the home of several shards: whose each schedule's name is. Read on demand; no mirror has them."""
-    CAPS = "caps"
-    """Of the home of several shards: what each shard has of a cap over all. Read by who moves units; no mirror has
-    them."""
-    SHARES = "shares"
-    """What one of several shards may use of each cap over all."""
+    HOLDS = "holds"
+    """What the leader must not decide for now: of a partition of tenants, or of a cap."""
     IDENTITIES = "identities"
     """Which database is which shard's: read at the start of a process; no mirror has them."""
     DEPARTURES = "departures"

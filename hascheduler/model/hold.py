@@ -1,7 +1,9 @@
 """Holds: what one shard's leader must not decide for now.
 
 A hold on a *partition* keeps the leader from deciding anything for its tenants. A hold on a *cap* keeps it from
-starting jobs that count against that cap. What runs goes on; once nothing covered by the hold runs or is promised, the
+starting jobs that count against that cap, if the cap is smaller than the number of shards, so that one shard has all of
+it at a time; without a hold the first shard has it. A larger cap is divided evenly, and a hold on it means nothing, as
+with a single shard. What runs goes on; once nothing covered by the hold runs or is promised, the
 leader releases the hold through its journal (`ReleaseHold`). From then on no leader of this shard, in this term or a
 later one, decides anything covered by it until a later revision lifts the hold.
 

@@ -11,7 +11,7 @@ from hascheduler.model.schema_version import UNSTATED_VERSION
 from hascheduler.model.values.instants import WallMs
 
 NAMES_MAX = 200
-"""Definitions, calendars, caps, rates, slots or ids that one report names of each kind."""
+"""Definitions, calendars, caps, slots or ids that one report names of each kind."""
 LANES_MAX = 50
 Counts = Mapping[str, int]
 
@@ -41,8 +41,6 @@ class LedShard:
     calendars: tuple[str, ...] = ()
     """Those that schedules use."""
     short_of: tuple[str, ...] = ()
-    tokens_taken: Counts = field(default_factory=dict)
-    """By the definition whose rate limit they are of."""
     kept_aside: Counts = field(default_factory=dict)
     """By the key of the slot."""
     quarantined: int = 0

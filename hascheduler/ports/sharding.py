@@ -1,24 +1,20 @@
-"""What a deployment of several shards keeps in its home: which shard has which slot, whose each schedule's name is,
-and what each shard has of the caps over all of them.
+"""What a deployment of several shards keeps in its home: which shard has which slot, and whose each schedule's name is.
 
 A name of a schedule is unique in the deployment. So it is reserved in the home before its schedule is inserted in a
 shard, and released after that was deleted; what breaks off in between leaves a reservation without a schedule, never a
 schedule without its reservation.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.share import decode_share, decode_shared_cap
+from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobState
 from hascheduler.model.routing import Routing
 from hascheduler.model.schedule import Overlap
-from hascheduler.model.share import Share, SharedCap
-from hascheduler.model.values.fields import ID_CHARACTERS_MAX, identifier, integer, positive, text
+from hascheduler.model.values.fields import identifier, integer, positive, text
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports.resources import StoredDocument
 
@@ -94,70 +90,17 @@ class NameStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredCaps:
-    """``unreadable`` says by key why a document can't be read: nothing is moved of those."""
-
-    caps: Sequence[SharedCap]
-    unreadable: Mapping[str, str]
-
-
-def read_caps(documents: Iterable[Mapping[str, Any]]) -> StoredCaps:
-    caps, unreadable = [], {}
-    for document in documents:
-        try:
-            caps.append(decode_shared_cap(document))
-        except InvalidInput as error:
-            unreadable[str(document.get("_id"))[:ID_CHARACTERS_MAX]] = str(error)
-    return StoredCaps(caps, unreadable)
-
-
-def read_shares(documents: Iterable[Mapping[str, Any]]) -> Mapping[str, Share]:
-    shares = {}
-    for document in documents:
-        with suppress(InvalidInput):
-            share = decode_share(document.get("_id"), document)
-            shares[share.key] = share
-    return shares
-
-
-class CapStore(Protocol):
-    """What all shards have of each cap over them, in the home. Every write is one compare-and-set on ``rev``,
-    acknowledged by a majority."""
-
-    async def all(self) -> StoredCaps:
-        """The newest majority-committed ones, in no order; those of caps of which nothing was moved are not there."""
-
-    async def create(self, cap: SharedCap) -> bool:
-        """Insert the first one of its key; False when there is one."""
-
-    async def replace(self, rev: int, cap: SharedCap) -> bool:
-        """Put ``cap``, of a later revision, in the place of that of ``rev``; False when it is no longer that."""
-
-
-class ShareStore(Protocol):
-    """What one shard may use of each cap, in its own database."""
-
-    async def all(self) -> Mapping[str, Share]:
-        """The newest majority-committed ones by their keys, without those that can't be read: for a shard that this
-        replica does not follow."""
-
-    async def put(self, share: Share) -> bool:
-        """Insert it, or put it in the place of one of an earlier revision, or of one without any; acknowledged by a
-        majority. False when there is one of this revision, or a later one."""
-
-
-@dataclass(frozen=True, slots=True)
 class Passage:
     """The way of a slot's documents from shard ``source`` to shard ``target``.
 
-    ``closed`` is the share that closes the slot in the first, ``there`` the one that the second has of it. Both have to
+    ``closed`` is the hold on the slot in the first, ``there`` that in the second. Both have to
     be stored as they are: where a shard was closed, opened or closed again since they were read, nothing moves.
     """
 
     source: int
     target: int
-    closed: Share
-    there: Share
+    closed: Hold
+    there: Hold
 
 
 @dataclass(frozen=True, slots=True)

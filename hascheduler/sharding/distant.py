@@ -59,7 +59,7 @@ class DistantView(DefinedInHome):
         super().__init__(home)
         self._shard = shard
         self._reports = reports
-        self.shares_are_read = False
+        self.holds_are_read = False
         """Who moves units over all shards has to know them; nobody else asks."""
 
     @property
@@ -212,8 +212,8 @@ class DistantView(DefinedInHome):
     @property
     def unready_reason(self) -> str:
         """Of the shard, as nothing is held here: why none of its followers can be counted on."""
-        if self._home.leading and not self.shares_are_read:
-            return "its shares have not been read yet"
+        if self._home.leading and not self.holds_are_read:
+            return "its holds have not been read yet"
         if any(report.ready and report.led for _, report in self._reports.followers(self._shard)):
             return ""
         return "no replica that leads it tells of it"

@@ -36,9 +36,9 @@ from hascheduler.election.preferences import candidates_of
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import ROUTING_ID
+from hascheduler.model.hold import Hold
 from hascheduler.model.replica import ReplicaStatus, ShardReport
 from hascheduler.model.routing import Routing
-from hascheduler.model.share import Share
 from hascheduler.ports import Clock
 from hascheduler.sharding.reports import ShardReports, report_in
 from hascheduler.sharding.shard import FollowingReplica, Shard
@@ -50,15 +50,15 @@ READING_MAX = 8
 ALONE_AFTER_MS = 1_000
 """For so long a candidate has been one before it begins to follow a shard that nobody else does, that is ready."""
 _TURN_S = 0.5
-_SHARES_TURN_S, _SHARES_BUSY_TURN_S = 1.0, 0.1
+_HOLDS_TURN_S, _HOLDS_BUSY_TURN_S = 1.0, 0.1
 """The second while slots move: nothing of these starts meanwhile."""
-_SHARES_LIMIT_S = 5.0
+_HOLDS_LIMIT_S = 5.0
 
 
-class SharesOfShard(Protocol):
-    """`hascheduler.ports.sharding.ShareStore`, for reading."""
+class HoldsOfShard(Protocol):
+    """`hascheduler.ports.holds.HoldStore`, for reading."""
 
-    async def all(self) -> Mapping[str, Share]: ...
+    async def all(self) -> Mapping[str, Hold]: ...
 
 
 Run = Callable[[FollowingReplica], Coroutine[Any, Any, None]]
@@ -192,11 +192,11 @@ class Following:
         return report is not None and report.leaving
 
 
-class StoredShares:
-    """Reads what shards that are not followed here have of shares, while this replica leads the home: who moves units
-    of caps and slots looks at all shards. A shard that does not answer keeps what was read last."""
+class StoredHolds:
+    """Reads the holds of shards that are not followed here, while this replica leads the home: who moves slots looks at
+    all shards. A shard that does not answer keeps what was read last."""
 
-    def __init__(self, shards: Sequence[Shard], stores: Sequence[SharesOfShard]) -> None:
+    def __init__(self, shards: Sequence[Shard], stores: Sequence[HoldsOfShard]) -> None:
         self._shards = shards
         self._stores = stores
 
@@ -205,16 +205,16 @@ class StoredShares:
             await self.turn()
             routing: Routing | None = self._shards[0].nouns(Collection.ROUTING).get(ROUTING_ID)
             is_busy = routing is not None and bool(routing.moving)
-            await asyncio.sleep(_SHARES_BUSY_TURN_S if is_busy else _SHARES_TURN_S)
+            await asyncio.sleep(_HOLDS_BUSY_TURN_S if is_busy else _HOLDS_TURN_S)
 
     async def turn(self) -> None:
         leads = self._shards[0].view.leading
         for shard, store in zip(self._shards, self._stores, strict=True):
             if not leads or shard.is_followed:
-                shard.keep_shares(None)
+                shard.keep_holds(None)
                 continue
             try:
-                async with asyncio.timeout(_SHARES_LIMIT_S):
-                    shard.keep_shares(await store.all())
+                async with asyncio.timeout(_HOLDS_LIMIT_S):
+                    shard.keep_holds(await store.all())
             except (StoreUnavailable, TimeoutError) as error:
-                log.debug("shares_unread", shard=shard.shard, error=str(error))
+                log.debug("holds_unread", shard=shard.shard, error=str(error))

@@ -3,16 +3,16 @@
 What is to move stands in the routing (`Routing.moving`), and each step can be seen in what is stored, so the leader
 of the home goes on where its predecessor broke off:
 
-1. *close*: the shard where the slot goes, and then the one where it is, get a share of it that is nothing. What of it
+1. *close*: the shard where the slot goes, and then the one where it is, get a hold on it. What of it
    waits is decided no more; what a processor has goes on.
 2. *release*: the leader of the second says so through its journal, once nothing of the slot is promised or running
-   there (`hascheduler.dispatch.closed_slots`).
+   there (`hascheduler.dispatch.held_partitions`).
 3. *move what decides*: the schedules, the waiting jobs of those whose overlap policy looks at them, and the waiting
    jobs that wait for others, after those that they wait for. Without these the other shard would decide wrongly; all
    else it can do without.
 4. *arrive*: the routing says where the slot is, and that it is leaving the shard before, by compare-and-set on its
    epoch.
-5. *open*: there it gets a share that is something, and everything is caught up with by the cursors that came along.
+5. *open*: there its hold is lifted, and everything is caught up with by the cursors that came along.
 6. *move the rest*, while the other shard decides: waiting jobs, the most urgent and oldest first, those that ended,
    verdicts. Once nothing is left, the shard before is closed again, and if nothing is left still, the routing says that
    the slot is at rest.
@@ -20,7 +20,7 @@ of the home goes on where its predecessor broke off:
 Nothing of a slot starts between the first step and the fifth. So that is short however much there is of it.
 
 Documents move some at a time, in transactions over both databases: at every instant a document is in exactly one shard.
-A transaction demands the shares of the slot that this replica saw in both shards. Each later step, and each later move,
+A transaction demands the holds of the slot that this replica saw in both shards. Each later step, and each later move,
 begins by putting another one in one of them, so one that was asleep meanwhile moves nothing. Where the two are in
 different MongoDBs, a document is on its way between two transactions, and in no shard.
 
@@ -45,11 +45,12 @@ import structlog
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.routing import ROUTING_ID
+from hascheduler.model.hold import Hold, partition_key, partition_of_key
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.routing import Routing
-from hascheduler.model.share import Share, slot_key, slot_of_key
 from hascheduler.ports import Clock, ClusterView
-from hascheduler.ports.sharding import MovedDocuments, Passage, RoutingStore, ShareStore, SlotStore
+from hascheduler.ports.holds import HoldStore
+from hascheduler.ports.sharding import MovedDocuments, Passage, RoutingStore, SlotStore
 from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
@@ -85,12 +86,12 @@ class MovedShard(Protocol):
 
 class SlotMover:
     """Owner of when it looks next for what is on its way. ``shards`` are in the order of the routing, ``stores`` those
-    of their shares."""
+    of their holds."""
 
     def __init__(
         self,
         routing: RoutingStore,
-        stores: Sequence[ShareStore],
+        stores: Sequence[HoldStore],
         shards: Sequence[MovedShard],
         slots: SlotStore,
         clock: Clock,
@@ -136,7 +137,7 @@ class SlotMover:
         taken_up = self._taken_up(known)
         for slot, to in taken_up:
             for index in (known.shard_of_slot[slot], to):
-                self._shards[index].hurry()  # its share is to be seen here, as one that follows
+                self._shards[index].hurry()  # its hold is to be seen here, as one that follows
         if not (any(self._unopened(known)) or any(self._is_to_do(known, taken_up))):
             return bool(known.moving)
         routing = await self._read()
@@ -185,8 +186,8 @@ class SlotMover:
     async def _deliver(self, routing: Routing, slot: int, index: int) -> None:
         """Of a slot that moves, who moves it does that."""
         here = routing.shard_of_slot[slot]
-        closed, opened = self._share(slot, index), self._share(slot, here)
-        if routing.is_at_rest(slot) and closed is not None and opened is not None and opened.limit:
+        closed, opened = self._hold(slot, index), self._hold(slot, here)
+        if routing.is_at_rest(slot) and closed is not None and opened is not None and not opened.is_held:
             await self._slots.deliver(Passage(index, here, closed, opened), self._clock.wall_ms())
 
     def _known(self) -> Routing | None:
@@ -203,8 +204,8 @@ class SlotMover:
     def _is_to_do(self, known: Routing, taken_up: Sequence[tuple[int, int]]) -> Iterator[bool]:
         """Of each slot that is on its way: whether it waits for anything but its release, which may take long."""
         for slot, _ in taken_up:
-            share = self._share(slot, known.shard_of_slot[slot])
-            yield share is None or share.limit > 0 or not share.is_awaited
+            hold = self._hold(slot, known.shard_of_slot[slot])
+            yield hold is None or not hold.is_awaited
 
     def _taken_up(self, routing: Routing) -> Sequence[tuple[int, int]]:
         """The slots that move now, and where to: those that are closed, and others while few are on their way."""
@@ -216,8 +217,8 @@ class SlotMover:
         return [*closed.items(), *others[: max(_SLOTS_AT_ONCE_MAX - len(closed) - leaving, 0)]]
 
     def _is_closed(self, slot: int, index: int) -> bool:
-        share = self._share(slot, index)
-        return share is not None and not share.limit
+        hold = self._hold(slot, index)
+        return hold is not None and hold.is_held
 
     async def _advance(self, routing: Routing, slot: int, to: int) -> Routing:
         """The next step of that move, as far as it can be taken now; the routing after it."""
@@ -249,10 +250,10 @@ class SlotMover:
     async def _is_sealed(self, routing: Routing, slot: int, source: int) -> bool:
         """Whether the source was closed again since the slot is open where it is: a mover that was asleep until now
         takes nothing out of it any more."""
-        closed, opened = self._share(slot, source), self._share(slot, routing.shard_of_slot[slot])
+        closed, opened = self._hold(slot, source), self._hold(slot, routing.shard_of_slot[slot])
         if closed is None or opened is None or closed.rev >= opened.rev:
             return True
-        await self._stores[source].put(Share(slot_key(slot), routing.epoch, 0, lowered=True))
+        await self._stores[source].put(Hold(partition_key(slot), routing.epoch, is_held=True))
         return False
 
     async def _empty(self, routing: Routing, slot: int) -> Routing:
@@ -266,8 +267,8 @@ class SlotMover:
     async def _move_rest(self, routing: Routing, slot: int, source: int) -> MovedDocuments | None:
         """None: not now, as it is not seen to be closed there and open where it is, or one of the two is not ready."""
         here = routing.shard_of_slot[slot]
-        closed, opened = self._share(slot, source), self._share(slot, here)
-        if closed is None or closed.limit or opened is None or not opened.limit:
+        closed, opened = self._hold(slot, source), self._hold(slot, here)
+        if closed is None or not closed.is_held or opened is None or opened.is_held:
             return None
         if not all(self._shards[index].view.ready for index in (source, here)):
             return None
@@ -279,32 +280,32 @@ class SlotMover:
 
         Before that, what came late into the other one is swept out of its database: this replica's mirror may be
         behind. A job that is in both has ended in the source, maybe, and would be done again where it still waits."""
-        there = await self._closed(routing, slot, to, lowered=False)
+        there = await self._closed(routing, slot, to)
         if there is None:
             return None
         if not await self._swept_out(routing, slot, source, to):
             return None
-        closed = await self._closed(routing, slot, source, lowered=True)
+        closed = await self._closed(routing, slot, source)
         return None if closed is None else Passage(source, to, closed, there)
 
     async def _swept_out(self, routing: Routing, slot: int, source: int, to: int) -> bool:
         """Once in each move; a slot that never moved is in one shard alone."""
         self._swept.intersection_update(routing.moving.items())
-        opened = self._share(slot, source)
-        has_moved = opened is not None and opened.limit > 0
+        opened = self._hold(slot, source)
+        has_moved = opened is not None and not opened.is_held
         if has_moved and (slot, to) not in self._swept:
             if await self._move_rest(routing, slot, to) != MovedDocuments(0, 0):
                 return False
             self._swept.add((slot, to))
         return True
 
-    async def _closed(self, routing: Routing, slot: int, index: int, *, lowered: bool) -> Share | None:
-        """The share that closes the slot there, once this replica's mirror shows it."""
-        share = self._share(slot, index)
-        if share is None or share.limit or (lowered and not share.lowered):
-            await self._stores[index].put(Share(slot_key(slot), routing.epoch, 0, lowered))
+    async def _closed(self, routing: Routing, slot: int, index: int) -> Hold | None:
+        """The hold that closes the slot there, once this replica's mirror shows it."""
+        hold = self._hold(slot, index)
+        if hold is None or not hold.is_held:
+            await self._stores[index].put(Hold(partition_key(slot), routing.epoch, is_held=True))
             return None
-        return share
+        return hold
 
     def _unopened(self, routing: Routing) -> Iterator[int]:
         """The slots that are closed where they are, and do not move."""
@@ -313,7 +314,7 @@ class SlotMover:
                 yield slot
 
     async def _open(self, routing: Routing, slot: int) -> None:
-        await self._stores[routing.shard_of_slot[slot]].put(Share(slot_key(slot), routing.epoch, 1))
+        await self._stores[routing.shard_of_slot[slot]].put(Hold(partition_key(slot), routing.epoch, is_held=False))
 
     def _strays(self, routing: Routing) -> Iterator[tuple[int, int]]:
         """The shards in which something is of a slot that is another shard's."""
@@ -332,9 +333,9 @@ class SlotMover:
 
     def _known_slots(self) -> Sequence[int]:
         """Those that moved once."""
-        found = {slot_of_key(key) for shard in self._shards for key in shard.nouns(Collection.SHARES)}
+        found = {partition_of_key(key) for shard in self._shards for key in shard.nouns(Collection.HOLDS)}
         return sorted(slot for slot in found if slot is not None)
 
-    def _share(self, slot: int, index: int) -> Share | None:
-        share: Share | None = self._shards[index].nouns(Collection.SHARES).get(slot_key(slot))
-        return share
+    def _hold(self, slot: int, index: int) -> Hold | None:
+        hold: Hold | None = self._shards[index].nouns(Collection.HOLDS).get(partition_key(slot))
+        return hold

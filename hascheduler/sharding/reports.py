@@ -11,8 +11,8 @@ from heapq import nlargest
 from typing import Any, Protocol
 
 from hascheduler.model.collection import Collection
+from hascheduler.model.hold import partition_key, partition_of_key
 from hascheduler.model.replica import LANES_MAX, NAMES_MAX, LedShard, ReplicaStatus, ShardReport
-from hascheduler.model.share import slot_key, slot_of_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ClusterView
 
@@ -31,8 +31,6 @@ class ReportedShard(Protocol):
     def live_jobs(self) -> Mapping[str, Mapping[str, int]]: ...
 
     def short_of(self) -> Set[str]: ...
-
-    def tokens_taken(self) -> Mapping[str, int]: ...
 
     def kept_aside(self, slot: int) -> int: ...
 
@@ -96,8 +94,8 @@ def report_of(shard: ReportedShard, *, leaving: bool = False) -> ShardReport:
     if not view.leading:
         return ShardReport(view.ready, leaving)
     cluster, gauges, lag = view.cluster(), view.gauges(), view.leader_lag
-    slots = {slot for key in shard.nouns(Collection.SHARES) if (slot := slot_of_key(key)) is not None}
-    aside = {slot_key(slot): count for slot in sorted(slots) if (count := shard.kept_aside(slot))}
+    slots = {slot for key in shard.nouns(Collection.HOLDS) if (slot := partition_of_key(key)) is not None}
+    aside = {partition_key(slot): count for slot in sorted(slots) if (count := shard.kept_aside(slot))}
     used = [name for name in sorted(view.calendars()) if view.schedules_on(name)]
     led = LedShard(
         term=gauges.term or 0,
@@ -117,7 +115,6 @@ def report_of(shard: ReportedShard, *, leaving: bool = False) -> ShardReport:
         unschedulable=tuple(sorted(view.unschedulable())[:NAMES_MAX]),
         calendars=tuple(used[:NAMES_MAX]),
         short_of=tuple(sorted(shard.short_of())[:NAMES_MAX]),
-        tokens_taken=dict(nlargest(NAMES_MAX, shard.tokens_taken().items(), key=lambda taken: (taken[1], taken[0]))),
         kept_aside=aside,
         quarantined=gauges.quarantined,
         events_per_s=_present(gauges.events_per_s),

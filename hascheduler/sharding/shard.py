@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Protocol, TypeVar, overload
 
 from hascheduler.model.collection import Collection
+from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.replica import ReplicaStatus, ShardReport
-from hascheduler.model.share import Share, slot_key
 from hascheduler.ports import ClusterView, EventFeed
 from hascheduler.sharding.distant import DistantView
 from hascheduler.sharding.reports import ShardReports, report_of
@@ -42,8 +42,6 @@ class FollowingReplica(Protocol):
 
     def short_of(self) -> frozenset[str]: ...
 
-    def tokens_taken(self) -> Mapping[str, int]: ...
-
     def kept_aside(self, slot: int) -> int: ...
 
     def live_replicas(self) -> Sequence[ReplicaStatus]: ...
@@ -72,7 +70,7 @@ class Shard:
         self._make = make
         self._distant = None if reports is None or home is None else DistantView(shard, reports, home.view)
         self._listeners: list[Callable[[Any], None]] = []
-        self._stored_shares: Mapping[str, Share] = {}
+        self._stored_holds: Mapping[str, Hold] = {}
         self._was_ready = False
         self._is_ending = False
         self.is_leaving = False
@@ -131,11 +129,11 @@ class Shard:
         """What this process tells of it; None: it does not follow it."""
         return None if self.replica is None or self._is_ending else report_of(self.replica, leaving=self.is_leaving)
 
-    def keep_shares(self, shares: Mapping[str, Share] | None) -> None:
-        """What its database has of shares, for as long as no mirror here shows them; None: they have not been read."""
-        self._stored_shares = shares or {}
+    def keep_holds(self, holds: Mapping[str, Hold] | None) -> None:
+        """Keep the holds that its database has, for as long as no mirror here shows them; None: they were not read."""
+        self._stored_holds = holds or {}
         if self._distant is not None:
-            self._distant.shares_are_read = shares is not None
+            self._distant.holds_are_read = holds is not None
 
     @property
     def _own(self) -> FollowingReplica | None:
@@ -158,10 +156,10 @@ class Shard:
         return "" if self.replica is None else self.replica.lease_holder
 
     def nouns(self, collection: Collection) -> Mapping[str, Any]:
-        """Of a shard that is not followed shares alone, as they were read last."""
+        """Of a shard that is not followed holds alone, as they were read last."""
         if self._own is not None:
             return self._own.nouns(collection)
-        return self._stored_shares if collection is Collection.SHARES else {}
+        return self._stored_holds if collection is Collection.HOLDS else {}
 
     def live_jobs(self) -> Mapping[str, Mapping[str, int]]:
         return self.distant.led.definitions if self._own is None else self._own.live_jobs()
@@ -169,13 +167,10 @@ class Shard:
     def short_of(self) -> Set[str]:
         return frozenset(self.distant.led.short_of) if self._own is None else self._own.short_of()
 
-    def tokens_taken(self) -> Mapping[str, int]:
-        return self.distant.led.tokens_taken if self._own is None else self._own.tokens_taken()
-
     def kept_aside(self, slot: int) -> int:
         if self._own is not None:
             return self._own.kept_aside(slot)
-        return self.distant.led.kept_aside.get(slot_key(slot), 0)
+        return self.distant.led.kept_aside.get(partition_key(slot), 0)
 
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         return () if self.replica is None else self.replica.live_replicas()

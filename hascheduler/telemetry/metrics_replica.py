@@ -19,7 +19,7 @@ from hascheduler.dispatch.decisions import (
     Fail,
     Fire,
     RecordVerdict,
-    ReleaseShare,
+    ReleaseHold,
     Requeue,
     ResetCursor,
     Settlement,
@@ -49,7 +49,7 @@ _KINDS = {
     Cancel: "cancel",
     CountFailures: "count_failures",
     ResetCursor: "reset_cursor",
-    ReleaseShare: "release_share",
+    ReleaseHold: "release_hold",
 }
 SUSPICIONS = ("suspected", "right", "wrong")
 """A leader was suspected; one that had been followed early was back soon, and the suspicion was right, or wrong."""

@@ -115,8 +115,8 @@ def _unpacked(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _moves_a_slot(changes: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether it is a transaction over two shards, which demands the shares of the slot in both."""
-    asked = {change["ns"] for change in changes if change["ns"].endswith(f".{Collection.SHARES.value}")}
+    """Whether it is a transaction over two shards, which demands the holds of the slot in both."""
+    asked = {change["ns"] for change in changes if change["ns"].endswith(f".{Collection.HOLDS.value}")}
     return len(asked) > 1
 
 

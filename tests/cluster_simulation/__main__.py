@@ -14,7 +14,6 @@ from tests.cluster_simulation.following import FOLLOWING_TROUBLES, run_following
 from tests.cluster_simulation.following_mutants import PLANTED_IN_FOLLOWING
 from tests.cluster_simulation.many_shards import REPLICAS, Grown, grown
 from tests.cluster_simulation.mutants import PLANTED, Planted
-from tests.cluster_simulation.rates import PLANTED_IN_RATES, RATES_TROUBLES, run_rates
 from tests.cluster_simulation.run import Result, run_seed
 from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
 from tests.cluster_simulation.shards import TROUBLES, run_shards
@@ -31,7 +30,6 @@ class _Story(NamedTuple):
 _STORIES = {
     "": _Story(run_seed, FAULTS, PLANTED),
     "shards": _Story(run_shards, TROUBLES, PLANTED_IN_SHARDS),
-    "rates": _Story(run_rates, RATES_TROUBLES, PLANTED_IN_RATES),
     "following": _Story(run_following, FOLLOWING_TROUBLES, PLANTED_IN_FOLLOWING),
 }
 """By their options; of one cluster without. The last that is asked for is told."""
@@ -168,14 +166,13 @@ def _tell(result: Result) -> None:
 
 
 def _tell_figures(results: Sequence[Result]) -> None:
-    obligations, effects, terms, needless, moves, slots, rated, begun, left = (
+    obligations, effects, terms, needless, moves, slots, begun, left = (
         sum(getattr(result, name) for result in results)
-        for name in ("obligations", "effects", "terms", "needless", "moves", "slots_moved", "rated", "begun", "left")
+        for name in ("obligations", "effects", "terms", "needless", "moves", "slots_moved", "begun", "left")
     )
     sys.stdout.write(
         f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly"
-        + (f", {moves} times shares moved, {slots} changes of the routing" if moves else "")
-        + (f", {rated} dispatches at a limited rate" if rated else "")
+        + (f", {moves} times caps passed on, {slots} changes of the routing" if moves else "")
         + (f", {begun} times a shard was begun with, {left} times left\n" if begun else "\n")
     )
 
@@ -188,7 +185,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="replay this one, with its transcript")
     parser.add_argument("--shards", action="store_true", help="several shards, and caps over all of them")
-    parser.add_argument("--rates", action="store_true", help="several shards, and a rate limit over all of them")
     parser.add_argument("--following", action="store_true", help="of the other shards two replicas follow each")
     parser.add_argument("--grow", type=int, default=0, help="instead: what so many shards do, and what one does")
     parser.add_argument("--replicas", type=int, default=REPLICAS, help="of --grow")

@@ -20,7 +20,7 @@ from typing import Any
 
 from hascheduler.assembly_shards import Followed, followed
 from hascheduler.election.preferences import candidates_of
-from hascheduler.sharding.following import Following, StoredShares
+from hascheduler.sharding.following import Following, StoredHolds
 from hascheduler.sharding.shard import KnownShard, Shard
 from hascheduler.shards.placement import LeaderPlacement
 from tests.cluster_simulation.cluster import Life
@@ -136,7 +136,7 @@ class FollowingCluster(ShardedCluster):
         assert reports is not None
         assert following is not None
         known = [KnownShard(index, shard, reports) for index, shard in enumerate(shards)]
-        keeper, mover = self._movers(id, host, clock, shards, known)
+        mover = self._mover(id, host, clock, known)
         placement = LeaderPlacement(
             [shard.shard for shard in shards],
             lambda: shards,
@@ -145,7 +145,7 @@ class FollowingCluster(ShardedCluster):
             after_ms=REBALANCED_MS,
             candidates=self.candidates,
         )
-        actor = _Followers(here, keeper, mover, placement, StoredShares(shards, self._shares(host)))
+        actor = _Followers(here, mover, placement, StoredHolds(shards, self._holds(host)))
         life = Life(host, id, process, actor, sources[0])
         if isinstance(self._planted, FollowingBugs):
             self._planted.following(following)

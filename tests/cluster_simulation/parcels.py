@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.share import encode_share
-from hascheduler.model.share import Share
+from hascheduler.model.documents.hold import encode_hold
+from hascheduler.model.hold import Hold
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.sharding import MOVED, MovedDocuments, Passage, SlotStore
 from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase
@@ -70,7 +70,7 @@ class SimParcels:
 
         async def look() -> frozenset[int]:
             parcels = (each["parcel"] for each in self._database(index).documents(Collection.DEPARTURES))
-            return frozenset(int(parcel[5:7], 16) for parcel in parcels)
+            return frozenset(int(parcel.split("/")[1], 16) for parcel in parcels)
 
         return await self._call(index, look)
 
@@ -119,7 +119,7 @@ class SimParcels:
         here, there = self._database(passage.source), MemoryDatabase()
         if not _is_still(self._database(passage.target), passage.there):
             return MovedDocuments(0, 1)
-        there.insert(Collection.SHARES, encode_share(passage.there))
+        there.insert(Collection.HOLDS, encode_hold(passage.there))
         store = MemorySlotStore([_Now(here), _Now(there)], self._retention_ms)
         way = Passage(0, 1, passage.closed, passage.there)
         moved: MovedDocuments = await getattr(store, part)(way, limit, at_ms)
@@ -188,6 +188,6 @@ class _Now(MemoryConnection):
         yield self.database
 
 
-def _is_still(database: MemoryDatabase, share: Share) -> bool:
-    stored = database.find(Collection.SHARES, share.key) or {}
-    return (stored.get("rev"), stored.get("limit")) == (share.rev, share.limit)
+def _is_still(database: MemoryDatabase, hold: Hold) -> bool:
+    stored = database.find(Collection.HOLDS, hold.key) or {}
+    return (stored.get("rev"), stored.get("held")) == (hold.rev, hold.is_held)

@@ -52,14 +52,12 @@ class Result:
     needless: int = 0
     effects: int = 0
     moves: int = 0
-    """How often a cap over several shards was divided otherwise."""
+    """How often a cap that one of several shards has at a time went to the next."""
     slots_moved: int = 0
     """How often a routing of several shards changed."""
     begun: int = 0
     left: int = 0
     """How often a replica began to follow a shard, and left one."""
-    rated: int = 0
-    """How many dispatches a rate limit over several shards allowed."""
 
     @property
     def digest(self) -> str:

@@ -1,4 +1,4 @@
-"""Bugs planted where units of caps and slots of tenants move, and two things that are none.
+"""Bugs planted where slots of tenants move and caps are passed on, and one thing that is none.
 
 As `tests.cluster_simulation.mutants`, in the cluster of `tests.cluster_simulation.shards`.
 """
@@ -11,74 +11,17 @@ from typing import Any
 
 from hascheduler.daemon.replica import Replica
 from hascheduler.model.collection import Collection
+from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.routing import Routing, slot_of
-from hascheduler.model.share import Share, SharedCap, slot_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.sharding import MovedDocuments, Passage
 from hascheduler.sharding.moves import SlotMover
-from hascheduler.sharding.shares import ShareKeeper
 from hascheduler.testing.memory.database import Document
 from tests.cluster_simulation.mutants import Planted
 from tests.cluster_simulation.parcels import ParcelBugs
 from tests.cluster_simulation.shards import ShardBugs, SimSlots
 from tests.doubles.shards import MemorySlotStore
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare
-
-
-class _Overwrites:
-    """A share is put over whatever is there, however late."""
-
-    def __init__(self, shares: Any) -> None:
-        self._shares = shares
-
-    async def put(self, share: Share) -> bool:
-        store, link = self._shares._store, self._shares._link
-
-        async def overwrite() -> bool:
-            async with store._connection.exchange("shares.put") as database:
-                database.delete(Collection.SHARES, share.key)
-            return bool(await store.put(share))
-
-        return bool(await link.call("shares.put", overwrite))
-
-
-class _ComparesNothing:
-    """A cap is replaced whatever revision it has by now, and by any replica."""
-
-    def __init__(self, caps: Any) -> None:
-        self._caps = caps
-        self.all = caps.all
-        self.create = caps.create
-
-    async def replace(self, rev: int, cap: SharedCap) -> bool:
-        store, link = self._caps._store, self._caps._link
-
-        async def overwrite() -> bool:
-            async with store._connection.exchange("caps.replace") as database:
-                found = database.find(Collection.CAPS, cap.key)
-            return found is not None and bool(await store.replace(found["rev"], cap))
-
-        return bool(await link.call("caps.replace", overwrite))
-
-
-@dataclass
-class _ReleasedAtOnce:
-    """A shard of which each share counts as released when it is written."""
-
-    shard: Replica
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.shard, name)
-
-    def nouns(self, collection: Collection) -> Mapping[str, Any]:
-        nouns = self.shard.nouns(collection)
-        if collection is not Collection.SHARES:
-            return nouns
-        return {key: replace(share, released=share.rev) for key, share in nouns.items()}
-
-
-def _grants_before_the_shrink(keeper: ShareKeeper) -> None:
-    keeper._shards = [_ReleasedAtOnce(shard) for shard in keeper._shards]  # type: ignore[arg-type]  # all else is the shard's
 
 
 class _Leading:
@@ -105,12 +48,6 @@ class _LedByAll:
         return getattr(self._shard, name)
 
 
-def moved_by_all(keeper: ShareKeeper) -> None:
-    """Every replica moves units, all the time. That is no bug: it is the compare-and-set that keeps a cap."""
-    home: Any = _LedByAll(keeper._shards[0])
-    keeper._shards = [home, *keeper._shards[1:]]
-
-
 def _releases_what_is_used(replica: Replica) -> None:
     core: Any = replica.view.core
     released = core._released
@@ -126,22 +63,22 @@ def _releases_what_is_used(replica: Replica) -> None:
     core._released = at_once
 
 
-def keeps_to_no_share(replica: Replica) -> None:
-    """It runs what was its share before, whatever the home says."""
+def _starts_what_is_held(replica: Replica) -> None:
+    """It has each small cap, whatever the holds say."""
     core: Any = replica.view.core
-    fold = core._fold
+    forget = core.forget
 
-    def deaf(seen: Any, now: WallMs) -> None:
-        share = getattr(seen, "share", None)
-        if share is not None and share.lowered:
-            seen = replace(seen, share=replace(share, limit=share.limit + 1))
-        fold(seen, now)
+    def forget_and_plant() -> None:
+        forget()
+        rules = core._state.rules
+        rules.part_of = lambda key, cap: cap if rules.has_turns(cap) else rules._even(cap)
 
-    core._fold = deaf
+    core.forget = forget_and_plant
+    forget_and_plant()
 
 
 def slots_moved_by_all(mover: SlotMover) -> None:
-    """Every replica moves slots, all the time. That is no bug either."""
+    """Every replica moves slots, all the time. That is no bug."""
     home: Any = _LedByAll(mover._shards[0])
     mover._shards = [home, *mover._shards[1:]]
 
@@ -150,9 +87,9 @@ def _moves_without_release(mover: SlotMover) -> None:
     """A slot is drained once it was asked to close."""
     closed = mover._closed
 
-    async def at_once(routing: Routing, slot: int, index: int, *, lowered: bool) -> Share | None:
-        share = await closed(routing, slot, index, lowered=lowered) or Share(slot_key(slot), routing.epoch, 0, lowered)
-        return replace(share, released=share.rev)
+    async def at_once(routing: Routing, slot: int, index: int) -> Hold | None:
+        hold = await closed(routing, slot, index) or Hold(partition_key(slot), routing.epoch, is_held=True)
+        return replace(hold, released=hold.rev)
 
     mover._closed = at_once  # type: ignore[method-assign]
 
@@ -170,12 +107,12 @@ class _MovesFirst:
 def _moved(
     store: MemorySlotStore, passage: Passage, collection: Collection, which: Callable[[Document], bool], limit: int
 ) -> MovedDocuments:
-    """Whatever the shares say."""
+    """Whatever the holds say."""
     here, there = (store._connections[index].database for index in (passage.source, passage.target))
     some = [
         document
         for document in here.documents(collection)
-        if slot_key(slot_of(document.get("tenant") or document["job"]["tenant"])) == passage.closed.key
+        if partition_key(slot_of(document.get("tenant") or document["job"]["tenant"])) == passage.closed.key
         and which(document)
     ][:limit]
     for document in some:
@@ -201,7 +138,7 @@ async def _dependents_alone(store: MemorySlotStore, passage: Passage, limit: int
     return moved if moved.documents else await store.move_first(passage, limit, at_ms)
 
 
-class _UnderAnyShares:
+class _UnderAnyHolds:
     """What was seen of a slot is taken to be so still: a mover that was asleep goes on where it was."""
 
     def __init__(self, slots: SimSlots) -> None:
@@ -220,9 +157,9 @@ class _UnderAnyShares:
         slots._store = moves
 
     def _as_stored(self, passage: Passage) -> Passage:
-        def stored(index: int, seen: Share) -> Share:
-            found = self._slots._shards[index].server.database.find(Collection.SHARES, seen.key)
-            return seen if found is None else replace(seen, rev=found["rev"], limit=found["limit"])
+        def stored(index: int, seen: Hold) -> Hold:
+            found = self._slots._shards[index].server.database.find(Collection.HOLDS, seen.key)
+            return seen if found is None else replace(seen, rev=found["rev"], is_held=found["held"])
 
         return replace(
             passage, closed=stored(passage.source, passage.closed), there=stored(passage.target, passage.there)
@@ -260,8 +197,7 @@ class PlantedInShards(Planted):
 
 
 PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
-    "grant-before-shrink": PlantedInShards(ShardBugs(keeper=_grants_before_the_shrink), ("kill_leader",), first=15),
-    "share-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",), first=85),
+    "cap-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",)),
     "slot-moved-without-drain": PlantedInShards(
         ShardBugs(mover=_moves_without_release), ("slow_majority", "kill"), first=19
     ),
@@ -274,8 +210,8 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
     "slot-opened-before-dependencies-are-there": PlantedInShards(
         ShardBugs(slots=partial(_MovesFirst, move_first=_dependents_alone)), ("kill_leader",)
     ),
-    "slot-moved-under-any-shares": PlantedInShards(
-        ShardBugs(slots=_UnderAnyShares, mover=slots_moved_by_all), ("pause", "lossy_network"), first=55
+    "slot-moved-under-any-holds": PlantedInShards(
+        ShardBugs(slots=_UnderAnyHolds, mover=slots_moved_by_all), ("pause", "lossy_network"), first=55
     ),
     "parcel-forgotten-before-it-arrives": PlantedInShards(
         ShardBugs(elsewhere=frozenset({2}), parcels=ParcelBugs(forgets_first=True)),
@@ -288,11 +224,5 @@ PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
     ),
     "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=213),
     "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
-    "share-not-kept-to": PlantedInShards(ShardBugs(replica=keeps_to_no_share), ("kill_leader",)),
-    "share-put-over-a-later-one": PlantedInShards(
-        ShardBugs(shares=_Overwrites), ("lossy_network", "pause_leader"), first=47
-    ),
-    "cap-without-compare-and-set": PlantedInShards(
-        ShardBugs(caps=_ComparesNothing, keeper=moved_by_all), ("lossy_network",), first=23
-    ),
+    "hold-on-a-cap-ignored": PlantedInShards(ShardBugs(replica=_starts_what_is_held), ("kill_leader",)),
 }

@@ -1,9 +1,10 @@
-"""Several shards in trouble: each replica serves three of them, and moves the units of their caps.
+"""Several shards in trouble: each replica serves three of them.
 
 One seed, one story, as in `tests.cluster_simulation.run`: jobs of capped definitions come in bursts, now in one shard
 and then in another, while replicas die, stand still and are cut off, and the primaries of the shards' databases are
 lost. Each shard is judged by the checkers of a single one, and all of them together by the caps: at no commit do more
-jobs occupy slots than a cap allows over all shards. Meanwhile slots of tenants move to other shards, with their
+jobs occupy slots than a cap allows over all shards. A cap that is too small to be divided goes from shard to shard, by
+holds (`ShardStory._pass_on`). Meanwhile slots of tenants move to other shards, with their
 schedules; requests go by a routing that may be an older one. A document that moves is the same document: the checkers
 of jobs and schedules judge all shards as one. Some jobs wait for others, and some schedules skip a time while their
 last job lives: both must be kept whichever shard has which of them at the moment.
@@ -16,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import merge
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -29,6 +31,7 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
+from hascheduler.model.hold import Hold, definition_key
 from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.model.routing import Routing, slot_of, with_slot
 from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
@@ -37,7 +40,6 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.sharding import MovedDocuments, Passage
 from hascheduler.processor import Handlers
 from hascheduler.sharding.moves import SlotMover
-from hascheduler.sharding.shares import ShareKeeper
 from hascheduler.shards.placement import LeaderPlacement
 from hascheduler.testing.memory.claims import apply_time_outcomes
 from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase
@@ -61,7 +63,7 @@ from tests.cluster_simulation.loop import EPOCH_MS, Process, SimClock, SimLoop
 from tests.cluster_simulation.network import Link, Network, Remote
 from tests.cluster_simulation.parcels import ParcelBugs, SimParcels
 from tests.cluster_simulation.run import PEACE_S, TROUBLE_S, Result, Say, documents_of, run_story
-from tests.doubles.shards import MemoryCapStore, MemoryRoutingStore, MemoryShareStore, MemorySlotStore
+from tests.doubles.shards import MemoryHoldStore, MemoryRoutingStore, MemorySlotStore
 
 SHARDS = ("default", "0001", "0002")
 CAP = 7
@@ -154,13 +156,10 @@ class FiresInSteps:
 
 @dataclass
 class ShardBugs(Bugs):
-    """What a run has planted where units and slots move."""
+    """What a run has planted where slots move."""
 
     claims: Callable[[Any], Any] = FiresInSteps
 
-    caps: Callable[[Any], Any] = lambda store: store
-    shares: Callable[[Any], Any] = lambda store: store
-    keeper: Callable[[ShareKeeper], None] = lambda keeper: None
     slots: Callable[[Any], Any] = lambda store: store
     elsewhere: frozenset[int] = frozenset()
     """The shards that are in another MongoDB."""
@@ -236,7 +235,7 @@ class SimSlots:
 class _Shards:
     """One process of several replicas, each of one shard, and what runs beside them."""
 
-    def __init__(self, replicas: Sequence[Replica], *beside: ShareKeeper | SlotMover | LeaderPlacement) -> None:
+    def __init__(self, replicas: Sequence[Replica], *beside: SlotMover | LeaderPlacement) -> None:
         self.replicas = replicas
         self._beside = beside
 
@@ -299,48 +298,34 @@ class ShardedCluster(Cluster):
         lives = [self._replica_of(index, host, id, process) for index in range(len(self._shards))]
         replicas = [life.actor for life in lives]
         clock = SimClock(self._loop, process)
-        keeper, mover = self._movers(id, host, clock, replicas, replicas)
-        actor = _Shards(
-            replicas,
-            keeper,
-            mover,
-            LeaderPlacement(
-                [each.shard for each in replicas], lambda: replicas, name=host, clock=clock, after_ms=REBALANCED_MS
-            ),
+        mover = self._mover(id, host, clock, replicas)
+        placement = LeaderPlacement(
+            [each.shard for each in replicas], lambda: replicas, name=host, clock=clock, after_ms=REBALANCED_MS
         )
+        actor = _Shards(replicas, mover, placement)
         return Life(host, id, process, actor, lives[-1].source)
 
     def _replica_of(self, index: int, host: str, id: str, process: Process) -> Life:
         """The replica of one shard in that process."""
         shard, policy = self._shards[index], PolicyConfig(max_concurrency=self.cap)
         self._server, self._shard = shard.server, shard.name
-        self._dispatch = replace(self._dispatch, shard_index=index, shard_count=len(self._shards), policy=policy)
+        self._dispatch = replace(self._dispatch, part=(index, len(self._shards)), policy=policy)
         return super()._replica(host, id, process)
 
-    def _shares(self, host: str) -> list[Any]:
-        """The shares of all shards, as that host reaches them."""
+    def _holds(self, host: str) -> list[Any]:
+        """The holds of all shards, as that host reaches them."""
         return [
-            Remote(MemoryShareStore(MemoryConnection(shard.server.database)), Link(self._network, shard.server, host))
+            Remote(MemoryHoldStore(MemoryConnection(shard.server.database)), Link(self._network, shard.server, host))
             for shard in self._shards
         ]
 
-    def _movers(
-        self, id: str, host: str, clock: SimClock, shards: Sequence[Any], known: Sequence[Any]
-    ) -> tuple[ShareKeeper, SlotMover]:
-        """What moves units of caps between ``shards``, and slots between those as they are ``known``."""
+    def _mover(self, id: str, host: str, clock: SimClock, known: Sequence[Any]) -> SlotMover:
+        """What moves slots between the shards as they are ``known``."""
         home = MemoryConnection(self._shards[0].server.database)
         link = Link(self._network, self._shards[0].server, host)
-        keeper = ShareKeeper(
-            self._planted.caps(Remote(MemoryCapStore(home), link)),
-            [self._planted.shares(store) for store in self._shares(host)],
-            shards,
-            self.cap,
-            clock,
-        )
-        self._planted.keeper(keeper)
         mover = SlotMover(
             Remote(MemoryRoutingStore(home), link),
-            self._shares(host),
+            self._holds(host),
             known,
             SimParcels(
                 self._planted.slots(SimSlots(self._shards, self._network, host)),
@@ -354,7 +339,7 @@ class ShardedCluster(Cluster):
             clock,
         )
         self._planted.mover(mover)
-        return keeper, mover
+        return mover
 
     def _processor(self, host: str, id: str, process: Process) -> Life:
         shard = self._shards[int(host[1:]) - 1]
@@ -414,6 +399,7 @@ class ShardStory:
     ) -> None:
         self._loop = loop
         self._chance = chance
+        self._turns = Random(chance.random())
         self._result = result
         self._say = say
         network = self._network = Network(loop, chance)
@@ -443,7 +429,7 @@ class ShardStory:
             evidence.commits.append(Commit(self._loop.now_s, collection, before, after))
             if collection is Collection.JOBS and after is not None:
                 self._say(f"{name} commit {after['_id']} {after['state']} attempt {after['attempt']}")
-            if collection in (Collection.CAPS, Collection.SHARES) and after is not None:
+            if collection is Collection.HOLDS and after is not None:
                 self._say(f"{name} commit {after}")
 
         shard = Shard(name, Server(self._loop, SimDatabase(committed), self._chance), evidence)
@@ -475,6 +461,8 @@ class ShardStory:
                 shard.server.database.insert(Collection.DEFINITIONS, encode_definition(replace(definition, rev=1)))
         home = self._shards[0].server.database
         home.insert(Collection.ROUTING, encode_routing(ROUTING))
+        small = [each.name for each in self.definitions if (each.max_concurrency or len(SHARDS)) < len(SHARDS)]
+        background += [loop.create_task(self._pass_on(definition_key(name))) for name in small]
         for host in self.hosts:
             self._cluster.start(host)
         for number, tenant in enumerate(TENANTS):
@@ -524,6 +512,22 @@ class ShardStory:
                 with suppress(StoreUnavailable):
                     if await store.replace(self._old.epoch, self._old.beginning({slot: to})):
                         self._say(f"slot {slot} is to move to {SHARDS[to]}")
+
+    async def _pass_on(self, key: str) -> None:
+        """Give the cap of that key, which is too small to be divided, to one shard after the other."""
+        stores = [
+            Remote(MemoryHoldStore(MemoryConnection(shard.server.database)), link)
+            for shard, link in zip(self._shards, self._links, strict=True)
+        ]
+        here = 0
+        for rev in count(1):
+            await asyncio.sleep(self._turns.uniform(0.3, 2))
+            await _insisted(partial(stores[here].put, Hold(key, rev, is_held=True)))
+            await _insisted(partial(_released, stores[here], key))
+            here = (here + 1) % len(stores)
+            await _insisted(partial(stores[here].put, Hold(key, rev, is_held=False)))
+            self._say(f"{SHARDS[here]} has the cap {key}")
+            self._result.moves += 1
 
     async def _schedule(self, name: str, tenant: str) -> None:
         now = WallMs(EPOCH_MS + int(self._loop.now_s * 1_000))
@@ -640,7 +644,6 @@ class ShardStory:
         wrong = caps_over_shards([shard.evidence for shard in self._shards], self.definitions)
         if wrong:
             result.violations["caps_over_shards"] = wrong
-        result.moves = sum(cap["rev"] - 1 for cap in self._shards[0].documents(Collection.CAPS))
 
     def _judge_all(self) -> None:
         """What may move, in all shards as in one."""
@@ -668,6 +671,20 @@ class ShardStory:
         )
         self._result.effects = len(evidence.effects)
         self._result.slots_moved = self._routing.epoch
+
+
+async def _released(holds: Any, key: str) -> None:
+    """Raise `StoreUnavailable` if the hold has not been released yet."""
+    if not (await holds.get(key)).is_released:
+        raise StoreUnavailable("not released yet")
+
+
+async def _insisted(call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """The answer, however often it takes."""
+    while True:
+        with suppress(StoreUnavailable):
+            return await call()
+        await asyncio.sleep(0.1)
 
 
 def caps_over_shards(shards: Sequence[Evidence], definitions: Sequence[Definition]) -> list[str]:

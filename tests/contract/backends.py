@@ -25,6 +25,7 @@ from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.copies import MongoCopyStore
 from hascheduler.mongo.failovers import MongoFailoverStore
+from hascheduler.mongo.holds import MongoHoldStore
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
@@ -32,7 +33,6 @@ from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.routing import MongoNameStore, MongoRoutingStore
 from hascheduler.mongo.schedules import MongoScheduleStore
-from hascheduler.mongo.shares import MongoCapStore, MongoShareStore
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.traces import MongoJobTraces
@@ -56,7 +56,8 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
-from hascheduler.ports.sharding import CapStore, CopyStore, NameStore, RoutingStore, ShareStore
+from hascheduler.ports.holds import HoldStore
+from hascheduler.ports.sharding import CopyStore, NameStore, RoutingStore
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
@@ -74,11 +75,10 @@ from hascheduler.testing.memory.work import MemoryWorkStore
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE
 from tests.doubles.shards import (
-    MemoryCapStore,
     MemoryCopyStore,
+    MemoryHoldStore,
     MemoryNameStore,
     MemoryRoutingStore,
-    MemoryShareStore,
 )
 
 RETENTION_MS = 600_000
@@ -126,8 +126,7 @@ class Backend:
     routing: RoutingStore
     names: NameStore
     copies: CopyStore
-    caps: CapStore
-    shares: ShareStore
+    holds: HoldStore
     behind: Behind
 
 
@@ -168,8 +167,7 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         routing=MemoryRoutingStore(connection),
         names=MemoryNameStore(connection),
         copies=MemoryCopyStore(connection),
-        caps=MemoryCapStore(connection),
-        shares=MemoryShareStore(connection),
+        holds=MemoryHoldStore(connection),
         behind=_BehindMemory(connection.database),
     )
 
@@ -199,8 +197,7 @@ def mongo_backend(database: Database) -> Backend:
         routing=MongoRoutingStore(database),
         names=MongoNameStore(database),
         copies=MongoCopyStore(database),
-        caps=MongoCapStore(database),
-        shares=MongoShareStore(database),
+        holds=MongoHoldStore(database),
         behind=_BehindMongo(database),
     )
 

@@ -6,7 +6,7 @@ from hascheduler.dispatch.decisions import (
     Dispatch,
     Fail,
     RecordVerdict,
-    ReleaseShare,
+    ReleaseHold,
     Requeue,
     ResetCursor,
     encode_decisions,
@@ -37,7 +37,7 @@ async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
         make_fire(1, tally=FireCounts(fired=5)), RecordVerdict(run, paused, FireCounts(1, 2, 3, 4, 5, 6)),
         Dispatch("a", 1, "p1"),
         Requeue("b", 2, "lost: $p"), Fail("c", 3, "used up"), Cancel("d", 0, "replaced"), CountFailures("tick", 3, 2),
-        CountFailures("tick", 3, 2, pause_at_ms=NOW), ReleaseShare("definition/$log", 7), ResetCursor("tick", NOW, NOW),
+        CountFailures("tick", 3, 2, pause_at_ms=NOW), ReleaseHold("cap/tier/3", 7), ResetCursor("tick", NOW, NOW),
     )  # fmt: skip
     entry = make_entry(1, *decisions, term=7, holder="r2")
     assert await backend.journal.insert(entry) is True

@@ -8,7 +8,7 @@ from pymongo.errors import OperationFailure
 
 from hascheduler.clock import SystemClock
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.documents.share import encode_share
+from hascheduler.model.documents.hold import encode_hold
 from hascheduler.mongo.connection import Client, Database, open_database, transaction
 from hascheduler.mongo.slots import LeftTransactions, MongoSlotStore
 from hascheduler.mongo.slots.transactions import is_still
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.real
 async def databases(pymongo_client: Client, ready_databases: Sequence[str]) -> Sequence[Database]:
     """With a schedule in the first."""
     here, there = [open_database(pymongo_client, name) for name in ready_databases[:2]]
-    await here["shares"].insert_one(encode_share(CLOSED))
-    await there["shares"].insert_one(encode_share(UNOPENED))
+    await here["holds"].insert_one(encode_hold(CLOSED))
+    await there["holds"].insert_one(encode_hold(UNOPENED))
     await here["schedules"].insert_one({"_id": "tick", "rev": 2, "job": {"tenant": TENANT}})
     return [here, there]
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.share import encode_share
+from hascheduler.model.documents.hold import encode_hold
+from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.job import JobState
 from hascheduler.model.routing import slot_of
-from hascheduler.model.share import Share, slot_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.slots import MongoSlotStore
@@ -21,9 +21,9 @@ from tests.factories import NOW
 pytestmark = pytest.mark.real
 
 TENANT = "acme"
-KEY = slot_key(slot_of(TENANT))
-CLOSED = Share(KEY, 5, 0, lowered=True, released=5)
-UNOPENED, OPEN = Share(KEY, 5, 0), Share(KEY, 6, 1)
+KEY = partition_key(slot_of(TENANT))
+CLOSED = Hold(KEY, 5, is_held=True, released=5)
+UNOPENED, OPEN = Hold(KEY, 5, is_held=True), Hold(KEY, 6, is_held=False)
 FIRST, REST = Passage(0, 1, CLOSED, UNOPENED), Passage(0, 1, CLOSED, OPEN)
 AT = WallMs(NOW + 1_000)
 IDS = [f"job-{number}" for number in range(5)]
@@ -46,8 +46,8 @@ async def apart(two_mongodbs: Sequence[Database]) -> Sequence[Database]:
     return two_mongodbs
 
 
-async def put(database: Database, share: Share) -> None:
-    await database["shares"].replace_one({"_id": share.key}, encode_share(share), upsert=True)
+async def put(database: Database, hold: Hold) -> None:
+    await database["holds"].replace_one({"_id": hold.key}, encode_hold(hold), upsert=True)
 
 
 async def first_moved(databases: Sequence[Database], passage: Passage = FIRST) -> MovedDocuments:
@@ -112,8 +112,8 @@ async def test_what_a_mover_left_on_its_way_comes_to_where_the_slot_rests(
     assert await store.underway(0) == {slot_of(TENANT)}
     assert not await store.underway(1)
     if back:
-        await put(apart[0], Share(KEY, 9, 1))
-    opened = Share(KEY, 9, 1)
+        await put(apart[0], Hold(KEY, 9, is_held=False))
+    opened = Hold(KEY, 9, is_held=False)
     passage = Passage(0, 0, opened, opened) if back else REST
     assert await store.deliver(passage, AT) == len(IDS)
     assert await stored(apart[0 if back else 1]) == IDS

@@ -12,10 +12,10 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.mirror.changes import Change
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.share import encode_share
+from hascheduler.model.documents.hold import encode_hold
+from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.job import OCCUPYING, JobState
 from hascheduler.model.routing import slot_of
-from hascheduler.model.share import Share, slot_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Client, Database, open_database
 from hascheduler.mongo.slots import MongoSlotStore
@@ -28,10 +28,10 @@ from tests.factories import NOW
 
 KEPT_MS = 600_000
 TENANT, OTHER = "acme", "t1"
-SHARE = Share(slot_key(slot_of(TENANT)), 5, 0, lowered=True, released=5)
-CLOSED, OPEN = Share(SHARE.key, 5, 0), Share(SHARE.key, 6, 1)
+HOLD = Hold(partition_key(slot_of(TENANT)), 5, is_held=True, released=5)
+CLOSED, OPEN = Hold(HOLD.key, 5, is_held=True), Hold(HOLD.key, 6, is_held=False)
 """Of the target: before the slot arrives, and afterwards."""
-FIRST, REST = Passage(0, 1, SHARE, CLOSED), Passage(0, 1, SHARE, OPEN)
+FIRST, REST = Passage(0, 1, HOLD, CLOSED), Passage(0, 1, HOLD, OPEN)
 AT = WallMs(NOW + 1_000)
 
 
@@ -91,10 +91,10 @@ async def memory_shards() -> Shards:
     async def insert(index: int, collection: Collection, document: dict[str, Any]) -> None:
         assert connections[index].database.insert(collection, document)
 
-    async def put(index: int, share: Share) -> None:
-        connections[index].database.replace(Collection.SHARES, encode_share(share))
+    async def put(index: int, hold: Hold) -> None:
+        connections[index].database.replace(Collection.HOLDS, encode_hold(hold))
 
-    await put(0, SHARE)
+    await put(0, HOLD)
     await put(1, CLOSED)
     return Shards(MemorySlotStore(connections, KEPT_MS), documents, insert, put)
 
@@ -117,11 +117,11 @@ async def shards_of(databases: Sequence[Database]) -> Shards:
     async def insert(index: int, collection: Collection, document: dict[str, Any]) -> None:
         await databases[index][collection.value].insert_one(dict(document))
 
-    async def put(index: int, share: Share) -> None:
-        of_it = {"_id": share.key}
-        await databases[index][Collection.SHARES.value].replace_one(of_it, encode_share(share), upsert=True)
+    async def put(index: int, hold: Hold) -> None:
+        of_it = {"_id": hold.key}
+        await databases[index][Collection.HOLDS.value].replace_one(of_it, encode_hold(hold), upsert=True)
 
-    await put(0, SHARE)
+    await put(0, HOLD)
     await put(1, CLOSED)
     return Shards(MongoSlotStore(databases, KEPT_MS), documents, insert, put)
 
@@ -243,19 +243,19 @@ async def test_what_is_most_urgent_comes_first_and_what_ended_after_it(shards: S
     assert seen == ["early", "late", "low", "over"]
 
 
-@pytest.mark.parametrize("shares", [
-    (Share(SHARE.key, 4, 0), CLOSED),
-    (Share(SHARE.key, 6, 0), CLOSED),
-    (SHARE, OPEN),
-    (SHARE, Share(SHARE.key, 4, 0)),
+@pytest.mark.parametrize("holds", [
+    (Hold(HOLD.key, 4, is_held=True), CLOSED),
+    (Hold(HOLD.key, 6, is_held=True), CLOSED),
+    (HOLD, OPEN),
+    (HOLD, Hold(HOLD.key, 4, is_held=True)),
 ])  # fmt: skip
 @pytest.mark.parametrize("part", ["move_first", "move_rest"])
 async def test_nothing_moves_under_other_shares_than_the_mover_has_seen(
-    shards: Shards, part: str, shares: tuple[Share, Share]
+    shards: Shards, part: str, holds: tuple[Hold, Hold]
 ) -> None:
     await shards.insert(0, Collection.JOBS, job("a", waits_for=[] if part == "move_rest" else ["gone"]))
     await shards.insert(0, Collection.SCHEDULES, schedule("tick"))
-    moved = await getattr(shards.store, part)(Passage(0, 1, *shares), 10, AT)
+    moved = await getattr(shards.store, part)(Passage(0, 1, *holds), 10, AT)
     assert (moved.documents, await shards.ids(0), await shards.ids(1)) == (0, ["a"], [])
     assert await shards.ids(0, Collection.SCHEDULES) == ["tick"]
     assert moved.left

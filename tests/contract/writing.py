@@ -1,10 +1,10 @@
 """Writes for the tests of change streams."""
 
 from hascheduler.model.collection import Collection
+from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobState
 from hascheduler.model.routing import Routing
 from hascheduler.model.schema_version import SchemaVersion, encode_schema_version
-from hascheduler.model.share import Share
 from tests.contract.backends import Backend
 from tests.contract.claim_checks import applied
 from tests.contract.job_states import bring_to
@@ -42,7 +42,7 @@ async def write_everything(backend: Backend) -> None:
     await backend.tenants.put(make_tenant())
     await backend.pauses.put(make_pause())
     await backend.tokens.create(make_token())
-    await backend.shares.put(Share("all", 2, 1))
+    await backend.holds.put(Hold("cap/all", 2, is_held=True))
     await backend.routing.create(Routing.even(["default", "0001"]).beginning({0: 1, 3: 0}).arrived(0))
     await backend.schedules.create(make_schedule())
     await backend.schedules.edit("tick", 1, {"payload": "new"})

@@ -1,4 +1,4 @@
-"""The stores of several shards, in memory: routing, names of schedules, caps, shares, moves of slots, demand."""
+"""The stores of several shards, in memory: routing, names of schedules, holds, moves of slots, demand."""
 
 from collections import Counter
 from collections.abc import Collection as SomeOf
@@ -7,11 +7,11 @@ from contextlib import suppress
 
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.hold import decode_hold, encode_hold, readable_holds
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
-from hascheduler.model.documents.share import encode_share, encode_shared_cap
+from hascheduler.model.hold import Hold, partition_of_key
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.model.routing import Routing, slot_of
-from hascheduler.model.share import Share, SharedCap, slot_of_key
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Clock, StoredDocument
@@ -20,15 +20,12 @@ from hascheduler.ports.sharding import (
     MovedDocuments,
     Passage,
     ReservedName,
-    StoredCaps,
     decode_reserved_name,
     duplicate_of_another,
     encode_reserved_name,
     is_late_copy,
     looks_at_live_jobs,
     next_use,
-    read_caps,
-    read_shares,
 )
 from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase, MemoryStore
 
@@ -90,40 +87,25 @@ class MemoryNameStore(MemoryStore):
             return database.delete(Collection.NAMES, reserved.name)
 
 
-class MemoryCapStore(MemoryStore):
-    """`hascheduler.ports.sharding.CapStore`."""
+class MemoryHoldStore(MemoryStore):
+    """`hascheduler.ports.holds.HoldStore`."""
 
-    async def all(self) -> StoredCaps:
-        async with self._connection.exchange("caps.all") as database:
-            return read_caps(database.documents(Collection.CAPS))
+    async def get(self, key: str) -> Hold | None:
+        async with self._connection.exchange("holds.get") as database:
+            found = database.find(Collection.HOLDS, key)
+            return None if found is None else decode_hold(key, found)
 
-    async def create(self, cap: SharedCap) -> bool:
-        async with self._connection.exchange("caps.create") as database:
-            return database.insert(Collection.CAPS, encode_shared_cap(cap))
+    async def all(self) -> Mapping[str, Hold]:
+        async with self._connection.exchange("holds.all") as database:
+            return readable_holds(database.documents(Collection.HOLDS))
 
-    async def replace(self, rev: int, cap: SharedCap) -> bool:
-        async with self._connection.exchange("caps.replace") as database:
-            found = database.find(Collection.CAPS, cap.key)
-            if found is None or found.get("rev") != rev:
-                return False
-            database.replace(Collection.CAPS, encode_shared_cap(cap))
-            return True
-
-
-class MemoryShareStore(MemoryStore):
-    """`hascheduler.ports.sharding.ShareStore`."""
-
-    async def all(self) -> Mapping[str, Share]:
-        async with self._connection.exchange("shares.all") as database:
-            return read_shares(database.documents(Collection.SHARES))
-
-    async def put(self, share: Share) -> bool:
-        async with self._connection.exchange("shares.put") as database:
-            found = database.find(Collection.SHARES, share.key) or {}
+    async def put(self, hold: Hold) -> bool:
+        async with self._connection.exchange("holds.put") as database:
+            found = database.find(Collection.HOLDS, hold.key) or {}
             rev = found.get("rev")
-            if is_integer(rev) and rev >= share.rev:
+            if is_integer(rev) and rev >= hold.rev:
                 return False
-            database.replace(Collection.SHARES, encode_share(share))
+            database.replace(Collection.HOLDS, encode_hold(hold))
             return True
 
 
@@ -213,16 +195,16 @@ class MemorySlotStore:
 
 
 def _is_unchanged(passage: Passage, here: MemoryDatabase, there: MemoryDatabase) -> bool:
-    for database, share in ((here, passage.closed), (there, passage.there)):
-        stored = database.find(Collection.SHARES, share.key) or {}
-        if (stored.get("rev"), stored.get("limit")) != (share.rev, share.limit):
+    for database, hold in ((here, passage.closed), (there, passage.there)):
+        stored = database.find(Collection.HOLDS, hold.key) or {}
+        if (stored.get("rev"), stored.get("held")) != (hold.rev, hold.is_held):
             return False
     return True
 
 
 def _of_slot(passage: Passage, database: MemoryDatabase) -> tuple[list[StoredDocument], list[StoredDocument]]:
     """Its jobs and its schedules."""
-    slot = slot_of_key(passage.closed.key)
+    slot = partition_of_key(passage.closed.key)
     return (
         [job for job in database.documents(Collection.JOBS) if slot_of(job["tenant"]) == slot],
         [one for one in database.documents(Collection.SCHEDULES) if slot_of(one["job"]["tenant"]) == slot],

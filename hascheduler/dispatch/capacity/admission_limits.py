@@ -5,23 +5,13 @@ run now is a few operations on whole numbers, however many jobs wait.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 
 from hascheduler.dispatch.capacity.rate_limits import DispatchRates
 from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, SchedulingClasses
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.rules import Rules
-from hascheduler.model.share import (
-    ALL_JOBS,
-    definition_key,
-    definition_of_key,
-    rate_key,
-    rate_of_key,
-    tier_key,
-    tier_of_key,
-)
-from hascheduler.model.values.instants import LATEST_MS
+from hascheduler.model.hold import ALL_JOBS, definition_key, definition_of_key, tier_key, tier_of_key
 
 _PROFILES_KEPT_MAX = 1_024
 
@@ -36,7 +26,7 @@ class AdmissionLimits:
         self._classes = classes
         self._pool = pool
         self._rates = DispatchRates(rules)
-        self._cap = cap
+        self.cap = cap
         self.max_concurrency: int | None = None
         self.running = 0
         self.of_definition: Counter[str] = Counter()
@@ -51,7 +41,7 @@ class AdmissionLimits:
         self._profiles: dict[ProcessorProfile, int] = {}
         self._slots = 0
         self._pool_seen = -1
-        self._share_of_all()
+        self._divide_cap()
 
     # What runs
 
@@ -68,14 +58,14 @@ class AdmissionLimits:
             self._look_at_rate(definition, now)
 
     def rules_changed(self, now: int) -> None:
-        """A definition, a tenant or a share of a cap has changed."""
-        self._share_of_all()
+        """A definition, a tenant or a hold has changed."""
+        self._divide_cap()
         self.of_tier.clear()
         for name, count in self.of_definition.items():
             tier = self._rules.definition(name).tier
             if tier is not None:
                 self.of_tier[tier] += count
-        self._rates.rules_changed(now)
+        self._rates.rules_changed()
         self._dry_until_ms.clear()
         for name, definition in self._rules.definitions.items():
             if definition.rate_limit is not None:
@@ -83,21 +73,14 @@ class AdmissionLimits:
         self._classes_seen = -1
 
     def in_use(self, key: str) -> int:
-        """How many of the jobs that the cap of that key is on are dispatched or running here: a lower share is kept to
-        once it is no more than that. Of a rate there is nothing to wait for: its bucket is smaller at once."""
+        """Return how many of the jobs that the cap of that key limits are dispatched or running here."""
         if key == ALL_JOBS:
             return self.running
-        if rate_of_key(key) is not None:
-            return 0
         tier = tier_of_key(key)
         return self.of_definition[definition_of_key(key) or ""] if tier is None else self.of_tier[tier]
 
-    def tokens_taken(self, now: int) -> Mapping[str, int]:
-        """`DispatchRates.taken_lately`."""
-        return self._rates.taken_lately(now)
-
-    def _share_of_all(self) -> None:
-        self.max_concurrency = None if self._cap is None else self._rules.share_of(ALL_JOBS, self._cap)
+    def _divide_cap(self) -> None:
+        self.max_concurrency = None if self.cap is None else self._rules.part_of(ALL_JOBS, self.cap)
 
     def _count(self, definition: str, tenant: str, more: int) -> None:
         self.running += more
@@ -136,12 +119,10 @@ class AdmissionLimits:
 
     def next_at(self) -> int | None:
         """The instant at which a rate limit lifts for some class that it holds back now."""
-        return min((at_ms for at_ms in self._dry_until_ms.values() if at_ms < LATEST_MS), default=None)
+        return min(self._dry_until_ms.values(), default=None)
 
     def dry_until(self, definition: str) -> int | None:
-        """None also where that is not known: this shard has nothing of the rate."""
-        until_ms = self._dry_until_ms.get(definition)
-        return until_ms if until_ms is not None and until_ms < LATEST_MS else None
+        return self._dry_until_ms.get(definition)
 
     def fits(self, job_class: SchedulingClass) -> bool:
         """Whether a processor has a free slot and the resources for a job of that class."""
@@ -161,17 +142,18 @@ class AdmissionLimits:
         return [rule for rule, is_closed in asked if is_closed]
 
     def short_of(self, job_class: SchedulingClass, now: int) -> list[str]:
-        """The keys of the caps and rates over all shards that hold jobs of that class back; none where anything else
-        does too."""
-        definition = job_class.definition
-        key_of = {
-            BlockReason.TOTAL: ALL_JOBS,
-            BlockReason.TIER: tier_key(definition.tier or 0),
-            BlockReason.DEFINITION: definition_key(definition.name),
-            BlockReason.RATE: rate_key(definition.name),
+        """Return the keys of the caps that one shard has at a time and that hold jobs of that class back; none if
+        anything else does too."""
+        name, tier = job_class.definition.name, job_class.definition.tier
+        whole = self._rules.whole_definitions.get(name)
+        caps = {
+            BlockReason.TOTAL: (ALL_JOBS, self.cap),
+            BlockReason.TIER: (tier_key(tier or 0), tier),
+            BlockReason.DEFINITION: (definition_key(name), None if whole is None else whole.max_concurrency),
         }
+        turns = {rule: key for rule, (key, cap) in caps.items() if cap is not None and self._rules.has_turns(cap)}
         closing = self.closing(job_class, now)
-        return [key_of[rule] for rule in closing] if key_of.keys() >= set(closing) and self.fits(job_class) else []
+        return [turns[rule] for rule in closing] if turns.keys() >= set(closing) and self.fits(job_class) else []
 
     def _is_full(self, rule: BlockReason, cause: str | int) -> bool:
         match rule, cause:
@@ -181,7 +163,7 @@ class AdmissionLimits:
                 limit, count = self._rules.quota(cause), self.of_tenant[cause]
             case _:
                 tier = int(cause)
-                limit, count = self._rules.share_of(tier_key(tier), tier), self.of_tier[tier]
+                limit, count = self._rules.part_of(tier_key(tier), tier), self.of_tier[tier]
         return limit is not None and count >= limit
 
     def _refill(self, now: int) -> None:
@@ -235,7 +217,7 @@ class AdmissionLimits:
             if tier is not None:
                 self._of_tier[tier] = self._of_tier.get(tier, 0) | 1 << job_class.bit
         causes: list[tuple[BlockReason, str | int]] = [
-            # Also those of which nothing runs: a share of a cap may be nothing.
+            # Also those of which nothing runs: this shard's part of a cap may be nothing.
             *((BlockReason.DEFINITION, name) for name in {*self.of_definition, *self._classes.of_definition}),
             *((BlockReason.TIER, tier) for tier in {*self.of_tier, *self._of_tier}),
             *((BlockReason.TENANT, tenant) for tenant in {*self.of_tenant, *self._classes.of_tenant}),

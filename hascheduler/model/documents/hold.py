@@ -1,5 +1,7 @@
 """The stored form of holds."""
 
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from hascheduler.errors import InvalidInput
@@ -34,3 +36,13 @@ def decode_hold(id: object, fields: Document) -> Hold:
         is_silent=bool(fields["silent"]),
         released=not_negative(fields, "released"),
     )
+
+
+def readable_holds(documents: Iterable[Mapping[str, Any]]) -> Mapping[str, Hold]:
+    """Return the holds by their keys, without those that can't be read."""
+    holds = {}
+    for document in documents:
+        with suppress(InvalidInput):
+            hold = decode_hold(document.get("_id"), document)
+            holds[hold.key] = hold
+    return holds

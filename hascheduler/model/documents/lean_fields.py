@@ -3,6 +3,7 @@
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.calendar import CALENDAR_FIELDS
 from hascheduler.model.documents.definition import DEFINITION_FIELDS
+from hascheduler.model.documents.hold import HOLD_FIELDS
 from hascheduler.model.documents.job import JOB_FIELDS
 from hascheduler.model.documents.journal import JOURNAL_FIELDS
 from hascheduler.model.documents.lane import LANE_FIELDS
@@ -12,14 +13,13 @@ from hascheduler.model.documents.processor import PROCESSOR_FIELDS
 from hascheduler.model.documents.replica import REPLICA_FIELDS
 from hascheduler.model.documents.routing import ROUTING_FIELDS
 from hascheduler.model.documents.schedule import SCHEDULE_FIELDS
-from hascheduler.model.documents.share import SHARE_FIELDS
 from hascheduler.model.documents.tenant import TENANT_FIELDS
 from hascheduler.model.documents.token import TOKEN_FIELDS
 from hascheduler.model.schema_version import SCHEMA_FIELDS
 
 _UNMIRRORED = (
     Collection.VERDICTS, Collection.ACCOUNTS, Collection.AUDIT, Collection.BUCKETS, Collection.FAILOVERS,
-    Collection.NAMES, Collection.CAPS, Collection.IDENTITIES, Collection.DEPARTURES,
+    Collection.NAMES, Collection.IDENTITIES, Collection.DEPARTURES,
     Collection.ARRIVALS,
 )  # fmt: skip
 MIRRORED = tuple(collection for collection in Collection if collection not in _UNMIRRORED)
@@ -30,7 +30,7 @@ LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.TENANTS: TENANT_FIELDS,
     Collection.TOKENS: TOKEN_FIELDS,
     Collection.PAUSES: PAUSE_FIELDS,
-    Collection.SHARES: SHARE_FIELDS,
+    Collection.HOLDS: HOLD_FIELDS,
     Collection.ROUTING: ROUTING_FIELDS,
     Collection.SCHEDULES: SCHEDULE_FIELDS,
     Collection.PROCESSORS: PROCESSOR_FIELDS,

@@ -19,7 +19,7 @@ from hascheduler.dispatch.decisions import (
     Fire,
     JobMove,
     RecordVerdict,
-    ReleaseShare,
+    ReleaseHold,
     ResetCursor,
     Settlement,
     TimeOutcome,
@@ -45,7 +45,7 @@ class MongoClaimStore:
         self._time_outcomes = TimeOutcomeWriter(database, job_retention_ms, tracer)
         self._failures = FailureCounts(database)
         self._resets = CursorResets(database)
-        self._shares = ShareReleases(database)
+        self._holds = HoldReleases(database)
         self._job_updates = JobUpdates(database, job_retention_ms)
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
@@ -53,7 +53,7 @@ class MongoClaimStore:
         outcomes = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
         counts = [decision for decision in decisions if isinstance(decision, CountFailures)]
         resets = [decision for decision in decisions if isinstance(decision, ResetCursor)]
-        releases = [decision for decision in decisions if isinstance(decision, ReleaseShare)]
+        releases = [decision for decision in decisions if isinstance(decision, ReleaseHold)]
         freed = freeing(decisions)
         first = set(freed)
         moves = [decision for decision in decisions if isinstance(decision, JobMove) and decision not in first]
@@ -83,7 +83,7 @@ class MongoClaimStore:
             if resets:
                 settled.update((await self._resets.reset(resets)).items())
             if releases:
-                settled.update((await self._shares.release(releases, majority=majority)).items())
+                settled.update((await self._holds.release(releases, majority=majority)).items())
             # The cursors and the jobs are different documents, so neither waits for the other.
             async with asyncio.TaskGroup() as tasks:
                 advancing = tasks.create_task(self._time_outcomes.advance(sequences, written, majority=majority))
@@ -132,19 +132,19 @@ class FailureCounts:
         return Settlement.DONE if again else Settlement.LOST
 
 
-class ShareReleases:
-    """The part of the claims that concerns `ReleaseShare`: what this shard keeps to of a cap over all shards."""
+class HoldReleases:
+    """The part of the claims that concerns `ReleaseHold`."""
 
     def __init__(self, database: Database) -> None:
-        self._shares = database[Collection.SHARES.value]
+        self._holds = database[Collection.HOLDS.value]
 
-    async def release(self, decisions: Sequence[ReleaseShare], *, majority: bool) -> dict[ReleaseShare, Settlement]:
-        """LOST where the share has another revision by now."""
-        shares = self._shares.with_options(write_concern=MAJORITY if majority else ONE)
+    async def release(self, decisions: Sequence[ReleaseHold], *, majority: bool) -> dict[ReleaseHold, Settlement]:
+        """Settle the releases; LOST if the hold has another revision by now."""
+        holds = self._holds.with_options(write_concern=MAJORITY if majority else ONE)
         settled = dict.fromkeys(decisions, Settlement.UNKNOWN)
-        with suppress(StoreUnavailable, HistoryLost), faults("release shares"):
+        with suppress(StoreUnavailable, HistoryLost), faults("release holds"):
             for decision in decisions:
                 which = {"_id": decision.key, "rev": decision.rev}
-                answer = await shares.update_one(which, {"$set": {"released": decision.rev}})
+                answer = await holds.update_one(which, {"$set": {"released": decision.rev}})
                 settled[decision] = Settlement.DONE if answer.matched_count else Settlement.LOST
         return settled

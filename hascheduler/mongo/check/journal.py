@@ -17,7 +17,7 @@ from hascheduler.dispatch.decisions import (
     Fire,
     JobMove,
     RecordVerdict,
-    ReleaseShare,
+    ReleaseHold,
     ResetCursor,
     decode_decisions,
 )
@@ -150,7 +150,7 @@ def _is_sound(decision: Decision) -> bool:
             named: tuple[object, object] = (decision.schedule, decision.nominal_ms)
         case CountFailures() | ResetCursor():
             return True
-        case ReleaseShare():
+        case ReleaseHold():
             named = (decision.key, decision.rev)
         case _:
             named = (decision.job_id, decision.attempt)

@@ -1,7 +1,7 @@
 """Ends the transactions that a mover left open: its process was killed, or stands still, in the middle of one.
 
 MongoDB keeps such a transaction for a minute or more (`transactionLifetimeLimitSeconds`), and nothing else may write
-what it has written, the slot's shares among them. To abort one is always safe: a mover that goes on afterwards finds it
+what it has written, the slot's holds among them. To abort one is always safe: a mover that goes on afterwards finds it
 gone, and begins again with what is stored then; jobs that are submitted together, the only other transaction here, are
 inserted again. A user of MongoDB may list and end its own sessions without a privilege.
 """

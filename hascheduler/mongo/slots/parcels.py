@@ -4,13 +4,13 @@ instant, and some at a time go on together, as a *parcel*::
     here: jobs ──(1)──► here: departures ──(2)──► there: jobs        (3) departures forgets what has arrived
                                                   there: arrivals    has the name of the parcel
 
-1. *depart*: one transaction, which demands the share of the slot here, takes them out of their collection.
-2. *arrive*: one transaction, which demands the share there, inserts them and the parcel's name.
+1. *depart*: one transaction, which demands the hold of the slot here, takes them out of their collection.
+2. *arrive*: one transaction, which demands the hold there, inserts them and the parcel's name.
 3. What has arrived is deleted here.
 
 The mover of the slot delivers first what has departed already, and now and then it looks for what has departed
 from a slot that rests: so one that is killed between two steps leaves nothing behind. One that was asleep does none of
-them twice: it finds the name of the parcel, and once that is forgotten (the share there has been put again since) its
+them twice: it finds the name of the parcel, and once that is forgotten (the hold there has been put again since) its
 transaction is refused.
 
 A document that has departed is found in neither shard until it arrives: a request for it gets `Moving` (503) meanwhile
@@ -25,7 +25,7 @@ from pymongo import ASCENDING
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.share import slot_of_key
+from hascheduler.model.hold import partition_of_key
 from hascheduler.mongo.connection import Database, transaction
 from hascheduler.mongo.slots.transactions import Route, Which, is_duplicate, is_still, marked, unchanged
 from hascheduler.ports.sharding import MOVE_MARK, MOVED, duplicate_of_another, is_late_copy
@@ -43,11 +43,11 @@ class Apart:
         self._route = route
         self._departures = route.here[Collection.DEPARTURES.value]
         self._arrivals = route.there[Collection.ARRIVALS.value]
-        slot = slot_of_key(route.passage.closed.key)
+        slot = partition_of_key(route.passage.closed.key)
         self._prefix = f"{slot:02x}/"
 
     async def transfer(self, collection: Collection, which: Which, limit: int) -> int | None:
-        """How many of those are there now; None: not under these shares."""
+        """How many of those are there now; None: not under these holds."""
         if not await self._is_expected():
             return None
         parcel = str(ObjectId())
@@ -55,7 +55,7 @@ class Apart:
         return await self._arrive(parcel) if departed else departed
 
     async def deliver(self) -> int | None:
-        """How many documents that had departed before have arrived now; None: not under these shares."""
+        """How many documents that had departed before have arrived now; None: not under these holds."""
         moved = 0
         for parcel in await self._underway():
             arrived = await self._arrive(parcel)
@@ -71,9 +71,9 @@ class Apart:
         return list(dict.fromkeys([one["_id"][start : start + _ID_DIGITS] async for one in found]))
 
     async def _is_expected(self) -> bool:
-        """Whether the share there is as the mover saw it, which the arrival demands: else nothing departs in vain."""
-        shares, share = self._route.there[Collection.SHARES.value], self._route.passage.there
-        return await shares.find_one(unchanged(share), {"_id": True}) is not None
+        """Whether the hold there is as the mover saw it, which the arrival demands: else nothing departs in vain."""
+        holds, hold = self._route.there[Collection.HOLDS.value], self._route.passage.there
+        return await holds.find_one(unchanged(hold), {"_id": True}) is not None
 
     async def _depart(self, parcel: str, collection: Collection, which: Which, limit: int) -> int | None:
         documents = self._route.here[collection.value]
@@ -113,19 +113,19 @@ class Apart:
         await self._departures.delete_many(self._of(parcel))
 
     async def _inserted(self, parcel: str, departed: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the parcel is there now, as it may have been before; False: not under this share."""
-        name, share = f"{self._prefix}{parcel}", self._route.passage.there
+        """Whether the parcel is there now, as it may have been before; False: not under this hold."""
+        name, hold = f"{self._prefix}{parcel}", self._route.passage.there
         async with transaction(self._route.there) as session:
-            if not await is_still(self._route.there, share, session):
+            if not await is_still(self._route.there, hold, session):
                 await session.abort_transaction()
                 return False
             if await self._arrivals.find_one({"_id": name}, session=session) is not None:
                 await session.abort_transaction()
                 return True
-            await self._arrivals.insert_one({"_id": name, "rev": share.rev}, session=session)
-            # Those that came under an earlier share: who might bring them again is refused.
+            await self._arrivals.insert_one({"_id": name, "rev": hold.rev}, session=session)
+            # Those that came under an earlier hold: who might bring them again is refused.
             await self._arrivals.delete_many(
-                {"_id": {"$gte": self._prefix, "$lt": f"{self._prefix}~"}, "rev": {"$lt": share.rev}}, session=session
+                {"_id": {"$gte": self._prefix, "$lt": f"{self._prefix}~"}, "rev": {"$lt": hold.rev}}, session=session
             )
             for collection in MOVED:
                 found = [one["document"] for one in departed if one["collection"] == collection.value]

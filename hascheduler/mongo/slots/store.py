@@ -10,9 +10,9 @@ from typing import Any
 from pymongo import ASCENDING, DESCENDING
 
 from hascheduler.model.collection import Collection
+from hascheduler.model.hold import partition_of_key
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState, is_batch
 from hascheduler.model.routing import slot_of
-from hascheduler.model.share import slot_of_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
@@ -123,7 +123,7 @@ class MongoSlotStore:
 
     async def _tenants(self, passage: Passage, index: int) -> list[str]:
         """Those of the slot of which something is in that shard."""
-        database, slot = self._databases[index], slot_of_key(passage.closed.key)
+        database, slot = self._databases[index], partition_of_key(passage.closed.key)
         found = {
             *await database[Collection.JOBS.value].distinct("tenant"),
             *await database[Collection.SCHEDULES.value].distinct("job.tenant"),
@@ -185,7 +185,7 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """So many were moved; ``is_refused``: no more, as a share is not as it was; ``is_cut``: not all, by the limit."""
+    """So many were moved; ``is_refused``: no more, as a hold is not as it was; ``is_cut``: not all, by the limit."""
 
     moved: int
     is_refused: bool = False

@@ -1,6 +1,6 @@
 """Moves documents between two databases of one MongoDB: a transaction over both reads, deletes and inserts them.
 
-It demands the shares of the slot in both, by a write to each: where one was put since the mover read it, by another
+It demands the holds of the slot in both, by a write to each: where one was put since the mover read it, by another
 move or another step of this one, it is refused. A transaction is one entry of each database's history, and every stream
 reads it as a whole: so it is a small part.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.share import Share
+from hascheduler.model.hold import Hold
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database, transaction
 from hascheduler.mongo.faults import DUPLICATE_KEY
@@ -38,14 +38,14 @@ class Together:
 
     def __init__(self, route: Route) -> None:
         self._route = route
-        self._shares = ((route.here, route.passage.closed), (route.there, route.passage.there))
+        self._holds = ((route.here, route.passage.closed), (route.there, route.passage.there))
 
     async def deliver(self) -> int | None:
         """Nothing is ever on its way."""
         return 0
 
     async def transfer(self, collection: Collection, which: Which, limit: int) -> int | None:
-        """How many of those are there now; None: not under these shares."""
+        """How many of those are there now; None: not under these holds."""
         try:
             return await self._transfer_all(collection, which, limit)
         except (DuplicateKeyError, BulkWriteError) as error:
@@ -85,8 +85,8 @@ class Together:
         long as that is as it was."""
         here, there = self._route.here[collection.value], self._route.there[collection.value]
         async with transaction(self._route.here) as session:
-            for database, share in self._shares:
-                if not await is_still(database, share, session):
+            for database, hold in self._holds:
+                if not await is_still(database, hold, session):
                     await session.abort_transaction()
                     return None
             documents = await here.find(which, session=session).limit(limit).to_list(limit)
@@ -104,16 +104,16 @@ class Together:
         return len(documents)
 
 
-async def is_still(database: Database, share: Share, session: Any) -> bool:
-    """Whether that share is stored as it is; no other transaction can say so at the same time, nor put another one."""
-    shares = database[Collection.SHARES.value]
-    demanded = await shares.update_one(unchanged(share), {"$inc": {"moved": 1}}, session=session)
+async def is_still(database: Database, hold: Hold, session: Any) -> bool:
+    """Whether that hold is stored as it is; no other transaction can say so at the same time, nor put another one."""
+    holds = database[Collection.HOLDS.value]
+    demanded = await holds.update_one(unchanged(hold), {"$inc": {"moved": 1}}, session=session)
     return bool(demanded.matched_count)
 
 
-def unchanged(share: Share) -> Which:
-    """That share, as the mover saw it."""
-    return {"_id": share.key, "rev": share.rev, "limit": share.limit}
+def unchanged(hold: Hold) -> Which:
+    """That hold, as the mover saw it."""
+    return {"_id": hold.key, "rev": hold.rev, "held": hold.is_held}
 
 
 def marked(documents: Iterable[Which]) -> list[dict[str, Any]]:

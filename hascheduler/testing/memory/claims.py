@@ -17,7 +17,7 @@ from hascheduler.dispatch.decisions import (
     Fire,
     JobMove,
     RecordVerdict,
-    ReleaseShare,
+    ReleaseHold,
     Requeue,
     ResetCursor,
     Settlement,
@@ -75,7 +75,7 @@ class MemoryClaimStore(RetainingStore):
                             settled[decision] = _count_failures(database, decision)
                         case ResetCursor():
                             settled[decision] = _apply_reset(database, decision)
-                        case ReleaseShare():
+                        case ReleaseHold():
                             settled[decision] = _release(database, decision)
                 for decision in decisions:
                     if isinstance(decision, JobMove):
@@ -105,11 +105,11 @@ class MemoryClaimStore(RetainingStore):
         return Settlement.DONE
 
 
-def _release(database: MemoryDatabase, decision: ReleaseShare) -> Settlement:
-    share = database.find(Collection.SHARES, decision.key)
-    if share is None or share.get("rev") != decision.rev:
+def _release(database: MemoryDatabase, decision: ReleaseHold) -> Settlement:
+    hold = database.find(Collection.HOLDS, decision.key)
+    if hold is None or hold.get("rev") != decision.rev:
         return Settlement.LOST
-    database.update(Collection.SHARES, share, {"released": decision.rev})
+    database.update(Collection.HOLDS, hold, {"released": decision.rev})
     return Settlement.DONE
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from pymongo import AsyncMongoClient
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.share import encode_share
+from hascheduler.model.documents.hold import encode_hold
+from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.routing import slot_of
-from hascheduler.model.share import Share, slot_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.slots import MongoSlotStore
@@ -95,13 +95,13 @@ async def test_of_several_databases_each_has_its_own_history_and_all_have_one_or
 
 async def test_nothing_happens_to_a_document_that_moves_with_its_slot(mongodb_uri: str, database_name: str) -> None:
     names = [database_name, f"{database_name}-0001"]
-    key = slot_key(slot_of("acme"))
-    closed, opened = Share(key, 5, 0, lowered=True, released=5), Share(key, 6, 1)
+    key = partition_key(slot_of("acme"))
+    closed, opened = Hold(key, 5, is_held=True, released=5), Hold(key, 6, is_held=False)
     async with connect(mongodb_uri) as client:
         since = (await client.admin.command("ping"))["operationTime"]
         here, there = databases = [open_database(client, name) for name in names]
-        await here["shares"].insert_one(encode_share(closed))
-        await there["shares"].insert_one(encode_share(opened))
+        await here["holds"].insert_one(encode_hold(closed))
+        await there["holds"].insert_one(encode_hold(opened))
         await here["jobs"].insert_one({"_id": "j", "rev": 1, "tenant": "acme", "state": "succeeded"})
         await there["jobs"].insert_one({"_id": "k", "rev": 1, "tenant": "acme", "state": "succeeded"})
         moved = await MongoSlotStore(databases, 60_000).move_rest(Passage(0, 1, closed, opened), 10, WallMs(0))

@@ -1,14 +1,12 @@
-"""Caps over several shards, with real processes: they go to where jobs wait, and hold while leaders are killed."""
+"""Caps over several shards, with real processes: they hold while leaders are killed."""
 
 from collections import Counter
 
 import pytest
 
-from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, TENANTS, ShardedProcesses
 
 DEFINITION = "sleep"
-KEY = f"definition/{DEFINITION}"
 
 
 async def cap(processes: ShardedProcesses, at_once: int) -> None:
@@ -34,21 +32,6 @@ async def most_at_once(processes: ShardedProcesses) -> int:
         running += change
         most = max(most, running)
     return most
-
-
-async def test_what_other_shards_do_not_use_goes_to_where_jobs_wait(processes: ShardedProcesses) -> None:
-    await processes.replica("one")
-    await processes.processor("worker", slots=2 * SHARD_COUNT)
-    await cap(processes, SHARD_COUNT)
-    await submit(processes, TENANTS[1], 40, 0.3)
-    there = processes.databases[1]
-
-    async def all_of_it() -> bool:
-        return await there.jobs.count_documents({"state": "running"}) == SHARD_COUNT
-
-    await eventually(all_of_it, "one shard runs all that the cap allows")
-    await processes.none_live()
-    assert await most_at_once(processes) == SHARD_COUNT
 
 
 @pytest.mark.parametrize("at_once", [1, SHARD_COUNT + 1])

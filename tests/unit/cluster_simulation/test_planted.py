@@ -1,4 +1,4 @@
-"""Each planted bug is noticed: of one cluster, and of several shards: of caps, of rates, and of those who follow."""
+"""Each planted bug is noticed: of one cluster, and of several shards: of caps, and of those who follow."""
 
 import re
 
@@ -6,14 +6,13 @@ import pytest
 
 from tests.cluster_simulation.following_mutants import PLANTED_IN_FOLLOWING
 from tests.cluster_simulation.mutants import PLANTED
-from tests.cluster_simulation.rates import PLANTED_IN_RATES
 from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
 from tests.tiers import TIER
 from tests.unit.cluster_simulation.simulating import simulate
 
 QUICKLY_NOTICED = ("lease-without-compare-and-set",)
 """After each edit; to look for the others takes a few seconds to half a minute each."""
-ALL = (*PLANTED, *PLANTED_IN_SHARDS, *PLANTED_IN_RATES, *PLANTED_IN_FOLLOWING)
+ALL = (*PLANTED, *PLANTED_IN_SHARDS, *PLANTED_IN_FOLLOWING)
 SOME = ALL[::4]
 
 

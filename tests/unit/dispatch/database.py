@@ -16,7 +16,7 @@ from hascheduler.dispatch.decisions import (
     Fire,
     JobMove,
     RecordVerdict,
-    ReleaseShare,
+    ReleaseHold,
     Requeue,
     ResetCursor,
     Settlement,
@@ -191,8 +191,8 @@ class Database:
                 return self._count_failures(decision)
             case ResetCursor():
                 return self._reset_cursor(decision)
-            case ReleaseShare():
-                return Settlement.DONE  # no share is in these stories
+            case ReleaseHold():
+                return Settlement.DONE  # no hold is in these stories
             case _:
                 return self._move_job(decision, at_ms)
 

@@ -4,10 +4,13 @@ from typing import Any
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.hold import encode_hold
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.job_template import encode_template
 from hascheduler.model.documents.trigger import encode_trigger
+from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.job import NewJob
+from hascheduler.model.partition import partition_of
 from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.fields import Document
@@ -44,6 +47,12 @@ def schedule_fields(**only_what_matters: Any) -> dict[str, Any]:
         "created_at_ms": 500,
     }
     return {**plain, **only_what_matters}
+
+
+def held(tenant: str, rev: int, *, is_held: bool = True, is_silent: bool = True) -> Change:
+    """The hold on that tenant's partition."""
+    hold = Hold(partition_key(partition_of(tenant)), rev, is_held, is_silent)
+    return put(Collection.HOLDS, hold.key, encode_hold(hold))
 
 
 def processor_fields(**only_what_matters: Any) -> dict[str, Any]:

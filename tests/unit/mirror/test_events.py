@@ -10,7 +10,8 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.event import Event, EventType, position
 from hascheduler.model.job import JobState, fire_job_id
-from tests.unit.mirror.nouns import delete, job_fields, patch, put, schedule_fields
+from hascheduler.model.partition import with_partition
+from tests.unit.mirror.nouns import delete, held, job_fields, patch, put, schedule_fields
 
 JOBS = Collection.JOBS
 FIRE = fire_job_id("tick", 1_000)
@@ -243,3 +244,29 @@ def test_a_schedule_that_is_not_known_here_and_a_snapshot_tell_nothing_missed() 
     assert stream.tell(schedule_moved(9_000, [1_000, 2_000, 2])) == []
     whole = put(Collection.SCHEDULES, "tick", {**schedule_fields(), "missed": [1_000, 2_000, 2]})
     assert Mirror().fold([whole]).events == []
+
+
+def test_nothing_of_a_silently_held_partition_is_an_event_until_the_hold_is_lifted() -> None:
+    stream, known, ended = Stream(), with_partition("known", "tenant"), with_partition("ended", "tenant")
+    stream.tell(put(JOBS, known, job_fields()))
+    stream.tell(put(Collection.SCHEDULES, "tick", schedule_fields(cursor_ms=1_000)))
+    missed = patch(Collection.SCHEDULES, "tick", cursor_ms=9_000, missed=[2_000, 9_000, 3])
+    stream.tell(held("tenant", 1))
+    for change in (
+        put(JOBS, "copy", job_fields()),
+        put(JOBS, "late", job_fields(state="succeeded", rev=4)),
+        patch(JOBS, known, rev=2, priority=9),
+        patch(JOBS, ended, rev=7, **REVIVED_FIELDS),
+        missed,
+        delete(JOBS, "copy"),
+    ):
+        assert stream.tell(change) == []
+    assert types(stream.tell(put(JOBS, "theirs", job_fields(tenant="other")))) == ["submitted"]
+    assert stream.tell(held("tenant", 2, is_held=False)) == []
+    assert types(stream.tell(patch(JOBS, known, rev=3, priority=7))) == ["reprioritized"]
+
+
+def test_a_partition_that_is_held_aloud_makes_its_events() -> None:
+    stream = Stream()
+    stream.tell(held("tenant", 1, is_silent=False))
+    assert types(stream.tell(put(JOBS, "a", job_fields()))) == ["submitted"]

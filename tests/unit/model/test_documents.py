@@ -17,6 +17,7 @@ from hascheduler.model.definition import ConflictScope, Definition, KeyLimit, Ra
 from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
 from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.documents.fired_job import fired_job, new_fired_jobs
+from hascheduler.model.documents.hold import decode_hold, encode_hold
 from hascheduler.model.documents.job import decode_job, encode_job_ref, new_job_document
 from hascheduler.model.documents.job_template import decode_template, encode_template
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
@@ -35,11 +36,11 @@ from hascheduler.model.documents.schedule import (
     new_schedule_document,
     with_leader_fields,
 )
-from hascheduler.model.documents.share import decode_share, encode_share
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger, stored_zone
 from hascheduler.model.documents.verdict import decode_verdict, verdict_document, verdict_id
+from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import PRIORITY_MAX, Lane
@@ -58,7 +59,6 @@ from hascheduler.model.schema_version import (
     decode_schema_version,
     encode_schema_version,
 )
-from hascheduler.model.share import Share
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token
 from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Times, Trigger, Window
@@ -170,7 +170,7 @@ REPLICAS = st.builds(
     st.none() | NAME, INTEGER, decision_lag_ms=st.none() | INTEGER, zone_data=st.none() | NAME,
     **REPORTED,
 )  # fmt: skip
-SHARES = st.builds(Share, NAME, POSITIVE, COUNT, st.booleans(), COUNT)
+HOLDS = st.builds(Hold, NAME, POSITIVE, st.booleans(), st.booleans(), COUNT)
 ROUTINGS = st.just(Routing.even(["default", "0001"]).beginning({0: 1, 3: 0}).arrived(0))
 SCHEMAS = st.builds(SchemaVersion, INTEGER, INTEGER)
 
@@ -188,7 +188,7 @@ DECODERS: dict[Collection, Decoder] = {
     Collection.TENANTS: decode_tenant,
     Collection.TOKENS: decode_token,
     Collection.PAUSES: decode_pause,
-    Collection.SHARES: decode_share,
+    Collection.HOLDS: decode_hold,
     Collection.ROUTING: lambda _, fields: decode_routing(fields),
     Collection.META: decode_schema_version,
 }
@@ -204,7 +204,7 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.LANES: (LANES, encode_lane, lambda lane: lane.name),
     Collection.TENANTS: (TENANTS, encode_tenant, lambda tenant: tenant.name),
     Collection.PAUSES: (PAUSES, encode_pause, lambda pause: pause.id),
-    Collection.SHARES: (SHARES, encode_share, lambda share: share.key),
+    Collection.HOLDS: (HOLDS, encode_hold, lambda hold: hold.key),
     Collection.ROUTING: (ROUTINGS, encode_routing, lambda _: ROUTING_ID),
     Collection.TOKENS: (TOKENS, encode_token, lambda token: token.digest),
     Collection.META: (SCHEMAS, encode_schema_version, lambda _: SCHEMA_ID),

@@ -56,7 +56,7 @@ class Room:
         ]
         self.home, self.other = Known(), Known(leading=False)
         self.distant = DistantView("0002", ShardReports(lambda: self.live), self.home)
-        self.distant.shares_are_read = True
+        self.distant.holds_are_read = True
         places = ShardPlaces(ROUTING, MemoryNameStore(MemoryConnection(MemoryDatabase())))
         self.view = ShardedView(places, [self.home, self.other, self.distant], followers=lambda _: ["b"])
 
@@ -129,16 +129,13 @@ class Followed:
         self.definitions = definitions
 
     def nouns(self, collection: Collection) -> dict[str, Any]:
-        return {"slot/07": 1, "all": 2}
+        return {"partition/07": 1, "all": 2}
 
     def live_jobs(self) -> dict[str, dict[str, int]]:
         return {f"d{number:04d}": {"pending": number} for number in range(self.definitions)}
 
     def short_of(self) -> frozenset[str]:
         return frozenset({"all"})
-
-    def tokens_taken(self) -> dict[str, int]:
-        return {f"r{number:04d}": number for number in range(self.definitions)}
 
     def kept_aside(self, slot: int) -> int:
         return slot
@@ -147,9 +144,7 @@ class Followed:
 def test_a_leader_tells_of_the_whole_and_cuts_off_what_could_grow() -> None:
     led = report_of(Followed(3 * NAMES_MAX)).led
     assert led is not None
-    assert (led.term, led.lag_ms, led.short_of, led.kept_aside) == (7, 7, ("all",), {"slot/07": 7})
-    assert len(led.tokens_taken) == NAMES_MAX
-    assert min(led.tokens_taken.values()) == 2 * NAMES_MAX
+    assert (led.term, led.lag_ms, led.short_of, led.kept_aside) == (7, 7, ("all",), {"partition/07": 7})
     assert len(led.definitions) == NAMES_MAX + 1
     assert sum(counts["pending"] for counts in led.definitions.values()) == sum(range(3 * NAMES_MAX))
     assert min(number for name in led.definitions if name for number in led.definitions[name].values()) == 2 * NAMES_MAX

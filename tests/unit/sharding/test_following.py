@@ -10,7 +10,7 @@ from hascheduler.election.preferences import candidates_of
 from hascheduler.model.collection import Collection
 from hascheduler.model.replica import LedShard, ReplicaStatus, ShardReport
 from hascheduler.model.values.instants import WallMs
-from hascheduler.sharding.following import READING_MAX, Following, StoredShares
+from hascheduler.sharding.following import READING_MAX, Following, StoredHolds
 from hascheduler.sharding.reports import LOOK_MS, ShardReports
 from hascheduler.sharding.shard import KnownShard, Shard
 from tests.unit.sharding.deployment import HandClock
@@ -48,9 +48,6 @@ class Replica:
 
     def short_of(self) -> frozenset[str]:
         return frozenset({"mine"})
-
-    def tokens_taken(self) -> Mapping[str, int]:
-        return {"mine": 3}
 
     def kept_aside(self, slot: int) -> int:
         return 7
@@ -302,28 +299,28 @@ def test_a_look_at_the_heartbeats_is_kept_for_a_moment() -> None:
 
 
 class Stored:
-    def __init__(self, shares: Mapping[str, Any]) -> None:
-        self.shares = shares
+    def __init__(self, holds: Mapping[str, Any]) -> None:
+        self.holds = holds
 
     async def all(self) -> Mapping[str, Any]:
-        return self.shares
+        return self.holds
 
 
 async def test_who_leads_the_home_reads_the_shares_of_what_it_does_not_follow() -> None:
     member = Member("a", HandClock(0))
     home: Any = member.shards[0].replica
-    stored = StoredShares(member.shards, [Stored({"k": index}) for index, _ in enumerate(SHARDS)])
+    stored = StoredHolds(member.shards, [Stored({"k": index}) for index, _ in enumerate(SHARDS)])
     await stored.turn()
-    assert member.shards[1].nouns(Collection.SHARES) == {}
+    assert member.shards[1].nouns(Collection.HOLDS) == {}
     home.view.leading = True
     led = LedShard(1, since_ms=WallMs(0), journal_seq=1)
     member.live = [status("b", {SHARDS[1]: ShardReport(ready=True, led=led)})]
-    assert member.shards[1].view.unready_reason == "its shares have not been read yet"
+    assert member.shards[1].view.unready_reason == "its holds have not been read yet"
     await stored.turn()
     assert member.shards[1].view.ready
-    assert member.shards[1].nouns(Collection.SHARES) == {"k": 1}
+    assert member.shards[1].nouns(Collection.HOLDS) == {"k": 1}
     assert member.shards[1].nouns(Collection.JOBS) == {}
-    assert member.shards[0].nouns(Collection.SHARES) == {"its": Collection.SHARES}
+    assert member.shards[0].nouns(Collection.HOLDS) == {"its": Collection.HOLDS}
 
 
 def test_of_a_shard_that_others_follow_its_leader_tells() -> None:
@@ -336,7 +333,7 @@ def test_of_a_shard_that_others_follow_its_leader_tells() -> None:
         journal_seq=1,
         definitions={"log": {"running": 2}},
         short_of=("all",),
-        kept_aside={"slot/03": 5},
+        kept_aside={"partition/03": 5},
     )
     member.live = [status("b", {shard.shard: ShardReport(ready=True, led=led)})]
     told: tuple[Any, Set[str], int] = (shard.live_jobs(), shard.short_of(), shard.kept_aside(3))

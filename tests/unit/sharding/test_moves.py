@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.hold import decode_hold, encode_hold
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
-from hascheduler.model.documents.share import decode_share, encode_share
+from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.job import JobState
 from hascheduler.model.routing import Routing, slot_of
-from hascheduler.model.share import Share, slot_key
 from hascheduler.sharding import moves
 from hascheduler.sharding.moves import SlotMover
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
-from tests.doubles.shards import MemoryRoutingStore, MemoryShareStore, MemorySlotStore
+from tests.doubles.shards import MemoryHoldStore, MemoryRoutingStore, MemorySlotStore
 from tests.unit.sharding.deployment import RETENTION_MS, ROUTING, SHARDS, HandClock, tenant_in
 
 TENANT = tenant_in(1)
 SLOT = slot_of(TENANT)
-KEY = slot_key(SLOT)
+KEY = partition_key(SLOT)
 FROM, TO = 1, 2
 FIRST = {"fire:tick:1", "awaited", "waits"}
 """What the other shard needs to decide, beside the schedule."""
@@ -83,7 +83,7 @@ class Shard:
         documents = self.database.documents(collection)
         if collection is Collection.ROUTING:
             return {str(each["_id"]): decode_routing(each) for each in documents}
-        return {each["_id"]: decode_share(each["_id"], each) for each in documents}
+        return {each["_id"]: decode_hold(each["_id"], each) for each in documents}
 
 
 async def _unhindered(_name: str) -> None:
@@ -115,7 +115,7 @@ class Deployment:
 
     def mover(self, hook: Hook = _unhindered) -> SlotMover:
         connections = [MemoryConnection(database) for database in self.databases]
-        stores: Any = [Hooked(MemoryShareStore(one), hook) for one in connections]
+        stores: Any = [Hooked(MemoryHoldStore(one), hook) for one in connections]
         routing: Any = Hooked(MemoryRoutingStore(connections[0]), hook)
         slots: Any = Hooked(MemorySlotStore(connections, RETENTION_MS), hook)
         shards: Any = self.shards
@@ -135,21 +135,21 @@ class Deployment:
     def begin(self, to: int) -> None:
         self.databases[0].replace(Collection.ROUTING, encode_routing(self.routing.beginning({SLOT: to})))
 
-    def share(self, index: int) -> Share | None:
-        stored = self.databases[index].find(Collection.SHARES, KEY)
-        return None if stored is None else decode_share(KEY, stored)
+    def hold(self, index: int) -> Hold | None:
+        stored = self.databases[index].find(Collection.HOLDS, KEY)
+        return None if stored is None else decode_hold(KEY, stored)
 
     def is_open(self, index: int) -> bool:
-        share = self.share(index)
-        return share is None or share.limit > 0
+        hold = self.hold(index)
+        return hold is None or not hold.is_held
 
     def release(self) -> None:
         """The leaders say that they keep to what they were told."""
         for index, database in enumerate(self.databases):
-            share = self.share(index)
-            if share is not None and share.is_awaited:
-                stored = encode_share(Share(KEY, share.rev, 0, lowered=True, released=share.rev))
-                database.replace(Collection.SHARES, stored)
+            hold = self.hold(index)
+            if hold is not None and hold.is_awaited:
+                stored = encode_hold(Hold(KEY, hold.rev, is_held=True, released=hold.rev))
+                database.replace(Collection.HOLDS, stored)
 
     def jobs(self, index: int) -> set[str]:
         return {job["_id"] for job in self.databases[index].documents(Collection.JOBS)}
@@ -169,7 +169,7 @@ class Deployment:
         """Each document is in one shard, one shard decides at most, and it has what it needs to."""
         found = [id for index in range(len(SHARDS)) for id in self.jobs(index)]
         assert sorted(found) == sorted(FIRST | REST)
-        deciding = [index for index in (FROM, TO) if self.share(index) and self.is_open(index)]
+        deciding = [index for index in (FROM, TO) if self.hold(index) and self.is_open(index)]
         assert len(deciding) <= 1
         for index in deciding:
             assert self.jobs(index) >= FIRST
@@ -261,11 +261,11 @@ async def test_a_mover_that_was_asleep_at_any_step_changes_nothing_when_it_wakes
             if deployment.routing.is_at_rest(SLOT) and deployment.routing.shard_of_slot[SLOT] != to:
                 deployment.begin(to)
             await deployment.move(deployment.mover())
-        before = (deployment.routing, [deployment.share(index) for index in range(len(SHARDS))])
+        before = (deployment.routing, [deployment.hold(index) for index in range(len(SHARDS))])
         sleeper.awake.set()
         with suppress(AssertionError):
             await asleep
-        assert (deployment.routing, [deployment.share(index) for index in range(len(SHARDS))]) == before, last
+        assert (deployment.routing, [deployment.hold(index) for index in range(len(SHARDS))]) == before, last
         deployment.assert_all_in(later[-1])
 
 
@@ -302,7 +302,7 @@ async def test_a_slot_goes_nowhere_before_every_replica_follows_that_shard(deplo
     deployment.begin(TO)
     for _ in range(3):
         await deployment.mover().turn()
-    assert deployment.share(TO) is None
+    assert deployment.hold(TO) is None
     deployment.shards[TO].alive = ["r1", "r2"]
     await deployment.move(deployment.mover())
     deployment.assert_all_in(TO)
@@ -313,7 +313,7 @@ async def test_who_does_not_lead_the_home_moves_nothing(deployment: Deployment) 
     deployment.shards[0].leading = False
     assert await deployment.mover().turn() is False
     assert await deployment.mover().turn_of_the_rest() is False
-    assert deployment.share(TO) is None
+    assert deployment.hold(TO) is None
 
 
 async def test_slots_wait_while_four_are_on_their_way_but_not_one_that_is_closed(deployment: Deployment) -> None:
@@ -326,9 +326,9 @@ async def test_slots_wait_while_four_are_on_their_way_but_not_one_that_is_closed
     deployment.databases[0].replace(Collection.ROUTING, encode_routing(begun))
     for _ in range(3):
         await mover.turn()
-    closed = [share for share in deployment.shards[FROM].nouns(Collection.SHARES).values() if not share.limit]
+    closed = [hold for hold in deployment.shards[FROM].nouns(Collection.HOLDS).values() if hold.is_held]
     assert len(closed) == 4
-    assert deployment.share(FROM) in closed
+    assert deployment.hold(FROM) in closed
 
 
 async def test_what_comes_late_goes_after_the_others(deployment: Deployment) -> None:

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
-from fastapi import FastAPI
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hascheduler.api.app import create_app
 from hascheduler.api.middleware.auth import ANONYMOUS
@@ -32,7 +31,7 @@ class WorldPlace:
     asked: int = 0
 
     def __post_init__(self) -> None:
-        self.app: FastAPI = create_app(self.world.services())
+        self.app: ASGIApp = create_app(self.world.services())
 
     async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.asked += 1

@@ -40,6 +40,8 @@ from hascheduler.mirror.changes import (
     CalendarSeen,
     DefinitionGone,
     DefinitionSeen,
+    HoldGone,
+    HoldSeen,
     JobGone,
     JobSeen,
     LaneGone,
@@ -50,21 +52,19 @@ from hascheduler.mirror.changes import (
     ProcessorSeen,
     ScheduleGone,
     ScheduleSeen,
-    ShareGone,
-    ShareSeen,
     TenantGone,
     TenantSeen,
 )
 from hascheduler.model.calendar import Calendar, read_days
 from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.documents.fired_job import fired_job
+from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.policy import PRESETS, criteria
 from hascheduler.model.processor import Rest
 from hascheduler.model.retry import RetryPolicy
-from hascheduler.model.share import Share
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
@@ -94,8 +94,8 @@ INPUTS: list[Input] = [
     TenantGone("t"),
     PauseSeen(StandingPause(EVERYTHING, 1, wall(0), "deployer", "it burns", True)),
     PauseGone(EVERYTHING),
-    ShareSeen(Share("all", 2, 1, lowered=True)),
-    ShareGone("all"),
+    HoldSeen(Hold("cap/all", 2, is_held=True)),
+    HoldGone("cap/all"),
     ProcessorSeen(make_processor("p", resources=(("cpu", 8),))),
     ProcessorGone("p"),
     ProcessorLost("p", 4),
@@ -140,6 +140,16 @@ def test_what_a_fire_carries_is_read_as_it_was_written(carried: dict[str, Any]) 
     # Decisions that differ in these alone are equal.
     assert isinstance(settled, Settled)
     assert asdict(settled.decision) == asdict(fire)
+
+
+def test_the_names_of_an_earlier_release_are_read() -> None:
+    heading = heading_line(HEADING)
+    heading["config"] |= {"shard_index": 1, "shard_count": 3}
+    del heading["config"]["part"]
+    step = {"now": 5, "inputs": [["shares", "slot/7f", {"rev": 2, "limit": 0}], ["share_gone", "all"], ["resynced"]]}
+    read, steps = read_recording(map(json.dumps, [heading, step]))
+    assert read.config.part == (1, 3)
+    assert [each.inputs for each in steps if isinstance(each, RecordedStep)] == [(Resynced(),)]
 
 
 def test_a_recording_is_told_from_a_scenario_by_its_beginning() -> None:

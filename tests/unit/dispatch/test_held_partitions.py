@@ -1,4 +1,4 @@
-"""A slot of tenants that is closed: nothing of it is decided, what runs goes on, all of it is back when it opens."""
+"""A held partition: nothing of it is decided, what runs goes on, all of it is back when the hold is lifted."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,27 +8,28 @@ from hascheduler.dispatch.decisions import (
     CountFailures,
     Dispatch,
     Fire,
-    ReleaseShare,
+    ReleaseHold,
     Requeue,
     Settlement,
+    decode_decisions,
 )
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TrustLost
-from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen, ShareGone, ShareSeen, TenantSeen
+from hascheduler.mirror.changes import HoldGone, HoldSeen, JobGone, JobSeen, ScheduleGone, ScheduleSeen, TenantSeen
+from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.job import JobState
-from hascheduler.model.routing import slot_of
+from hascheduler.model.partition import partition_of
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.share import Share, slot_key
 from hascheduler.model.tenant import Tenant
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
 TENANT, OTHER = "acme", "t1"
-SLOT = slot_of(TENANT)
-KEY = slot_key(SLOT)
-SHARD: dict[str, Any] = {"shard_index": 1, "shard_count": 2}
-CLOSED = ShareSeen(Share(KEY, 5, 0, lowered=True))
-OPEN = ShareSeen(Share(KEY, 6, 1))
-RELEASE = ReleaseShare(KEY, 5)
+PARTITION = partition_of(TENANT)
+KEY = partition_key(PARTITION)
+SHARD: dict[str, Any] = {"part": (1, 2)}
+HELD = HoldSeen(Hold(KEY, 5, is_held=True))
+LIFTED = HoldSeen(Hold(KEY, 6, is_held=False))
+RELEASE = ReleaseHold(KEY, 5)
 
 
 def scene_of(*facts: Input, leading: bool = True) -> Scene:
@@ -49,66 +50,66 @@ def started(scene: Scene, at: int, *inputs: Input) -> list[str]:
     return [each.job_id for each in decisions if isinstance(each, Dispatch)]
 
 
-def test_jobs_of_a_closed_slot_wait_and_those_of_others_do_not() -> None:
-    scene = scene_of(CLOSED)
+def test_jobs_of_a_held_partition_wait_and_those_of_others_do_not() -> None:
+    scene = scene_of(HELD)
     assert started(scene, 1, *jobs(ours("a"), make_job("b", tenant=OTHER))) == ["b"]
-    assert scene.core.kept_aside(SLOT) == 1
-    assert started(scene, 2, OPEN) == ["a"]
-    assert scene.core.kept_aside(SLOT) == 0
+    assert scene.core.kept_aside(PARTITION) == 1
+    assert started(scene, 2, LIFTED) == ["a"]
+    assert scene.core.kept_aside(PARTITION) == 0
 
 
-def test_what_waited_when_the_slot_closed_waits_on_and_comes_back() -> None:
+def test_what_waited_when_the_partition_was_held_waits_on_and_comes_back() -> None:
     scene = Scene(*jobs(ours("a"), ours("b")), **SHARD)
-    assert started(scene, 1, CLOSED, *processors("p")) == []
-    assert scene.core.kept_aside(SLOT) == 2
+    assert started(scene, 1, HELD, *processors("p")) == []
+    assert scene.core.kept_aside(PARTITION) == 2
     assert started(scene, 2, JobGone("b", JobState.CANCELLED)) == []
-    assert started(scene, 3, ShareGone(KEY)) == ["a"]
+    assert started(scene, 3, HoldGone(KEY)) == ["a"]
 
 
-def test_a_slot_is_released_once_nothing_of_it_runs_or_is_promised() -> None:
+def test_a_partition_is_released_once_nothing_of_it_runs_or_is_promised() -> None:
     scene = scene_of()
     assert started(scene, 1, *jobs(ours("a"))) == ["a"]
-    assert RELEASE not in scene.at(2, CLOSED).decisions, "it is promised to a processor"
+    assert RELEASE not in scene.at(2, HELD).decisions, "it is promised to a processor"
     assert RELEASE not in scene.at(3, JobSeen(dispatched("a", "p", tenant=TENANT))).decisions, "who has it"
     assert scene.at(4, JobGone("a", JobState.SUCCEEDED)).decisions == (RELEASE,)
     assert RELEASE not in scene.at(5).decisions
-    assert RELEASE in scene.at(6, ShareSeen(Share(KEY, 5, 0, lowered=True, released=5))).settled
+    assert RELEASE in scene.at(6, HoldSeen(Hold(KEY, 5, is_held=True, released=5))).settled
 
 
 def test_what_a_lost_processor_had_is_requeued_and_then_kept_aside() -> None:
-    scene = scene_of(*jobs(dispatched("a", "p", tenant=TENANT)), CLOSED)
+    scene = scene_of(*jobs(dispatched("a", "p", tenant=TENANT)), HELD)
     requeued = scene.at(10, ProcessorLost("p", 1)).decisions
     assert [type(each).__name__ for each in requeued] == ["Requeue"]
     back = JobSeen(ours("a", attempt=1, rev=3))
     assert scene.at(11, Settled(requeued[0], Settlement.DONE), back).decisions == (RELEASE,)
-    assert scene.core.kept_aside(SLOT) == 1
+    assert scene.core.kept_aside(PARTITION) == 1
 
 
-def test_a_schedule_of_a_closed_slot_fires_when_it_opens_and_not_before() -> None:
+def test_a_schedule_of_a_held_partition_fires_when_the_hold_is_lifted_and_not_before() -> None:
     scene = scene_of(ScheduleSeen(theirs("s")))
-    assert scene.at(1, CLOSED).decisions == (RELEASE,)
+    assert scene.at(1, HELD).decisions == (RELEASE,)
     assert not [each for each in scene.at(120_000).decisions if isinstance(each, Fire)]
-    assert [each for each in scene.at(120_001, OPEN).decisions if isinstance(each, Fire)]
+    assert [each for each in scene.at(120_001, LIFTED).decisions if isinstance(each, Fire)]
 
 
 def test_a_fire_that_is_promised_holds_the_release_and_nothing_more_is_decided_of_its_schedule() -> None:
     scene = scene_of(ScheduleSeen(theirs("s")))
     [fire, *_] = [each for each in scene.at(60_000).decisions if isinstance(each, Fire)]
-    closing = scene.at(60_001, CLOSED)
-    assert closing.decisions == ()
-    assert not [each for each in scene.at(180_000, CLOSED).decisions if isinstance(each, Fire) and each != fire]
+    holding = scene.at(60_001, HELD)
+    assert holding.decisions == ()
+    assert not [each for each in scene.at(180_000, HELD).decisions if isinstance(each, Fire) and each != fire]
 
 
 def test_a_schedule_that_is_gone_is_not_kept() -> None:
-    scene = scene_of(CLOSED, ScheduleSeen(theirs("s")))
-    assert scene.core.kept_aside(SLOT) == 1
+    scene = scene_of(HELD, ScheduleSeen(theirs("s")))
+    assert scene.core.kept_aside(PARTITION) == 1
     scene.at(1, ScheduleGone("s"))
-    assert scene.core.kept_aside(SLOT) == 0
+    assert scene.core.kept_aside(PARTITION) == 0
 
 
 def test_a_successor_that_applied_a_dispatch_again_waits_for_its_end() -> None:
     kept = ours("a", attempt=1, rev=3)
-    scene = scene_of(CLOSED, *jobs(kept), leading=False)
+    scene = scene_of(HELD, *jobs(kept), leading=False)
     shown = scene.at(1, TermBegan(2, (Dispatch("a", 1, "p"),)))
     assert RELEASE in shown.decisions, "the attempt is over: it was given back"
     scene.at(2, TrustLost())
@@ -117,19 +118,19 @@ def test_a_successor_that_applied_a_dispatch_again_waits_for_its_end() -> None:
     assert RELEASE in scene.at(4, JobSeen(ours("a", attempt=2, rev=5))).decisions
 
 
-def test_what_comes_late_to_a_slot_that_was_released_is_recalled_and_sent_to_nobody() -> None:
-    scene = scene_of(CLOSED)
-    scene.at(1, ShareSeen(Share(KEY, 5, 0, lowered=True, released=5)))
+def test_what_comes_late_to_a_partition_that_was_released_is_recalled_and_sent_to_nobody() -> None:
+    scene = scene_of(HELD)
+    scene.at(1, HoldSeen(Hold(KEY, 5, is_held=True, released=5)))
     late = scene.at(90_000, JobSeen(dispatched("a", "p", tenant=TENANT)))
     assert late.decisions == (Requeue("a", 1, NOT_STARTED),)
     assert late.sends == ()
     scene.at(90_001, JobSeen(ours("a", attempt=1, rev=3)))
-    assert scene.core.kept_aside(SLOT) == 1
+    assert scene.core.kept_aside(PARTITION) == 1
 
 
 def test_what_came_late_before_a_term_began_is_not_sent_by_its_leader() -> None:
-    scene = scene_of(CLOSED, leading=False)
-    scene.at(1, ShareSeen(Share(KEY, 5, 0, lowered=True, released=5)))
+    scene = scene_of(HELD, leading=False)
+    scene.at(1, HoldSeen(Hold(KEY, 5, is_held=True, released=5)))
     scene.at(90_000, JobSeen(dispatched("a", "p", tenant=TENANT)), JobSeen(dispatched("b", "p", tenant=OTHER)))
     taken_over = scene.at(90_001, TermBegan(2, ()))
     assert taken_over.decisions == (Requeue("a", 1, NOT_STARTED),)
@@ -137,16 +138,16 @@ def test_what_came_late_before_a_term_began_is_not_sent_by_its_leader() -> None:
 
 
 def test_a_core_made_of_what_another_knows_keeps_the_same_aside() -> None:
-    scene = scene_of(CLOSED, *jobs(ours("a")), ScheduleSeen(theirs("s")))
+    scene = scene_of(HELD, *jobs(ours("a")), ScheduleSeen(theirs("s")))
     other = Scene(*scene.core.state_snapshot(wall(2)), leading=False, **SHARD)
-    assert other.core.kept_aside(SLOT) == scene.core.kept_aside(SLOT) == 2
+    assert other.core.kept_aside(PARTITION) == scene.core.kept_aside(PARTITION) == 2
     assert CountFailures not in {type(each) for each in other.at(3).decisions}
 
 
 def test_of_max_pending_fires_count_what_has_come_and_are_throttled_once_the_rest_is_there() -> None:
-    """The schedules of a slot arrive before most of its jobs."""
+    """The schedules of a partition arrive before most of its jobs."""
     tenant = TenantSeen(Tenant(TENANT, 1, max_pending=3))
-    scene = Scene(tenant, CLOSED, ScheduleSeen(theirs("s")), **SHARD)
+    scene = Scene(tenant, HELD, ScheduleSeen(theirs("s")), **SHARD)
 
     known: set[str] = set()
 
@@ -155,7 +156,7 @@ def test_of_max_pending_fires_count_what_has_come_and_are_throttled_once_the_res
         known.update(new)
         return new
 
-    [made] = new_fires(60_000, OPEN)
+    [made] = new_fires(60_000, LIFTED)
     assert not new_fires(60_001, *jobs(ours(made), ours("a"), ours("b")))
     assert scene.core.pending(TENANT) == 3
     assert not new_fires(120_000)
@@ -163,18 +164,27 @@ def test_of_max_pending_fires_count_what_has_come_and_are_throttled_once_the_res
     assert len(new_fires(240_000, JobGone("a", JobState.CANCELLED))) == 1
 
 
-def test_jobs_that_come_after_the_slot_was_opened_are_decided_as_they_come() -> None:
-    scene = scene_of(CLOSED, OPEN)
+def test_jobs_that_come_after_the_hold_was_lifted_are_decided_as_they_come() -> None:
+    scene = scene_of(HELD, LIFTED)
     assert started(scene, 1, *jobs(ours("a"))) == ["a"]
     assert started(scene, 2, JobGone("late", JobState.FAILED), *jobs(ours("b", waits_for=("late",)))) == []
     assert scene.core.pending(TENANT) == 2
 
 
-def test_jobs_of_a_released_slot_that_leave_one_by_one_are_kept_no_longer() -> None:
+def test_jobs_of_a_released_partition_that_leave_one_by_one_are_kept_no_longer() -> None:
     scene = scene_of(*jobs(ours("a"), ours("b")), leading=False)
-    scene.at(1, CLOSED)
-    assert scene.core.kept_aside(SLOT) == 2
+    scene.at(1, HELD)
+    assert scene.core.kept_aside(PARTITION) == 2
     scene.at(2, JobGone("a", None))
-    assert scene.core.kept_aside(SLOT) == 1
+    assert scene.core.kept_aside(PARTITION) == 1
     assert scene.at(3, JobGone("b", None)).decisions == ()
-    assert scene.core.kept_aside(SLOT) == 0
+    assert scene.core.kept_aside(PARTITION) == 0
+
+
+def test_a_release_in_the_journal_of_an_earlier_release_is_read_as_one_of_no_hold() -> None:
+    [read] = decode_decisions([["release_share", "slot/7f", 4]])
+    assert read == ReleaseHold("slot/7f", 4)
+    scene = scene_of()
+    scene.at(1, TrustLost())
+    assert scene.at(2, TermBegan(2, (read,))).decisions == ()
+    assert read in scene.at(3, Settled(read, Settlement.LOST)).settled
