@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 _UNUSED_FOR_MS = 60_000
 _AT_ONCE = 1_000
 _SWEEP_EVERY_S = 5.0
-_TENANTS_OF_SCHEDULES: Sequence[Mapping[str, Any]] = [
+TENANTS_OF_SCHEDULES: Sequence[Mapping[str, Any]] = [
     {"$match": {"schedule": {"$gt": ""}}},
     {"$sort": {"schedule": ASCENDING, "submitted_at_ms": ASCENDING, "_id": ASCENDING}},
     {"$group": {"_id": "$schedule", "tenant": {"$first": "$tenant"}}},
@@ -89,7 +89,7 @@ class Names:
         async for batch in slices(schedules, "read the names of schedules"):
             await self._insert((each["_id"], (as_document(each.get("job")) or {}).get("tenant")) for each in batch)
         with faults("read the schedules of jobs"):
-            jobs = await awaited(shard[Collection.JOBS.value].aggregate(_TENANTS_OF_SCHEDULES))
+            jobs = await awaited(shard[Collection.JOBS.value].aggregate(TENANTS_OF_SCHEDULES))
         async for batch in slices(jobs, "read the schedules of jobs"):
             await self._insert((each["_id"], each.get("tenant")) for each in batch)
 
