@@ -119,10 +119,13 @@ class PlacedScan:
         jobs, count = self._database[Collection.JOBS.value], 0
         while bounds.tenants_max is None or count < bounds.tenants_max:
             with faults("read the tenants of jobs", BATCH_LIMIT_S):
-                found = await jobs.find_one({"tenant": {"$gt": self._after_tenant}}, ["tenant"], sort=_BY_TENANT)
-            tenant = "" if found is None else found["tenant"]
-            # A list in the place of a text, written by hand, is found by what it holds.
-            if not isinstance(tenant, str) or tenant <= self._after_tenant:
+                which: dict[str, Any] = {"tenant": {"$gt": self._after_tenant}}
+                found = await jobs.find_one(which, ["tenant"], sort=_BY_TENANT)
+                # A list in the place of a text, written by hand, is found by what it holds.
+                if found is not None and not isinstance(found["tenant"], str):
+                    found = await jobs.find_one(which | {"tenant.0": {"$exists": False}}, ["tenant"], sort=_BY_TENANT)
+            tenant = "" if found is None else str(found["tenant"])
+            if tenant <= self._after_tenant:  # a text that is none to the driver might come back for ever
                 self._after_tenant = ""
                 return
             yield tenant

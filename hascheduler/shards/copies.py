@@ -28,7 +28,7 @@ from hascheduler.mongo.faults import faults
 from hascheduler.ports import ResourceStore, StoredDocument
 from hascheduler.shards.home import why_not_keepable
 from hascheduler.shards.place import ask_all
-from hascheduler.telemetry.log_lines import Reminders
+from hascheduler.shards.repeating import repeat
 
 log = structlog.get_logger(__name__)
 
@@ -116,24 +116,19 @@ class Copier:
         self._there = there
         self._leading = leading
         self._fresh = fresh
-        self._reminders = Reminders()
 
     async def run(self) -> None:
-        while True:
+        async def compare() -> None:
             if self._leading() and self._fresh():
                 await self.compare()
-            await asyncio.sleep(_COMPARE_EVERY_S)
+
+        await repeat(compare, lambda: _COMPARE_EVERY_S, "copies_delayed")
 
     async def compare(self) -> None:
         """Copy what differs in the two mirrors."""
         differing = [(collection, name) for collection in COPIED for name in self._differing(collection)]
-        try:
-            for collection, name in differing[:_AT_ONCE_MAX]:
-                await copy(self._home, self._shard, collection, name)
-            self._reminders.over()
-        except StoreUnavailable as error:
-            if self._reminders.is_due(str(error), int(asyncio.get_running_loop().time() * 1_000)):
-                log.warning("copies_delayed", copies=len(differing), error=str(error))
+        for collection, name in differing[:_AT_ONCE_MAX]:
+            await copy(self._home, self._shard, collection, name)
 
     def _differing(self, collection: Collection) -> list[str]:
         wanted, there = self._wanted(collection), self._there(collection)

@@ -11,12 +11,11 @@ from datetime import datetime, timedelta
 import structlog
 from pymongo import ReturnDocument
 
-from hascheduler.errors import WorldError
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.shards.home import LayoutWatch
-from hascheduler.telemetry.log_lines import Reminders
+from hascheduler.shards.repeating import repeat
 
 log = structlog.get_logger(__name__)
 
@@ -64,16 +63,13 @@ class GatewayBoard:
         return self._is_leading()
 
     async def run(self) -> None:
-        reminders = Reminders()
-        while True:
-            try:
-                if self._beat is None or self._told != self._acknowledged() or _now_s() - self._beat[1] >= _BEAT_S:
-                    await self.beat()
-                reminders.over()
-            except WorldError as error:
-                if reminders.is_due(str(error), int(_now_s() * 1_000)):
-                    log.warning("gateway_untold", error=str(error))
-            await asyncio.sleep(_BUSY_LOOK_S if self._watch.is_busy else _LOOK_S)
+        """Beat once a second, and at once if there is a newer epoch to tell."""
+
+        async def tell() -> None:
+            if self._beat is None or self._told != self._acknowledged() or _now_s() - self._beat[1] >= _BEAT_S:
+                await self.beat()
+
+        await repeat(tell, lambda: _BUSY_LOOK_S if self._watch.is_busy else _LOOK_S, "gateway_untold")
 
     async def beat(self) -> datetime:
         """Tell what this replica knows; return when, by the server's clock."""
@@ -104,10 +100,11 @@ class GatewayBoard:
         now = await self._server_now()
         with faults("read what gateways know"):
             await self._gateways.delete_many({"at": {"$lt": now - _KEPT_FOR}})
-            told = {each["_id"]: each for each in await self._gateways.find({}).to_list(None)}
+            know, living = [
+                {each["_id"] for each in await self._gateways.find(which, ["_id"]).to_list(None)}
+                for which in ({"shards": {"$gt": index}}, {"at": {"$gte": now - _LIVES_FOR}})
+            ]
             found = await self._replicas.find({"expire_at": {"$gt": now}}, ["_id"]).to_list(None)
-        know = {id for id, each in told.items() if each.get("shards", 0) > index}
-        living = {id for id, each in told.items() if each["at"] >= now - _LIVES_FOR}
         if not (living | {each["_id"] for each in found}) <= know:
             return False
         self._known_at[index] = _now_s()

@@ -2,14 +2,12 @@
 process (replica, processor, `migrate`, `check`) compares with its settings at its start.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-import structlog
 from pymongo.errors import DuplicateKeyError
 
-from hascheduler.errors import InvalidInput, StoreUnavailable, WorldError
+from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import ConflictScope, Definition
 from hascheduler.model.documents.definition import decode_definition
@@ -19,9 +17,7 @@ from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.shards.layout import LAYOUT_ID, Layout, decode_layout, encode_layout
 from hascheduler.shards.names import Names, slices
-from hascheduler.telemetry.log_lines import Reminders
-
-log = structlog.get_logger(__name__)
+from hascheduler.shards.repeating import repeat
 
 _SETTING = ("HASCHEDULER_SHARDS",)
 _LOOK_S, _BUSY_LOOK_S = 0.5, 0.05
@@ -82,15 +78,7 @@ class LayoutWatch:
         return self._now
 
     async def run(self) -> None:
-        reminders = Reminders()
-        while True:
-            await asyncio.sleep(_BUSY_LOOK_S if self.is_busy else _LOOK_S)
-            try:
-                await self.read_again()
-                reminders.over()
-            except (WorldError, InvalidInput) as error:
-                if reminders.is_due(str(error), int(asyncio.get_running_loop().time() * 1_000)):
-                    log.warning("layout_unread", error=str(error), epoch=self._now.epoch)
+        await repeat(self.read_again, lambda: _BUSY_LOOK_S if self.is_busy else _LOOK_S, "layout_unread")
 
 
 async def agreed_layout(home: Database, shards: Sequence[str], now: Callable[[], WallMs]) -> Layout | None:

@@ -18,15 +18,12 @@ moves alone, and reads the layout before and after it looks.
 A document of an earlier release has the tenant in place of the partition.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-import structlog
 from pymongo import ASCENDING
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.collection import Collection
 from hascheduler.model.partition import PARTITION_COUNT, partition_of
 from hascheduler.model.values.fields import as_document, is_integer
@@ -34,14 +31,12 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database, awaited
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, local_faults
 from hascheduler.shards.layout import Layout
-from hascheduler.telemetry.log_lines import Reminders
-
-log = structlog.get_logger(__name__)
+from hascheduler.shards.repeating import repeat
 
 _UNUSED_FOR_MS = 60_000
 _AT_ONCE = 1_000
 _SWEEP_EVERY_S = 5.0
-_TENANTS_OF_SCHEDULES: Sequence[Mapping[str, Any]] = [
+TENANTS_OF_SCHEDULES: Sequence[Mapping[str, Any]] = [
     {"$match": {"schedule": {"$gt": ""}}},
     {"$sort": {"schedule": ASCENDING, "submitted_at_ms": ASCENDING, "_id": ASCENDING}},
     {"$group": {"_id": "$schedule", "tenant": {"$first": "$tenant"}}},
@@ -89,22 +84,18 @@ class Names:
         async for batch in slices(schedules, "read the names of schedules"):
             await self._insert((each["_id"], (as_document(each.get("job")) or {}).get("tenant")) for each in batch)
         with faults("read the schedules of jobs"):
-            jobs = await awaited(shard[Collection.JOBS.value].aggregate(_TENANTS_OF_SCHEDULES))
+            jobs = await awaited(shard[Collection.JOBS.value].aggregate(TENANTS_OF_SCHEDULES))
         async for batch in slices(jobs, "read the schedules of jobs"):
             await self._insert((each["_id"], each.get("tenant")) for each in batch)
 
     async def run(self, leading: Callable[[], bool], layouts: _Layouts, shards: Sequence[Database]) -> None:
         """Sweep for as long as this process leads the home, a part of the names at a time."""
-        reminders = Reminders()
-        while True:
-            await asyncio.sleep(_SWEEP_EVERY_S)
-            try:
-                if leading():
-                    await self.sweep(layouts, shards)
-                reminders.over()
-            except (WorldError, InvalidInput) as error:
-                if reminders.is_due(str(error), self._now()):
-                    log.warning("names_unswept", error=str(error))
+
+        async def sweep() -> None:
+            if leading():
+                await self.sweep(layouts, shards)
+
+        await repeat(sweep, lambda: _SWEEP_EVERY_S, "names_unswept")
 
     async def sweep(self, layouts: _Layouts, shards: Sequence[Database]) -> int:
         """Free those of the next thousand names that nothing has any more; return how many."""

@@ -26,7 +26,6 @@ order of their keys, only shortly, so of two shards that each have what the othe
 Of a home that was put back to an earlier state alone: a hold that is ahead of the document stays as it is.
 """
 
-import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -41,7 +40,7 @@ from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import Clock
 from hascheduler.ports.holds import HoldStore
-from hascheduler.telemetry.log_lines import Reminders
+from hascheduler.shards.repeating import repeat
 
 log = structlog.get_logger(__name__)
 
@@ -118,15 +117,7 @@ class CapTurns:
         self._since: dict[str, tuple[int, int]] = {}
 
     async def run(self) -> None:
-        reminders = Reminders()
-        while True:
-            try:
-                await self.turn()
-                reminders.over()
-            except (WorldError, InvalidInput) as error:
-                if reminders.is_due(str(error), self._clock.mono_ms()):
-                    log.warning("turns_delayed", error=str(error))
-            await asyncio.sleep(_TURN_S)
+        await repeat(self.turn, lambda: _TURN_S, "turns_delayed")
 
     async def turn(self) -> None:
         """Take the next step of each cap. An error of one shard is raised once all others had their turn."""

@@ -119,3 +119,11 @@ async def test_a_newer_epoch_is_told_before_the_next_beat(home: Database, monkey
         one.epoch = epoch
         assert await told.get() == epoch
     running.cancel()
+
+
+async def test_a_document_that_was_broken_by_hand_knows_nothing_and_ends_nothing(home: Database) -> None:
+    one = Gateway(home, "r1")
+    await one.has(4)
+    await home["gateways"].insert_many([{"_id": "x"}, {"_id": "y", "at": "now", "shards": "9", "epoch": None}])
+    assert await one.board.all_know(1)
+    assert await one.board.all_have(4, 9)
