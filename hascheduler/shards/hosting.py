@@ -21,7 +21,7 @@ hosts a shard may lead it, by its lease and its journal. If for a moment none do
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any, Protocol
 from weakref import WeakMethod
@@ -32,6 +32,7 @@ from hascheduler.api.services import ApiServices
 from hascheduler.daemon.leadership.liveness import Silencing
 from hascheduler.election.preferences import candidates_of
 from hascheduler.errors import WorldError
+from hascheduler.model.collection import Collection as Stored
 from hascheduler.ports import Clock
 from hascheduler.shards.placement import PlacedReplica
 from hascheduler.telemetry.health import ABOUT_TO_END, NOT_LEADING, NOT_TURNING
@@ -52,6 +53,10 @@ class HostedReplica(PlacedReplica, Protocol):
     http_endpoint: str
 
     async def run(self) -> None: ...
+
+    def nouns(self, collection: Stored) -> Mapping[str, Any]: ...
+
+    def short_of(self) -> Collection[str]: ...
 
     def stop(self) -> None: ...
 

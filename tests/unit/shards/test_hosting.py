@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from hascheduler.election.preferences import candidates_of
 from hascheduler.errors import StoreUnavailable
+from hascheduler.model.collection import Collection
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.shards.hosting import ALONE_AFTER_MS, READING_MAX, HostedShard, Hosting
@@ -60,6 +61,12 @@ class Replica:
 
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         return self.live
+
+    def nouns(self, collection: Collection) -> Mapping[str, Any]:
+        return {}
+
+    def short_of(self) -> frozenset[str]:
+        return frozenset()
 
     def leave_first_try_ms(self, delay_ms: int) -> None: ...
 
