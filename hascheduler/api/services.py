@@ -8,7 +8,6 @@ from fastapi import Depends, Request
 
 from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
-from hascheduler.api.admission.worker_moves import WorkerMoves
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
@@ -78,8 +77,6 @@ class ApiServices:
     """None where each replica follows all shards."""
     join_events: JoinEvents | None = None
     """``events`` with those of other shards, by their names; None where there is one shard."""
-    worker_moves: WorkerMoves | None = None
-    """None where there is one shard."""
 
 
 async def _services(request: Request) -> ApiServices:

@@ -76,8 +76,6 @@ class ProcessorRef:
     which it registered over HTTP; no other token may act for it. None: it registered another way, or without a token.
     ``liveness_endpoint`` is the ``host:port`` at which replicas watch its process; empty: nowhere.
     One that is not ``consuming`` gets no messages now, so it is ``draining`` too, which is all that 0.2.0 knows of it.
-    One that is ``moving`` polls, and is to go to another shard: it is ``draining`` too, whatever it says itself, and is
-    deregistered once it holds nothing, so that it registers again.
     """
 
     id: str
@@ -91,7 +89,6 @@ class ProcessorRef:
     resources: Resources = NO_RESOURCES
     registered_by: str | None = None
     liveness_endpoint: str = ""
-    moving: bool = False
     consuming: bool = True
 
     @property
