@@ -12,7 +12,7 @@ POLLING_PREFIX = "http:"
 """The id prefix of processors that poll for their jobs over HTTP: they get no messages."""
 
 NAME_BYTES_MAX = 200
-"""A broker lets the name of a queue have 255; ours adds its prefix, a token and the number of a tenure."""
+"""A broker lets the name of a queue have 255; ours adds its prefix, a token and the number of a shard."""
 NOT_CONSUMING = "it does not consume its queue"
 
 
@@ -43,9 +43,9 @@ def shard_in(processor_id: str) -> str | None:
     return processor_id.rpartition("@")[2] if is_polling(processor_id) and "@" in processor_id else None
 
 
-def tenure_id(process: str, number: int) -> str:
-    """The id under which a process registers that moves from shard to shard: its own in the first, then ``…-2``, …"""
-    return process if number == 1 else f"{process}-{number}"
+def id_in_shard(process: str, shard: int) -> str:
+    """Return the id under which a process registers that serves several shards: its own in the home, then ``…-2``, …"""
+    return process if shard == 0 else f"{process}-{shard + 1}"
 
 
 def process_of(processor_id: str) -> str:
