@@ -206,7 +206,7 @@ def test_a_database_that_does_not_answer_leaves_all_slots_to_the_other_shard() -
         ran, (a, b) = Ran(moment_s=1), world.shards
         ids = a.submit(4)
         served = world.start(ran.handlers, slots=4)
-        await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 4)
+        await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 2)
         served.connections[0].cut()
         b.submit(100)
         began_s = seconds(world)
