@@ -11,7 +11,6 @@ from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.distant import DistantAdmission
 from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
-from hascheduler.api.admission.worker_moves import WorkerMoves
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import ApiServices
 from hascheduler.api.middleware.audit_writer import AuditWriter
@@ -38,7 +37,6 @@ from hascheduler.mongo.audit_log import MongoAuditStore
 from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.copies import MongoCopyStore
-from hascheduler.mongo.demand import MongoShardDemand
 from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.resources import MongoResourceStore
@@ -48,7 +46,6 @@ from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import Admission, AuditStore, BucketStore, Clock, EventFeed, TokenStore
-from hascheduler.ports.demand import BeatLimits
 from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.sharding.admission import ShardedAdmission
 from hascheduler.sharding.copies import CopiesAtOnce
@@ -175,13 +172,7 @@ def services_over(
     if routing is None:
         return services
     admissions = EachNow([each.shard for each in shards], _Admissions(settings, shards, process, services.admission).to)
-    limits = BeatLimits.of(settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms)
-    demand = MongoShardDemand([each.database for each in shards], process.clock, limits)
-    services = replace(
-        services,
-        worker_moves=WorkerMoves(routing.shards, demand, process.clock),
-        forwarder=None if candidacy is None else candidacy.forwarder,
-    )
+    services = replace(services, forwarder=None if candidacy is None else candidacy.forwarder)
     following = None if candidacy is None else candidacy.following
     return _over_all(settings, services, shards, routing, admissions=admissions, ids=process.ids, following=following)
 

@@ -1,25 +1,26 @@
-"""Puts together what a processor works with: its stores and its queue, in its shard or in one shard after another."""
+"""Puts together what a processor works with: its stores and its queue, in its shard or in each that it serves."""
 
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hascheduler.daemon.leadership.liveness import LivenessServer
+from hascheduler.model.resources import Resources
 from hascheduler.model.routing import Routing
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.demand import MongoShardDemand
 from hascheduler.mongo.fallback import FallbackDeliveries
 from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.transport import MongoDeliveries
+from hascheduler.mongo.work.servers import count_servers
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import Clock, Deliveries
-from hascheduler.ports.demand import BeatLimits
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
-from hascheduler.processor.roaming import RoamingProcessor
+from hascheduler.processor.slots import ProcessSlots
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.settings import Settings
 from hascheduler.sharding.home import pinned_shard, stored_routing
+from hascheduler.shards.processors import ManyShardProcessor
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import Tracer
 
@@ -55,38 +56,37 @@ class ProcessorParts:
 
     def processor(
         self, config: ProcessorConfig, routing: Routing | None, liveness: LivenessServer
-    ) -> Processor | RoamingProcessor:
-        """The processor of this process. ``config`` is for its first shard; its health and gauges are the process's."""
+    ) -> Processor | ManyShardProcessor:
+        """The processor of this process: its health and gauges are the process's."""
         processor = self._serving(config, 0) if routing is None else self._of_several(config, routing, liveness)
         self.metrics.watch(processor.health)
         return processor
 
     def _of_several(
         self, config: ProcessorConfig, routing: Routing, liveness: LivenessServer
-    ) -> Processor | RoamingProcessor:
+    ) -> Processor | ManyShardProcessor:
         pinned = pinned_shard(routing, self.settings.shard)
         if pinned is not None:
             return self._serving(config, pinned)
-        shards: Sequence[str] = routing.shards
-        limits = BeatLimits.of(self.settings.heartbeat_interval_ms, self.settings.heartbeat_timeout_ms)
+        databases, shards = self.databases, routing.shards
+        definitions, dead_after_ms = self.handlers.definitions, self.settings.heartbeat_timeout_ms
 
-        def begin(id: str, shard: int, slots: int) -> Processor:
-            of_tenure = replace(config, id=id, shard=shards[shard], offered_first=slots)
-            return self._serving(of_tenure, shard)
+        def begin(id: str, shard: int, offered: int, resources: Resources, slots: ProcessSlots) -> Processor:
+            there = replace(config, id=id, shard=shards[shard], offered_first=offered, resources=resources)
+            return self._serving(there, shard, slots)
 
-        return RoamingProcessor(
+        return ManyShardProcessor(
             id=config.id,
             shards=shards,
             slots=config.slots,
-            definitions=self.handlers.definitions,
+            resources=config.resources,
             begin=begin,
-            demand=MongoShardDemand(self.databases, self.clock, limits),
+            servers=lambda shard: count_servers(databases[shard], definitions, dead_after_ms),
             clock=self.clock,
             greet=lambda ids: liveness.greet_as(*ids),
-            first_look_ms=limits.unproven_ms,
         )
 
-    def _serving(self, config: ProcessorConfig, shard: int) -> Processor:
+    def _serving(self, config: ProcessorConfig, shard: int, slots: ProcessSlots | None = None) -> Processor:
         database = self.databases[shard]
         return Processor(
             self.handlers,
@@ -94,6 +94,7 @@ class ProcessorParts:
             self._deliveries(config, database),
             self.clock,
             config,
+            slots=slots,
             handler_loop=self.handler_loop,
             tracer=self.tracer,
             metrics=self.metrics,

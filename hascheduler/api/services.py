@@ -14,7 +14,6 @@ from starlette.types import Scope
 
 from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
-from hascheduler.api.admission.worker_moves import WorkerMoves
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
@@ -84,8 +83,6 @@ class ApiServices:
     """None where each replica follows all shards."""
     join_events: JoinEvents | None = None
     """``events`` with those of other shards, by their names; None where there is one shard."""
-    worker_moves: WorkerMoves | None = None
-    """None where there is one shard."""
     dependencies_within_tenant: bool = False
     """Whether jobs may depend on those of their own tenant alone: others may be in another shard."""
     peer_key: bytes | None = None

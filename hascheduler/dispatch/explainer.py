@@ -277,7 +277,9 @@ class Explainer:
                 return f"{missed}, and gets no more until it has taken up the one that it was given last"
             if rest.until_ms > now:
                 return f"{missed}, and rests until {_instant(rest.until_ms)}"
-        slots, left = (processor.slots, processor.resources) if idle else self._pool.left(processor)
+        slots, left = (1, processor.resources) if idle else self._pool.left(processor)
+        if slots <= 0 and processor.slots == 0:
+            return f"{name} offers no slot now"
         if slots <= 0:
             return f"{name} has {processor.slots} of {processor.slots} slots taken"
         has = dict(left)

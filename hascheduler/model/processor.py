@@ -12,7 +12,7 @@ POLLING_PREFIX = "http:"
 """The id prefix of processors that poll for their jobs over HTTP: they get no messages."""
 
 NAME_BYTES_MAX = 200
-"""A broker lets the name of a queue have 255; ours adds its prefix, a token and the number of a tenure."""
+"""A broker lets the name of a queue have 255; ours adds its prefix, a token and the number of a shard."""
 NOT_CONSUMING = "it does not consume its queue"
 
 
@@ -43,9 +43,9 @@ def shard_in(processor_id: str) -> str | None:
     return processor_id.rpartition("@")[2] if is_polling(processor_id) and "@" in processor_id else None
 
 
-def tenure_id(process: str, number: int) -> str:
-    """The id under which a process registers that moves from shard to shard: its own in the first, then ``…-2``, …"""
-    return process if number == 1 else f"{process}-{number}"
+def id_in_shard(process: str, shard: int) -> str:
+    """Return the id under which a process registers that serves several shards: its own in the home, then ``…-2``, …"""
+    return process if shard == 0 else f"{process}-{shard + 1}"
 
 
 def process_of(processor_id: str) -> str:
@@ -76,8 +76,6 @@ class ProcessorRef:
     which it registered over HTTP; no other token may act for it. None: it registered another way, or without a token.
     ``liveness_endpoint`` is the ``host:port`` at which replicas watch its process; empty: nowhere.
     One that is not ``consuming`` gets no messages now, so it is ``draining`` too, which is all that 0.2.0 knows of it.
-    One that is ``moving`` polls, and is to go to another shard: it is ``draining`` too, whatever it says itself, and is
-    deregistered once it holds nothing, so that it registers again.
     """
 
     id: str
@@ -91,7 +89,6 @@ class ProcessorRef:
     resources: Resources = NO_RESOURCES
     registered_by: str | None = None
     liveness_endpoint: str = ""
-    moving: bool = False
     consuming: bool = True
 
     @property

@@ -101,12 +101,8 @@ class WorkStore(Protocol):
 
     async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
         """One heartbeat more than there were, for a processor whose beats come in by several replicas: the store counts
-        them, so that each is later than all before it. ``draining`` None: as it was; one that moves drains whatever is
-        told. False as for `beat`."""
-
-    async def set_moving(self, processor_id: str, *, moving: bool) -> bool:
-        """It gets no new jobs, as it is to go to another shard; or it stays after all, and gets some again. One beat
-        more, so that mirrors take it up. False where the registration is gone."""
+        them, so that each is later than all before it. ``draining`` None: as it was. False as for
+        `beat`."""
 
     async def deregister(self, processor_id: str) -> None: ...
 

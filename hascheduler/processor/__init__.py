@@ -45,7 +45,8 @@ What must hold:
   are then given back, as the leader may never have noticed.
 * No failure of one job or one message stops the others; no outage stops the process.
 
-In a deployment of several shards all this is a *tenure*, the processor's time in one of them (`roaming`, `next_shard`).
+In a deployment of several shards a process has all this once for each shard that it serves, and one set of slots
+(`hascheduler.shards.processors`).
 
 Each line that a handler logs carries its job and attempt, through ``structlog`` or ``logging``. Where tracing is on,
 the attempt's span is current in it, so that the handler's own spans are part of its job's trace.

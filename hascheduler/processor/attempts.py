@@ -56,6 +56,7 @@ class HeldAttempt:
     def __init__(self, key: Key) -> None:
         self.key = key
         self.phase = Phase.WAITING
+        self.has_slot = False
         self.stop_reason: StopReason | None = None
         self.cancel_requested = False
         self.timed_out = False
@@ -148,8 +149,7 @@ class HeldAttempts:
     def __init__(self, held_max: int) -> None:
         self._held: dict[Key, HeldAttempt] = {}
         self._room = asyncio.Semaphore(held_max)
-        self.taken = 0
-        """How many there ever were."""
+        self._most = 0
         self._none_held = asyncio.Event()
         self._none_held.set()
 
@@ -159,8 +159,9 @@ class HeldAttempts:
             return None
         await self._room.acquire()
         self._none_held.clear()
-        self.taken += 1
-        return self._held.setdefault(key, HeldAttempt(key))
+        held = self._held.setdefault(key, HeldAttempt(key))
+        self._most = max(self._most, len(self._held))
+        return held
 
     def forget(self, attempt: HeldAttempt) -> None:
         del self._held[attempt.key]
@@ -168,8 +169,13 @@ class HeldAttempts:
         if not self._held:
             self._none_held.set()
 
-    async def gone(self, limit_s: float | None) -> bool:
-        """Whether all have ended within the limit; None: however long that takes."""
+    def take_most(self) -> int:
+        """Return how many were held at most at one moment since the last call."""
+        most, self._most = self._most, len(self._held)
+        return most
+
+    async def gone(self, limit_s: float) -> bool:
+        """Whether all have ended within the limit."""
         try:
             async with asyncio.timeout(limit_s):
                 await self._none_held.wait()

@@ -13,7 +13,7 @@ class ProcessorConfig:
 
     ``resources`` are what the jobs share besides the slots; the leader counts them, nothing here does.
     ``liveness_endpoint`` is where replicas watch this process; empty: they go by its heartbeat alone. ``offered_first``
-    is how many of its slots it begins with, where others are still taken by jobs of another shard; None: all.
+    is how many of the slots it offers at first, if the process serves other shards too; None: all.
     """
 
     id: str
@@ -48,7 +48,7 @@ class ProcessorConfig:
 
     @property
     def offered(self) -> int:
-        """How many slots it begins with."""
+        """How many slots it offers at first."""
         return self.slots if self.offered_first is None else self.offered_first
 
     @property

@@ -29,7 +29,7 @@ class ProcessorHealth:
         heartbeat: Heartbeat,
         receipts: Acknowledgements,
         deliveries: Deliveries,
-        leaving: asyncio.Event,
+        draining: asyncio.Event,
         handler_loop: HandlerLoop | None = None,
     ) -> None:
         self._clock = clock
@@ -38,7 +38,7 @@ class ProcessorHealth:
         self._heartbeat = heartbeat
         self._receipts = receipts
         self._deliveries = deliveries
-        self._leaving = leaving
+        self._draining = draining
         self._handler_loop = handler_loop
 
     def not_alive(self) -> str:
@@ -48,7 +48,7 @@ class ProcessorHealth:
         return "" if self._clock.mono_ms() - turned_at < _WEDGED_AFTER_MS else NOT_TURNING
 
     def not_ready(self) -> str:
-        if self._leaving.is_set():
+        if self._draining.is_set():
             return DRAINING
         if not self._heartbeat.registered:
             return NOT_REGISTERED

@@ -6,12 +6,14 @@ of a leader of 0.2.0 neither, and what it runs goes on.
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
 import structlog
 
 from hascheduler.errors import WorldError
 from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.processor import NOT_CONSUMING, ProcessorRef
+from hascheduler.model.resources import Resources
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Clock, WorkStore
 from hascheduler.processor.config import ProcessorConfig
@@ -23,6 +25,11 @@ log = structlog.get_logger(__name__)
 
 AWAY_MS = 3_000
 """For so long after it stopped to consume a processor still counts as able: most connections are made again by then."""
+
+
+class _Offer(NamedTuple):
+    slots: int
+    resources: Resources
 
 
 class Heartbeat:
@@ -53,8 +60,8 @@ class Heartbeat:
         self._beat = 0
         self._draining = False
         self._registered = False
-        self._slots = config.offered
-        self._slots_told = 0
+        self._offer = _Offer(config.offered, config.resources)
+        self._told: _Offer | None = None
         self._turned_at = clock.mono_ms()
         self._hurry = asyncio.Event()
         self._reminders = Reminders()
@@ -69,7 +76,12 @@ class Heartbeat:
     @property
     def slots(self) -> int:
         """How many it offers."""
-        return self._slots
+        return self._offer.slots
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the registration says what it offers."""
+        return self._told == self._offer
 
     @property
     def turned_at_ms(self) -> MonoMs:
@@ -81,10 +93,12 @@ class Heartbeat:
         self._draining = True
         self._hurry.set()
 
-    def offer(self, slots: int) -> None:
-        """Tell the leader now: it has so many slots."""
-        self._slots = slots
-        self._hurry.set()
+    def offer(self, slots: int, resources: Resources) -> None:
+        """Tell the leader now: it has so many slots, and these resources."""
+        offer = _Offer(slots, resources)
+        if offer != self._offer:
+            self._offer = offer
+            self._hurry.set()
 
     def deliveries_turned(self) -> None:
         """Tell the leader soon: messages arrive from now on, or do not any more."""
@@ -141,8 +155,8 @@ class Heartbeat:
         self._beat += 1
         # Whose handlers stand still gets no new jobs; the next beat after that says that it takes some again.
         has_stalled = self._handler_loop is not None and self._handler_loop.stall is not None
-        slots, draining = self._slots, self._draining or has_stalled or not able
-        if self._slots_told == slots and await self._work.beat(
+        offer, draining = self._offer, self._draining or has_stalled or not able
+        if self._told == offer and await self._work.beat(
             self._config.id, self._beat, draining=draining, consuming=able, parked=self._parked()
         ):
             return
@@ -152,14 +166,15 @@ class Heartbeat:
                 name=self._config.name,
                 shard=self._config.shard,
                 definitions=self._definitions,
-                slots=slots,
+                slots=offer.slots,
                 beat=self._beat,
                 draining=draining,
                 consuming=able,
                 parked=self._parked(),
-                resources=self._config.resources,
+                resources=offer.resources,
                 liveness_endpoint=self._config.liveness_endpoint,
             )
         )
-        log.info("registered", processor=self._config.id, definitions=sorted(self._definitions))
-        self._registered, self._slots_told = True, slots
+        if self._told is None or self._told == offer:
+            log.info("registered", processor=self._config.id, definitions=sorted(self._definitions))
+        self._registered, self._told = True, offer

@@ -1,15 +1,16 @@
 """The whole processor on one screen: what there is, one task a loop, and how it ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
 from hascheduler.errors import WorldError
+from hascheduler.model.resources import Resources
 from hascheduler.ports import Clock, Deliveries, WorkStore
 from hascheduler.processor.acknowledgements import Acknowledgements
 from hascheduler.processor.attempt_loops import OverdueReporter, ProgressReporter, StopPoller
-from hascheduler.processor.attempts import HeldAttempts, StopReason
+from hascheduler.processor.attempts import HeldAttempts, Key, StopReason
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.handlers import Handlers
@@ -18,6 +19,7 @@ from hascheduler.processor.heartbeat import Heartbeat
 from hascheduler.processor.intake import Intake
 from hascheduler.processor.runner import Runner
 from hascheduler.processor.self_fence import SelfFence
+from hascheduler.processor.slots import ProcessSlots
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
@@ -29,8 +31,8 @@ _LEAVE_LIMIT_S = 5.0
 
 
 class Processor:
-    """One worker process, or its time in one shard (`hascheduler.processor.roaming`). `run` ends after `drain`, within
-    the grace and a few seconds; after `leave` it takes as long as the attempts do.
+    """One worker process, or its part that serves one shard. `run` ends after `drain`, within the grace and a few
+    seconds. ``slots`` are those of the process; None: they are its own.
 
     Coroutine handlers run in ``handler_loop``, which its maker starts and watches; None: in the loop of `run`, for
     tests, where one that blocks stops the heartbeat too.
@@ -44,6 +46,7 @@ class Processor:
         clock: Clock,
         config: ProcessorConfig,
         *,
+        slots: ProcessSlots | None = None,
         handler_loop: HandlerLoop | None = None,
         tracer: Tracer = NO_TRACING,
         metrics: ProcessorMetrics | None = None,
@@ -51,7 +54,6 @@ class Processor:
         self._work = work
         self._deliveries = deliveries
         self._config = config
-        self._leaving = asyncio.Event()
         self._draining = asyncio.Event()
         self._attempts = HeldAttempts(config.held_max)
         self._fence = SelfFence(
@@ -67,6 +69,7 @@ class Processor:
             attempts=self._attempts,
             fence=self._fence,
             receipts=receipts,
+            slots=slots or ProcessSlots(config.slots),
             handler_loop=handler_loop,
             tracer=tracer,
             metrics=metrics,
@@ -89,7 +92,7 @@ class Processor:
             heartbeat=self._heartbeat,
             receipts=receipts,
             deliveries=deliveries,
-            leaving=self._leaving,
+            draining=self._draining,
             handler_loop=handler_loop,
         )
         self._review = StopPoller(work, config, self._attempts)
@@ -106,7 +109,7 @@ class Processor:
                 loops.create_task(self._overdue.run(), name="overdue"),
                 loops.create_task(self._intake.run(self._heartbeat.deliveries_turned), name="intake"),
             ]
-            await self._leaving.wait()
+            await self._draining.wait()
             await self._drained()
             for task in running:
                 task.cancel()
@@ -115,45 +118,42 @@ class Processor:
 
     def drain(self) -> None:
         """Begin to end in good order: take nothing new, finish what runs within the grace, give the rest back."""
-        self._leaving.set()
         self._draining.set()
 
-    def leave(self) -> None:
-        """Take nothing new, finish what runs, and end. No hurry: the process goes on. A `drain` may follow."""
-        self._leaving.set()
+    # Where it is one of several of this process
 
-    def offer(self, slots: int) -> None:
-        """It may run so many at once from now on: as many as before, or more."""
-        more = slots - self._heartbeat.slots
-        if more > 0:
-            self._runner.add_slots(more)
-            self._heartbeat.offer(slots)
+    def offer(self, slots: int, resources: Resources) -> None:
+        """Tell the leader that so many attempts, and these resources, have room here from now on."""
+        self._heartbeat.offer(slots, resources)
 
     @property
     def offered(self) -> int:
-        """How many it may run at once."""
+        """How many slots it offers."""
         return self._heartbeat.slots
 
     @property
-    def taken(self) -> int:
-        """How many attempts came here."""
-        return self._attempts.taken
+    def offer_is_told(self) -> bool:
+        """Whether the registration says what is offered."""
+        return self._heartbeat.is_told
 
     @property
-    def at_work(self) -> int:
-        """How many attempts may have a handler that runs."""
-        return self._attempts.at_work
+    def held(self) -> Sequence[Key]:
+        """The attempts that it holds."""
+        return self._attempts.keys
 
     @property
-    def has_work(self) -> bool:
-        """Whether it holds an attempt, unless all that is left of them waits for a database that does not answer."""
-        return bool(self._attempts.held) and (self._fence.trusted or self._attempts.at_work > 0)
+    def load(self) -> int:
+        """How many attempts it holds. If the database does not answer, those count whose handlers may run."""
+        return len(self._attempts.held) if self._fence.trusted else self._attempts.at_work
+
+    def take_most_load(self) -> int:
+        """Return the most attempts that it held at one moment since the last call, or now if it is fenced."""
+        most = self._attempts.take_most()
+        return most if self._fence.trusted else self.load
 
     async def _drained(self) -> None:
         self._heartbeat.drain()
         self._intake.drain()
-        if not self._draining.is_set() and await self._left_alone():
-            return
         log.info("draining", held=len(self._attempts.held), grace_ms=self._config.drain_grace_ms)
         if await self._attempts.gone(self._config.drain_grace_ms / 1000):
             return
@@ -165,18 +165,6 @@ class Processor:
         if not await self._attempts.gone(_SETTLE_LIMIT_S):
             # The leader finds them when this registration is gone or stands still.
             log.warning("abandoned", attempts=[f"{job_id}/{number}" for job_id, number in self._attempts.keys])
-
-    async def _left_alone(self) -> bool:
-        """Whether all attempts ended before there was a hurry."""
-        log.info("leaving", shard=self._config.shard, held=len(self._attempts.held))
-        ended = asyncio.create_task(self._attempts.gone(None), name="attempts gone")
-        hurry = asyncio.create_task(self._draining.wait(), name="hurry")
-        try:
-            await asyncio.wait({ended, hurry}, return_when=asyncio.FIRST_COMPLETED)
-            return ended.done()
-        finally:
-            ended.cancel()
-            hurry.cancel()
 
     async def _left(self, doing: str, leave: Callable[[], Awaitable[None]]) -> None:
         """One try: an abandoned queue expires, and a registration without a heartbeat is dead."""

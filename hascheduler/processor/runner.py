@@ -32,6 +32,7 @@ from hascheduler.processor.outcomes import (
 )
 from hascheduler.processor.retrying import always, until_answered
 from hascheduler.processor.self_fence import SelfFence
+from hascheduler.processor.slots import ProcessSlots
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import (
     JOB_ATTEMPT,
@@ -52,7 +53,7 @@ log = structlog.get_logger(__name__)
 
 
 class Runner:
-    """Owns the slots."""
+    """Runs attempts, each in one of the ``slots``."""
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Runner:
         attempts: HeldAttempts,
         fence: SelfFence,
         receipts: Acknowledgements,
+        slots: ProcessSlots,
         handler_loop: HandlerLoop | None = None,
         tracer: Tracer = NO_TRACING,
         metrics: ProcessorMetrics | None = None,
@@ -78,12 +80,7 @@ class Runner:
         self._handler_loop = handler_loop
         self._tracer = tracer
         self._metrics = metrics or ProcessorMetrics()
-        self._slots = asyncio.Semaphore(config.offered)
-
-    def add_slots(self, count: int) -> None:
-        """So many more may run at once."""
-        for _ in range(count):
-            self._slots.release()
+        self._slots = slots
 
     async def run(self, attempt: HeldAttempt, delivery: Delivery) -> None:
         """Raises nothing but a cancellation: the failure of one attempt is its own."""
@@ -93,10 +90,11 @@ class Runner:
         try:
             # The leader counts on a free slot, so one is free or about to be. If not, it should look elsewhere.
             if await attempt.waited(self._slot, self._config.heartbeat_deadline_ms / 1000):
+                attempt.has_slot = True
                 try:
                     await self._carry_out(attempt, delivery)
                 finally:
-                    self._slots.release()
+                    self._free_slot(attempt)
             else:
                 reason = "the processor is draining" if attempt.stop_reason is not None else "no slot became free"
                 await self._settle(attempt, GiveBack(reason))
@@ -109,6 +107,11 @@ class Runner:
     async def _slot(self) -> None:
         await self._fence.opened()
         await self._slots.acquire()
+
+    def _free_slot(self, attempt: HeldAttempt) -> None:
+        if attempt.has_slot:
+            attempt.has_slot = False
+            self._slots.release()
 
     async def _carry_out(self, attempt: HeldAttempt, delivery: Delivery) -> None:
         attempt.phase = Phase.STARTING
@@ -179,8 +182,13 @@ class Runner:
         return end_of(task, attempt.stop_reason, limit.failure, late=attempt.timed_out)
 
     async def _settle(self, attempt: HeldAttempt, end: AttemptOutcome | GiveBack | Drop) -> None:
-        """Tell the database how it ended, however long that takes: until then the attempt is held."""
+        """Tell the database how it ended, however long that takes: until then the attempt is held.
+
+        Its slot is free before: one database that does not answer must not hold up the jobs of another one. The leader
+        counts the slot as taken until it has read the end.
+        """
         attempt.phase = Phase.SETTLING
+        self._free_slot(attempt)
         match end:
             case AttemptOutcome():
                 try:

@@ -50,11 +50,6 @@ class ShardedWorkStore:
             self._meant(processor_id), lambda store: store.touch(processor_id, draining=draining), none=False
         )
 
-    async def set_moving(self, processor_id: str, *, moving: bool) -> bool:
-        return await first_answer(
-            self._meant(processor_id), lambda store: store.set_moving(processor_id, moving=moving), none=False
-        )
-
     async def deregister(self, processor_id: str) -> None:
         await ask_all(store.deregister(processor_id) for store in self._meant(processor_id))
 

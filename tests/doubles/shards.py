@@ -1,11 +1,9 @@
-"""The stores of several shards, in memory: routing, names of schedules, holds, moves of slots, demand."""
+"""The stores of several shards, in memory: routing, names of schedules, holds, moves of slots."""
 
-from collections import Counter
-from collections.abc import Collection as SomeOf
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.hold import decode_hold, encode_hold, readable_holds
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
@@ -14,8 +12,7 @@ from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.model.routing import Routing, slot_of
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import Clock, StoredDocument
-from hascheduler.ports.demand import BeatLimits, BeatWatch, Demand, Server, demand_of, readable_processors
+from hascheduler.ports import StoredDocument
 from hascheduler.ports.sharding import (
     MovedDocuments,
     Passage,
@@ -27,7 +24,7 @@ from hascheduler.ports.sharding import (
     looks_at_live_jobs,
     next_use,
 )
-from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase, MemoryStore
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase, MemoryStore
 
 
 class MemoryRoutingStore(MemoryStore):
@@ -252,45 +249,3 @@ class MemoryCopyStore(MemoryStore):
 
 def _is_still(found: StoredDocument | None, before: StoredDocument) -> bool:
     return found is not None and found.get("rev") == before.get("rev")
-
-
-class MemoryShardDemand:
-    """`hascheduler.ports.demand.ShardDemand`."""
-
-    def __init__(self, connections: Sequence[MemoryConnection], clock: Clock, limits: BeatLimits) -> None:
-        self._shards = [(connection, BeatWatch(limits)) for connection in connections]
-        self._clock = clock
-
-    async def look(
-        self, definitions: frozenset[str], own: SomeOf[str], shards: SomeOf[int] | None = None
-    ) -> Sequence[Demand]:
-        found = []
-        for index in range(len(self._shards)) if shards is None else sorted(shards):
-            connection, beats = self._shards[index]
-            try:
-                async with connection.exchange("demand.look") as database:
-                    waiting = Counter(
-                        str(job["definition"])
-                        for job in database.documents(Collection.JOBS)
-                        if job.get("state") == JobState.PENDING and self._waits_for_a_slot(job)
-                    )
-                    found.append(demand_of(index, definitions, waiting, self._servers(database, beats), own))
-            except WorldError:
-                continue
-        return found
-
-    def _waits_for_a_slot(self, job: Document) -> bool:
-        now_ms = self._clock.wall_ms()
-        is_due = all((job.get(name) or 0) <= now_ms for name in ("not_before_ms", "retry_at_ms"))
-        return is_due and not job.get("waits_for")
-
-    def _servers(self, database: MemoryDatabase, beats: BeatWatch) -> Sequence[Server]:
-        processors = readable_processors(database.documents(Collection.PROCESSORS))
-        living = beats.living({each.id: each.beat for each in processors}, self._clock.mono_ms())
-        jobs = database.documents(Collection.JOBS)
-        taken = Counter(job.get("processor") for job in jobs if job.get("state") in OCCUPYING)
-        return [
-            Server(each.id, each.definitions, each.slots, each.slots - taken[each.id])
-            for each in processors
-            if each.id in living and not each.draining
-        ]

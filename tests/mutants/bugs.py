@@ -87,7 +87,6 @@ class WorkWithoutAttemptCheck:
         self.report = work.report
         self.report_overdue = work.report_overdue
         self.touch = work.touch
-        self.set_moving = work.set_moving
 
     async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
         return await self._work.start(job_id, await self._newest(job_id), processor_id, at_ms)

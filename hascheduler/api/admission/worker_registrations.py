@@ -6,8 +6,8 @@ processor does not exist.
 
 A registration takes memory in every replica, and its slots attract jobs. So there are limits to what is registered with
 tokens of one name (`WorkTerms.processors_max`, and the slots and definitions of all of them), and to the processors
-that speak HTTP in all. Processors that left without deregistering count until they are deleted, after ten minutes; one
-that is to move to another shard does not count any more. A registration here counts before the stream shows it; several
+that speak HTTP in all. Processors that left without deregistering count until they are deleted, after ten minutes.
+A registration here counts before the stream shows it; several
 replicas may together exceed a limit by what they register within the lag of their streams. Where replicas follow some
 shards alone, each counts those of the shards that it follows, and what it has registered itself of late.
 """
@@ -30,8 +30,7 @@ PROCESSORS_OF_TOKEN_MAX = 1_000
 class WorkTerms:
     """A processor works for ``shard``, sends a heartbeat each interval, and stops its work when the heartbeats go
     unanswered until the deadline. ``processors_max`` may be registered with one token. Of several shards,
-    ``choose_shard`` says for which one a processor of these definitions should work, where that is not looked at more
-    closely (`hascheduler.api.admission.worker_moves`).
+    ``choose_shard`` says for which one a processor of these definitions works.
     """
 
     shard: str
@@ -49,7 +48,7 @@ _UNSEEN_FOR_MS = 10_000
 
 
 def not_registered(processor: str) -> ProblemError:
-    """404: the processor has been deleted, or never existed; or it has just been taken off its shard."""
+    """404: the processor has been deleted, or never existed."""
     detail = f"no processor {quoted(processor)} is registered (any more); register again and take the new id"
     return ProblemError(HTTPStatus.NOT_FOUND, "not-registered", detail)
 
@@ -79,8 +78,7 @@ class WorkerRegistrations:
 
     def require_room(self, processor: ProcessorRef, terms: WorkTerms) -> None:
         """`TooMany` if a limit is reached; otherwise the processor counts from here on."""
-        # One that moves gets no jobs any more, and registers again before every replica has seen it go.
-        known = [each for each in self._known() if is_polling(each.id) and not each.moving]
+        known = [each for each in self._known() if is_polling(each.id)]
         if len(known) >= IN_ALL_MAX:
             raise TooMany(f"{len(known)} processors that speak HTTP are registered, and {IN_ALL_MAX} may", _AGAIN_S)
         own = [each for each in known if each.registered_by == processor.registered_by]

@@ -10,9 +10,7 @@ A processor may send each request to another replica. As for all processors, the
 finish keeps an attempt from running twice; HTTP adds nothing to that. Repeating a request is harmless: a second start
 of an attempt returns the same job again, and the processor makes sure that it runs once.
 
-Of several shards a processor works for one at a time. Where jobs wait for it in another one, it gets no new jobs; once
-it holds nothing, its fetch is answered as if it had been deleted, and it registers again, for the shard that lacks it
-(`hascheduler.api.admission.worker_moves`).
+Of several shards a processor works for one, which it gets when it registers.
 
 A fetch is a long poll. This replica's stream wakes it when it shows attempts that are promised to the processor; in
 case it does not, the mirror is read every second. While the client is connected, the replica writes one heartbeat of
@@ -24,11 +22,10 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from secrets import token_hex
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
 
-from hascheduler.api.admission.worker_moves import Group, MoveStep
 from hascheduler.api.admission.worker_registrations import not_registered, require_own_processor
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
@@ -67,9 +64,6 @@ _LOOK_AGAIN_S = 1.0
 _SOON_S = 0.02
 """The stream wakes a fetch as soon as the mirror is fed, and the core may have yet to step: look again soon."""
 
-_SEEN_TO_MOVE_S = 0.2
-"""The stream has shown by then that it moves."""
-
 
 class _WorkRoute(JsonRoute):
     """A heartbeat has a report, an object of two to four fields, for each attempt that its processor runs."""
@@ -87,12 +81,8 @@ async def register_processor(body: RegisterBody, services: Services, caller: Wor
     terms, definitions = services.work_terms, frozenset(body.definitions)
     id, shard = f"{POLLING_PREFIX}{body.name}.{token_hex(4)}", terms.shard
     registered_by = None if caller.id is None else caller.name
-    moves = services.worker_moves
     if terms.choose_shard is not None:
-        needing = (
-            None if moves is None else await moves.shard_in_need(Group(registered_by, definitions), body.slots, id)
-        )
-        shard = needing or terms.choose_shard(definitions)
+        shard = terms.choose_shard(definitions)
         id = with_shard(id, shard)
     processor = ProcessorRef(
         id=id,
@@ -135,8 +125,7 @@ async def deregister_processor(
 async def fetch_work(body: FetchBody, services: Services, caller: Worker, request: Request) -> FetchResponse:
     """Wait for attempts that are promised to the processor, and show life meanwhile. One fetch at a time.
 
-    404 `not-registered`: register again, and go on under the new id. Of several shards a processor that holds nothing
-    is answered so where jobs wait for it in another one."""
+    404 `not-registered`: register again, and go on under the new id."""
     require_own_processor(body.processor, caller, services.view)
     attempts = await _promised(body, request, services)
     held = await _held_attempts(body.processor, [one.key for one in body.running], services)
@@ -162,7 +151,6 @@ async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> HeldA
         raise not_registered(body.processor)
     now = services.clock.wall_ms()
     running = {one.key: one.progress(now) for one in body.running}
-    await _consider_move(body.processor, services, holds=bool(running))
     reports = {key: progress for key, progress in running.items() if progress is not None}
     if reports:
         await services.work.report(body.processor, reports)
@@ -191,8 +179,7 @@ async def _promised(body: FetchBody, request: Request, services: ApiServices) ->
 async def _wait_for_promises(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
     held = {one.key for one in body.running}
     clock = asyncio.get_running_loop().time
-    began = clock()
-    until = began + body.wait / 1_000
+    until = clock() + body.wait / 1_000
     interval_s = services.work_terms.heartbeat_interval_ms / 1_000
     beat_at = clock()
     look_s = _LOOK_AGAIN_S
@@ -204,13 +191,6 @@ async def _wait_for_promises(body: FetchBody, request: Request, services: ApiSer
                     if not await services.work.touch(body.processor):
                         raise not_registered(body.processor)
                 found = [key for key in services.view.dispatched_attempts(body.processor) if key not in held]
-                # What it held when it asked may have ended since; the stream shows by then what it holds.
-                holds = bool(found) or (bool(held) and clock() - began < _LOOK_AGAIN_S)
-                step = await _consider_move(body.processor, services, holds=holds)
-                if step is MoveStep.DEREGISTER:
-                    await _deregister_moving(body.processor, services)
-                if step is MoveStep.BEGIN_MOVE:
-                    look_s = _SEEN_TO_MOVE_S
                 now = clock()
                 if found or now >= until:
                     return found[: body.limit]
@@ -219,27 +199,6 @@ async def _wait_for_promises(body: FetchBody, request: Request, services: ApiSer
                 except (ClientGone, ReplicaStopping):
                     return []
                 look_s = _SOON_S if woken else _LOOK_AGAIN_S
-
-
-async def _consider_move(processor: str, services: ApiServices, *, holds: bool) -> MoveStep:
-    """``holds``: as far as its own request tells. What is to be written is written, but for the end of its
-    registration, with which a fetch alone is answered."""
-    moves = services.worker_moves
-    known = None if moves is None else services.view.processor(processor)
-    if moves is None or known is None:
-        return MoveStep.NOTHING
-    step = moves.consider(known, holds=holds or services.view.occupied(processor) > 0)
-    if step in (MoveStep.BEGIN_MOVE, MoveStep.CALL_OFF):
-        await services.work.set_moving(processor, moving=step is MoveStep.BEGIN_MOVE)
-    return step
-
-
-async def _deregister_moving(processor: str, services: ApiServices) -> NoReturn:
-    await services.work.deregister(processor)
-    known = services.view.processor(processor)
-    if services.worker_moves is not None and known is not None:
-        services.worker_moves.left(known)
-    raise not_registered(processor)
 
 
 async def _held_attempts(processor: str, running: list[tuple[str, int]], services: ApiServices) -> HeldAttemptsResponse:

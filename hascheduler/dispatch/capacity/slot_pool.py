@@ -277,9 +277,12 @@ class SlotPool:
         return self._free_for_any + self._free_for.get(definition, 0)
 
     def could_run(self, definition: str, needs: Resources) -> bool:
-        """Whether some live processor that is not draining could run it, were it idle."""
+        """Whether some live processor that is not draining could run it, were it idle.
+
+        One that offers no slot now may offer some again: its process has them, and runs other jobs there.
+        """
         for id, processor in self._processors.items():
-            takes_jobs = id not in self._lost and not self.is_draining(processor) and processor.slots > 0
+            takes_jobs = id not in self._lost and not self.is_draining(processor)
             if takes_jobs and processor.supports(definition) and _has(processor, needs):
                 return True
         return False

@@ -16,7 +16,7 @@ from hascheduler.model.values.fields import (
 
 PROCESSOR_FIELDS = (
     "v", "name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources",
-    "registered_by", "liveness_endpoint", "moving", "consuming",
+    "registered_by", "liveness_endpoint", "consuming",
 )  # fmt: skip
 
 
@@ -34,7 +34,6 @@ def encode_processor(processor: ProcessorRef) -> dict[str, Any]:
         "resources": encode_resources(processor.resources),
         "registered_by": processor.registered_by,
         "liveness_endpoint": processor.liveness_endpoint or None,
-        "moving": processor.moving,
         "consuming": processor.consuming,
     }
 
@@ -56,6 +55,5 @@ def decode_processor(id: object, fields: Document) -> ProcessorRef:
         resources=decode_resources(fields.get("resources")),
         registered_by=text_or_none(fields, "registered_by"),
         liveness_endpoint=text_or_none(fields, "liveness_endpoint") or "",
-        moving=bool(fields.get("moving")),
         consuming=fields.get("consuming") is not False,
     )

@@ -76,19 +76,10 @@ class MongoWorkStore:
         return answer.matched_count == 1
 
     async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
-        # Whatever it says of itself: one that moves gets no jobs.
-        flags = {} if draining is None else {"draining": {"$or": [draining, {"$eq": ["$moving", True]}]}}
+        flags = {} if draining is None else {"draining": draining}
         with faults("write the heartbeat"):
             answer = await self._processors.update_one(
                 {"_id": processor_id}, [{"$set": {"beat": {"$add": ["$beat", 1]}, **flags, **_EXPIRY}}]
-            )
-        return answer.matched_count == 1
-
-    async def set_moving(self, processor_id: str, *, moving: bool) -> bool:
-        with faults("tell the processor to move"):
-            answer = await self._processors.update_one(
-                {"_id": processor_id},
-                [{"$set": {"beat": {"$add": ["$beat", 1]}, "moving": moving, "draining": moving, **_EXPIRY}}],
             )
         return answer.matched_count == 1
 

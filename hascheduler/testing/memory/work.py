@@ -37,16 +37,11 @@ class MemoryWorkStore(RetainingStore):
 
     async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
         def account(processor: Document) -> Mapping[str, Any]:
-            drains = {} if draining is None else {"draining": draining or processor.get("moving") is True}
+            drains = {} if draining is None else {"draining": draining}
             return {"beat": processor["beat"] + 1, **drains}
 
         async with self._connection.exchange("work.touch") as database:
             return _update(database, processor_id, account)
-
-    async def set_moving(self, processor_id: str, *, moving: bool) -> bool:
-        async with self._connection.exchange("work.set_moving") as database:
-            account = {"moving": moving, "draining": moving}
-            return _update(database, processor_id, lambda processor: {"beat": processor["beat"] + 1, **account})
 
     async def deregister(self, processor_id: str) -> None:
         async with self._connection.exchange("work.deregister") as database:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hascheduler.cli.run.processes import _OF_PROCESSORS
-from hascheduler.model.processor import NAME_BYTES_MAX, require_name, tenure_id
+from hascheduler.model.processor import NAME_BYTES_MAX, id_in_shard, require_name
 from hascheduler.model.resources import parse_resources
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.rabbitmq.topology import ROUTING_KEY_BYTES_MAX, bundle_key, queue_name
@@ -63,7 +63,7 @@ def test_a_processor_whose_queue_could_not_have_that_name_does_not_start(name: s
 @pytest.mark.parametrize("name", [LONGEST, "a b/c@d", "host-1.example.org", "é"])
 def test_every_other_name_leaves_room_for_its_queue_and_its_keys(name: str) -> None:
     require_name(name)
-    id = tenure_id(f"{name}.01234567", 10**10)
+    id = id_in_shard(f"{name}.01234567", 63)
     assert max(len(text.encode()) for text in (queue_name(id), bundle_key(id))) <= ROUTING_KEY_BYTES_MAX
 
 

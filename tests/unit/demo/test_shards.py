@@ -68,7 +68,7 @@ def test_of_one_shard_it_has_no_such_table() -> None:
     assert "shard" not in _reported(_record([Kill("kill -9 x", 2_400, 2_900, {"default": 431})], ()))
 
 
-def test_what_any_tenure_of_a_killed_processor_ran_may_run_again() -> None:
+def test_what_a_killed_processor_ran_in_any_shard_may_run_again() -> None:
     lost = {"number": 1, "outcome": "lost", "processor": "p.0a1b-2"}
     done = {"number": 2, "outcome": "succeeded", "processor": "q.0a1b"}
     jobs = {"fire:a:2500": {"state": "succeeded", "attempt": 2, "attempts": [lost, done]}}

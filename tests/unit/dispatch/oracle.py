@@ -319,7 +319,7 @@ class Oracle:
 
     def _could_take(self, processor: ProcessorRef, definition: str, needs: dict[str, int]) -> bool:
         has = dict(processor.resources)
-        takes_jobs = not self._is_draining(processor) and processor.slots > 0
+        takes_jobs = not self._is_draining(processor)
         return takes_jobs and _supports(processor, definition) and _covers(has, needs)
 
     def _living(self) -> list[ProcessorRef]:

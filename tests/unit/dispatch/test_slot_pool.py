@@ -135,6 +135,12 @@ def test_what_a_job_needs_is_taken_from_its_processor_until_it_gives_it_back() -
     assert pool.choose("log", (("cpu", 3),)) == "a"
 
 
+def test_one_that_offers_no_slot_now_could_run_what_it_runs_at_other_times() -> None:
+    pool = pool_of(make_processor("a", slots=0))
+    assert pool.choose("log", ()) is None
+    assert pool.could_run("log", ())
+
+
 def test_the_totals_are_those_of_the_processors_that_live() -> None:
     pool = pool_of(make_processor("a", slots=3, resources=(("cpu", 4),)), make_processor("b", slots=2, draining=True))
     assert (pool.totals["slots"], pool.totals["cpu"]) == (5, 4)

@@ -100,9 +100,6 @@ class World:
     async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
         raise NotImplementedError("for processors that speak HTTP")
 
-    async def set_moving(self, processor_id: str, *, moving: bool) -> bool:
-        raise NotImplementedError("for processors that speak HTTP")
-
     async def deregister(self, processor_id: str) -> None:
         async with self._exchange("deregister"):
             self.registered = None

@@ -64,14 +64,6 @@ async def test_a_token_registers_so_many_processors_and_no_more(
     assert len(world.everything()["processors"]) == MOST + 1
 
 
-async def test_one_that_moves_to_another_shard_finds_its_own_room(worker: httpx.AsyncClient, world: World) -> None:
-    """It registers again before all replicas have seen that it has gone."""
-    first, *_ = [await registered(worker) for _ in range(MOST)]
-    await world.work.set_moving(first, moving=True)
-    await registered(worker)
-    check_problem(await asked(worker), 429)
-
-
 async def test_registrations_that_the_stream_has_not_shown_count(worker: httpx.AsyncClient, world: World) -> None:
     world.view.processors = lambda: ()
     for _ in range(MOST):

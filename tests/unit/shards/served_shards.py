@@ -1,12 +1,12 @@
-"""Several shards in memory, each with a leader that knows only the simplest of its duties, and processors that roam.
+"""Several shards in memory, each with a leader that knows only the simplest of its duties, and processors of all.
 
 Time is virtual: `played` runs a story to its end, however long it says that things take.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
 from itertools import count
-from random import randrange
 from typing import Any
 
 from hascheduler.model.collection import Collection as Stored
@@ -15,25 +15,23 @@ from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.ports.demand import BeatLimits, Demand
-from hascheduler.ports.next_shard import JITTER_MS_MAX
+from hascheduler.model.resources import NO_RESOURCES, Resources
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
-from hascheduler.processor.roaming import RoamingProcessor
+from hascheduler.processor.slots import ProcessSlots
+from hascheduler.shards.processors import ManyShardProcessor
 from hascheduler.testing.cluster import VirtualClock
 from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries
 from hascheduler.testing.memory.work import MemoryWorkStore
 from hascheduler.testing.virtual_loop import VirtualLoop
-from tests.doubles.shards import MemoryShardDemand
 from tests.factories import NOW, make_job
 
 LIMIT_S = 3_600
 _TURN_S = 0.05
-_LIMITS = BeatLimits(1_500, 5_000)
 
 
 class Shard:
-    """Its leader dispatches to all that are registered, and takes back what a processor had that is gone."""
+    """Its leader fills what slots and gpus are offered, and takes back what a processor had that is gone."""
 
     def __init__(self, name: str, broker: MemoryBroker) -> None:
         self.name = name
@@ -68,11 +66,15 @@ class Shard:
                 if job["processor"] not in known:
                     self._set(job, state=JobState.PENDING.value, processor=None)
             for processor in known.values():
-                free = processor.slots - sum(job["processor"] == processor.id for job in held)
+                its = [job for job in held if job["processor"] == processor.id]
+                free = processor.slots - len(its)
+                gpus = dict(processor.resources).get("gpu", 0) - sum(job["definition"] == "gpu" for job in its)
                 for job in self.jobs(JobState.PENDING):
-                    if free > 0 and not processor.draining and processor.supports(job["definition"]):
+                    needs = job["definition"] == "gpu"
+                    takes = processor.supports(job["definition"]) and not processor.draining
+                    if takes and free > 0 and gpus >= needs:
                         self._dispatch(job, processor.id)
-                        free -= 1
+                        free, gpus = free - 1, gpus - needs
 
     def _dispatch(self, job: Document, processor_id: str) -> None:
         attempt = job["attempt"] + 1
@@ -83,38 +85,26 @@ class Shard:
         self.database.update(Stored.JOBS, job, {**fields, "rev": job["rev"] + 1})
 
 
-class CountedDemand(MemoryShardDemand):
-    looks = 0
-    asked = 0
-    """How many shards, over all looks."""
+class CountedConnection(MemoryConnection):
+    exchanges = 0
 
-    async def look(
-        self, definitions: frozenset[str], own: Collection[str], shards: Collection[int] | None = None
-    ) -> Sequence[Demand]:
-        self.looks += 1
-        self.asked += len(self._shards if shards is None else shards)
-        return await super().look(definitions, own, shards)
+    @asynccontextmanager
+    async def exchange(self, name: str) -> AsyncIterator[MemoryDatabase]:
+        self.exchanges += 1
+        async with super().exchange(name) as database:
+            yield database
 
 
-class Roaming:
+class Served:
     """One processor, with a connection of its own to each shard."""
 
     def __init__(
-        self,
-        world: "World",
-        name: str,
-        handlers: Handlers,
-        *,
-        slots: int,
-        drain_grace_ms: int,
-        jitter_ms: Callable[[], int],
+        self, world: "World", name: str, handlers: Handlers, *, slots: int, resources: Resources, drain_grace_ms: int
     ) -> None:
-        self.connections = [MemoryConnection(shard.database) for shard in world.shards]
+        self.connections = [CountedConnection(shard.database) for shard in world.shards]
         self.greetings: list[Collection[str]] = []
-        self.begun: list[str] = []
 
-        def begin(id: str, shard: int, offered: int) -> Processor:
-            self.begun.append(world.shards[shard].name)
+        def begin(id: str, shard: int, offered: int, resources: Resources, process: ProcessSlots) -> Processor:
             config = ProcessorConfig(
                 id=id,
                 name=name,
@@ -123,25 +113,32 @@ class Roaming:
                 heartbeat_interval_ms=1_000,
                 heartbeat_deadline_ms=4_000,
                 drain_grace_ms=drain_grace_ms,
+                resources=resources,
                 offered_first=offered,
             )
             work = MemoryWorkStore(self.connections[shard], 600_000)
-            return Processor(handlers, work, MemoryDeliveries(world.broker, id, slots), world.clock, config)
+            deliveries = MemoryDeliveries(world.broker, id, slots)
+            return Processor(handlers, work, deliveries, world.clock, config, slots=process)
 
-        self.demand = CountedDemand(self.connections, world.clock, _LIMITS)
-        self.processor = RoamingProcessor(
+        async def servers(shard: int) -> int | None:
+            return len(world.shards[shard].processors)
+
+        self.processor = ManyShardProcessor(
             id=f"{name}.1",
             shards=[shard.name for shard in world.shards],
             slots=slots,
-            definitions=handlers.definitions,
+            resources=resources,
             begin=begin,
-            demand=self.demand,
+            servers=servers,
             clock=world.clock,
             greet=self.greetings.append,
-            first_look_ms=_LIMITS.unproven_ms,
-            jitter_ms=jitter_ms,
         )
         self.task = asyncio.get_running_loop().create_task(self.processor.run(), name=name)
+
+    @property
+    def writes(self) -> int:
+        """How many exchanges it had with all databases."""
+        return sum(connection.exchanges for connection in self.connections)
 
     async def drained(self) -> None:
         self.processor.drain()
@@ -164,10 +161,10 @@ class World:
         *,
         name: str = "p",
         slots: int = 4,
+        resources: Resources = NO_RESOURCES,
         drain_grace_ms: int = 5_000,
-        jitter_ms: Callable[[], int] = lambda: randrange(JITTER_MS_MAX),
-    ) -> Roaming:
-        started = Roaming(self, name, handlers, slots=slots, drain_grace_ms=drain_grace_ms, jitter_ms=jitter_ms)
+    ) -> Served:
+        started = Served(self, name, handlers, slots=slots, resources=resources, drain_grace_ms=drain_grace_ms)
         self._tasks.append(started.task)
         return started
 

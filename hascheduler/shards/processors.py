@@ -1,0 +1,215 @@
+"""A processor of a deployment of several shards: it serves up to eight of them at once, and they share its slots.
+
+::
+
+    Processor in shard a ──┐ registration, heartbeat, queue, attempts      SlotOffers: how many slots
+    Processor in shard b ──┼─► ProcessSlots: one for each handler          each registration offers
+    Processor in shard c ──┘
+
+In each shard there is a whole `Processor` with an id of its own, which knows of no other. What must hold:
+
+* At most ``slots`` handlers run at once in the process. An attempt that no slot is free for waits for one, and is given
+  back after a few seconds, by the rules that hold in one shard too.
+* A shard whose database does not answer holds up no other: attempts whose handlers have ended have no slot.
+* Resources, which jobs share besides the slots, are counted by one leader at a time: they go round, and the next shard
+  gets them once all attempts have ended that came before they were withdrawn.
+* With more than `SERVED_MAX` shards a processor takes those that the fewest others serve, by its id if these are as
+  many. Every `LOOK_ROUND_S` it looks for one that nobody serves, and serves that besides. It leaves none until its end.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+
+import structlog
+
+from hascheduler.model.processor import id_in_shard
+from hascheduler.model.resources import NO_RESOURCES, Resources
+from hascheduler.ports import Clock
+from hascheduler.processor.health import DRAINING, NOT_REGISTERED
+from hascheduler.processor.processor import Processor
+from hascheduler.processor.slots import ProcessSlots
+from hascheduler.shards.offers import ResourceRound, ShardLoad, SlotOffers
+
+log = structlog.get_logger(__name__)
+
+SERVED_MAX = 8
+LOOK_S = 1.0
+LOOK_ROUND_S = 15.0
+
+BeginInShard = Callable[[str, int, int, Resources, ProcessSlots], Processor]
+"""(id, shard, slots to offer at first, resources, slots of the process): what serves this shard, not yet running."""
+CountServers = Callable[[int], Awaitable[int | None]]
+"""How many processors show life in that shard that run some of the same definitions; None: it does not answer."""
+
+
+class ManyShardProcessor:
+    """Owner of the processors in the shards. ``greet`` gets all their ids with every change. `run` ends after `drain`.
+
+    It is `telemetry.health.Health` and `telemetry.metrics_processor.ProcessorState` of the whole process.
+    """
+
+    def __init__(
+        self,
+        *,
+        id: str,
+        shards: Sequence[str],
+        slots: int,
+        resources: Resources,
+        begin: BeginInShard,
+        servers: CountServers,
+        clock: Clock,
+        greet: Callable[[Collection[str]], None],
+    ) -> None:
+        self._id = id
+        self._shards = shards
+        self._slots = slots
+        self._begin = begin
+        self._servers = servers
+        self._clock = clock
+        self._greet = greet
+        self._free = ProcessSlots(slots)
+        self._freed = 0
+        self._offers = SlotOffers(slots)
+        self._resources = resources
+        self._round = ResourceRound(clock.mono_ms())
+        self._served: dict[int, Processor] = {}
+        self._draining = asyncio.Event()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            chosen = await self._chosen()
+            for place, shard in enumerate(chosen):
+                part = self._slots // len(chosen) + (place < self._slots % len(chosen))
+                self._serve(shard, tasks, offered=max(part, 1))
+            next_round_s = LOOK_ROUND_S
+            while not self._draining.is_set():
+                await self._pause(LOOK_S)
+                self._look()
+                next_round_s -= LOOK_S
+                if next_round_s <= 0 and len(self._served) < len(self._shards):
+                    next_round_s = LOOK_ROUND_S
+                    await self._serve_another(tasks)
+            for processor in self._served.values():
+                processor.drain()
+
+    def drain(self) -> None:
+        """Begin to end in good order, in all shards."""
+        self._draining.set()
+        for processor in self._served.values():
+            processor.drain()
+
+    # Slots
+
+    def _look(self) -> None:
+        freed, self._freed = self._free.freed - self._freed, self._free.freed
+        loads = {
+            shard: ShardLoad(processor.offered, processor.load, processor.take_most_load())
+            for shard, processor in self._served.items()
+        }
+        now_ms = self._clock.mono_ms()
+        offers = self._offers.next(now_ms, loads, freed=freed)
+        holder = self._resource_holder(now_ms)
+        for shard, processor in self._served.items():
+            processor.offer(offers[shard], self._resources if shard == holder else NO_RESOURCES)
+
+    def _resource_holder(self, now_ms: int) -> int | None:
+        """Return the shard that is offered the resources; None while they are on their way to the next one."""
+        shards = list(self._served)
+        here = self._served[shards[self._round.place]]
+        if not self._resources or len(shards) == 1:
+            return shards[0]
+        place = self._round.next(
+            now_ms,
+            len(shards),
+            users=here.held if here.health.fence_open or here.load else (),
+            told=here.offer_is_told or not here.health.fence_open,
+        )
+        return None if place is None else shards[place]
+
+    # Shards
+
+    def _serve(self, shard: int, tasks: asyncio.TaskGroup, *, offered: int) -> None:
+        if self._draining.is_set():
+            return
+        id = id_in_shard(self._id, shard)
+        resources = NO_RESOURCES if self._served else self._resources
+        processor = self._served[shard] = self._begin(id, shard, offered, resources, self._free)
+        tasks.create_task(processor.run(), name=f"processor {id}")
+        self._greet([id_in_shard(self._id, served) for served in self._served])
+        log.info("serving", processor=id, shard=self._shards[shard], slots=offered)
+
+    async def _chosen(self) -> Sequence[int]:
+        shards = sorted(range(len(self._shards)), key=self._rank)
+        if len(shards) <= SERVED_MAX:
+            return shards
+        counts = await self._counts(shards)
+        return sorted(shards, key=lambda shard: counts.get(shard, 0))[:SERVED_MAX]
+
+    async def _serve_another(self, tasks: asyncio.TaskGroup) -> None:
+        """Serve a shard besides that nobody serves, the first by rank: others may take another one."""
+        counts = await self._counts(sorted(self._shards_left, key=self._rank))
+        for shard, count in counts.items():
+            if count == 0:
+                self._serve(shard, tasks, offered=1)
+                return
+
+    async def _counts(self, shards: Sequence[int]) -> dict[int, int]:
+        """By shard, without those that do not answer."""
+        counts = await asyncio.gather(*(self._servers(shard) for shard in shards))
+        return {shard: count for shard, count in zip(shards, counts, strict=True) if count is not None}
+
+    @property
+    def _shards_left(self) -> Collection[int]:
+        return set(range(len(self._shards))) - self._served.keys()
+
+    def _rank(self, shard: int) -> bytes:
+        return blake2b(f"{self._id}/{shard}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+    async def _pause(self, seconds: float) -> None:
+        """Less if it is to end."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._draining.wait()
+
+    # Health and gauges
+
+    @property
+    def health(self) -> "ManyShardProcessor":
+        return self
+
+    def not_alive(self) -> str:
+        return next((reason for each in self._served.values() if (reason := each.health.not_alive())), "")
+
+    def not_ready(self) -> str:
+        """It is ready if it is so in one shard: it serves the others although one database does not answer."""
+        if self._draining.is_set():
+            return DRAINING
+        reasons = [each.health.not_ready() for each in self._served.values()]
+        return "" if "" in reasons else (reasons or [NOT_REGISTERED])[0]
+
+    def not_leading(self) -> str:
+        return "a processor leads nobody"
+
+    @property
+    def running(self) -> int:
+        return sum(each.health.running for each in self._served.values())
+
+    @property
+    def slots(self) -> int:
+        return self._slots
+
+    @property
+    def parked(self) -> int:
+        return sum(each.health.parked for each in self._served.values())
+
+    @property
+    def fence_open(self) -> bool:
+        return bool(self._served) and all(each.health.fence_open for each in self._served.values())
+
+    @property
+    def heartbeat_age_ms(self) -> int | None:
+        """That of the shard with the oldest one."""
+        ages = [each.health.heartbeat_age_ms for each in self._served.values()]
+        return max((age for age in ages if age is not None), default=None)
