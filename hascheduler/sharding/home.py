@@ -73,7 +73,7 @@ async def stored_routing(store: RoutingStore, shards: int, database: str) -> Rou
 
 def pinned_shard(routing: Routing, shard: str) -> int | None:
     """The only shard that a processor serves which was given the name ``shard``; None where that is the home's: then it
-    serves all, one at a time. `InvalidInput` where no shard has that name."""
+    serves several at once. `InvalidInput` where no shard has that name."""
     if shard == routing.shards[0]:
         return None
     if shard not in routing.shards:
