@@ -12,9 +12,10 @@ from weakref import WeakMethod
 from hascheduler.daemon.leadership.liveness import LivenessServer, Silencing
 from hascheduler.daemon.replica import Replica
 from hascheduler.mongo.connection import Database
+from hascheduler.mongo.left_transactions import LeftTransactions
 from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.shares import MongoCapStore, MongoShareStore
-from hascheduler.mongo.slots import LeftTransactions, MongoSlotStore
+from hascheduler.mongo.slots import MongoSlotStore
 from hascheduler.ports import Clock
 from hascheduler.settings import Settings
 from hascheduler.sharding.following import Following, StoredShares

@@ -2,10 +2,9 @@
 
 `store` finds what is to move, in which order, and some at a time. `transactions` moves a part between two databases of
 one MongoDB; `parcels` between two MongoDBs, which no transaction covers. Both demand the shares of the slot, so that
-one that was asleep meanwhile moves nothing. `left_open` ends what one that was killed has left in the middle.
+one that was asleep meanwhile moves nothing.
 """
 
-from hascheduler.mongo.slots.left_open import LeftTransactions
 from hascheduler.mongo.slots.store import MongoSlotStore
 
-__all__ = ["LeftTransactions", "MongoSlotStore"]
+__all__ = ["MongoSlotStore"]
