@@ -37,6 +37,8 @@ class Collection(StrEnum):
     them."""
     SHARES = "shares"
     """What one of several shards may use of each cap over all."""
+    HOLDS = "holds"
+    """What the leader must not decide for now."""
     IDENTITIES = "identities"
     """Which database is which shard's: read at the start of a process; no mirror has them."""
     DEPARTURES = "departures"

@@ -20,7 +20,7 @@ from hascheduler.model.schema_version import SCHEMA_FIELDS
 _UNMIRRORED = (
     Collection.VERDICTS, Collection.ACCOUNTS, Collection.AUDIT, Collection.BUCKETS, Collection.FAILOVERS,
     Collection.NAMES, Collection.CAPS, Collection.IDENTITIES, Collection.DEPARTURES,
-    Collection.ARRIVALS,
+    Collection.ARRIVALS, Collection.HOLDS,
 )  # fmt: skip
 MIRRORED = tuple(collection for collection in Collection if collection not in _UNMIRRORED)
 LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
