@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
+from random import Random
 from typing import Any
 
 import pytest
@@ -264,24 +265,25 @@ async def test_a_mover_that_slept_through_a_move_there_and_back_does_nothing() -
         world.require_all_there(FROM)
 
 
-async def test_two_movers_at_once() -> None:
-    """Each does as many exchanges as it likes between two of the other one."""
-    for first in range(1, 12):
-        world = begun()
-        movers, counts = [world.mover(), world.mover()], [first, 12 - first]
+@pytest.mark.parametrize("seed", range(60))
+async def test_movers_at_once(seed: int) -> None:
+    """Three that all take themselves for the leader of the home's, each as fast or as slow as it comes."""
+    random, world = Random(seed), begun()
 
-        async def carry(mover: PartitionMover, steps: int, world: MovingWorld = world) -> None:
-            while world.layout.is_at_rest(PARTITION) is False and world.exchanges < 3_000:
-                for _ in range(steps):
-                    with suppress(StoreUnavailable):
-                        await mover.step(PARTITION)
-                await asyncio.sleep(0)
+    async def dawdle(_exchange: int, _name: str) -> None:
+        for _ in range(random.choice((0, 0, 0, 1, 9, 60))):
+            await asyncio.sleep(0)
 
-        async with asyncio.TaskGroup() as tasks:
-            for mover, steps in zip(movers, counts, strict=True):
-                tasks.create_task(carry(mover, steps))
-        await world.moved()
-        world.require_all_there()
+    async def carry(mover: PartitionMover) -> None:
+        for _ in range(40):
+            with suppress(StoreUnavailable):
+                await mover.step(PARTITION)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(3):
+            tasks.create_task(carry(world.mover(dawdle)))
+    await world.moved()
+    world.require_all_there()
 
 
 # What a move waits for
