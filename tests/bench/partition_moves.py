@@ -117,7 +117,7 @@ async def measured_move(databases: Sequence[Database], plan: PartitionPlan) -> d
 
     mover = PartitionMover(home, home, shards, keeps_to_parts=keeps_to_parts, clock=SystemClock(), late_ms=_LATE_MS)
     began_at = time.perf_counter()
-    async with _leaders(databases, plan):
+    async with _leaders(databases):
         while await mover.step(_PARTITION):  # noqa: ASYNC110  # it is what takes the steps
             await asyncio.sleep(_LOOK_S)
     rest_at = time.perf_counter()
@@ -132,19 +132,22 @@ async def measured_move(databases: Sequence[Database], plan: PartitionPlan) -> d
 
 
 @asynccontextmanager
-async def _leaders(databases: Sequence[Database], plan: PartitionPlan) -> AsyncIterator[None]:
+async def _leaders(databases: Sequence[Database]) -> AsyncIterator[None]:
+    is_over = asyncio.Event()  # no cancellation: the driver may lose one
     async with asyncio.TaskGroup() as tasks:
-        running = [tasks.create_task(_lead(database, plan)) for database in databases]
-        yield
-        for each in running:
-            each.cancel()
+        for database in databases:
+            tasks.create_task(_lead(database, is_over))
+        try:
+            yield
+        finally:
+            is_over.set()
 
 
-async def _lead(database: Database, plan: PartitionPlan) -> None:
+async def _lead(database: Database, is_over: asyncio.Event) -> None:
     """Decide, while the partition is not held; release what is held."""
     names = [each["_id"] async for each in database.schedules.find({}, ["_id"])]
     tick = 0
-    while True:
+    while not is_over.is_set():
         found = await database.holds.find_one({"_id": _KEY})
         hold = None if found is None else decode_hold(_KEY, found)
         if hold is not None and hold.is_held:
