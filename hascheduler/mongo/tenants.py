@@ -19,6 +19,7 @@ from hascheduler.model.hold import Hold
 from hascheduler.model.job import LIVE
 from hascheduler.model.partition import partition_of
 from hascheduler.model.values.instants import WallMs
+from hascheduler.model.verdict import Verdict
 from hascheduler.mongo.connection import Database, awaited, transaction
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, local_faults
 from hascheduler.ports.tenants import KEYS, VERSION_FIELDS, Key, Version, marked, version_of, without_keys
@@ -30,6 +31,7 @@ _IDS_AT_ONCE = 2_000
 _NAMES_AT_ONCE = 100
 _READ_BYTES_MAX = 16_000_000
 _LIVE = sorted(state.value for state in LIVE)
+_VERDICTS = sorted(verdict.value for verdict in Verdict)
 _TENANT_OF = {"jobs": "tenant", "schedules": "job.tenant"}
 """The field that says whose a document is; a bucket's is its id, and a verdict is its schedule's."""
 
@@ -180,8 +182,11 @@ class MongoTenantStore:
                 yield each["_id"]
 
     async def _verdicts(self, schedules: Sequence[str], since: WallMs | None) -> dict[Key, Version]:
-        decided = {} if since is None else {"decided_at_ms": {"$gte": since}}
-        ranges = [{"_id": {"$gte": f"{name}:", "$lt": f"{name};"}, "schedule": name, **decided} for name in schedules]
+        if since is not None:  # by the index of all that were decided lately
+            lately = {"verdict": {"$in": _VERDICTS}, "decided_at_ms": {"$gte": since}}
+            names = _batches(schedules, _IDS_AT_ONCE)
+            return await self._all_versions([("verdicts", {**lately, "schedule": {"$in": some}}) for some in names])
+        ranges = [{"_id": {"$gte": f"{name}:", "$lt": f"{name};"}, "schedule": name} for name in schedules]
         return await self._all_versions([("verdicts", {"$or": some}) for some in _batches(ranges, _NAMES_AT_ONCE)])
 
     async def _all_versions(self, queries: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[Key, Version]:

@@ -30,9 +30,9 @@ the source first. From ``leaving`` on only the target counts, and nothing is tak
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import structlog
 
@@ -46,6 +46,7 @@ from hascheduler.shards.layout import Layout
 from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
+_T = TypeVar("_T")
 
 _LOOK_S, _STEP_S = 0.5, 0.02
 _LOOKS_A_SWEEP = 4
@@ -266,8 +267,7 @@ class PartitionMover:
         tenants = await self._tenants(way)
         since = None if before is None else WallMs(before.began_ms - self._late_ms)
         known = () if before is None else before.live
-        found = await target.versions(tenants, since, known)
-        wanted = await source.versions(tenants, since, known)
+        found, wanted = await _both(target.versions(tenants, since, known), source.versions(tenants, since, known))
         wanted |= await source.versions_of(found.keys() - wanted.keys())
         found |= await target.versions_of(wanted.keys() - found.keys())
         if before is not None and (edited := _edited(wanted, found)):  # an edit may withdraw verdicts of long ago
@@ -312,15 +312,17 @@ class PartitionMover:
         that the target has not seen goes there first."""
         source, target = self._shards[way.source].tenants, self._shards[way.target].tenants
         tenants = await self._tenants(way)
-        known = await target.versions(tenants, None, (), live_only=live_only)
-        found = await source.versions(tenants, None, (), live_only=live_only)
+        known, found = await _both(
+            target.versions(tenants, None, (), live_only=live_only),
+            source.versions(tenants, None, (), live_only=live_only),
+        )
         if live_only:  # one that has just ended in the source has not in the target
             found |= await source.versions_of(known.keys() - found.keys())
         else:  # the schedules have left before their verdicts
             found |= await source.verdicts([key.id for key in known if key.collection == "schedules"])
         known |= await target.versions_of(found.keys() - known.keys())
         left = len(found)
-        for batch in _batches([*found][: _BATCH * _BATCHES_A_STEP]):
+        for batch in _batches([*found] if live_only else [*found][: _BATCH * _BATCHES_A_STEP]):
             late = [key for key in batch if key.collection in _LATE and found[key].is_after(known.get(key))]
             await self._copied(source, target, there, late, is_late=True)
             left -= await source.take(here, {key: found[key] for key in batch})
@@ -339,7 +341,8 @@ class PartitionMover:
         return await self._shards[way.source].holds.get(key), await self._shards[way.target].holds.get(key)
 
     async def _tenants(self, way: _Way) -> Sequence[str]:
-        found = [await self._shards[index].tenants.tenants(way.partition) for index in (way.source, way.target)]
+        here, there = self._shards[way.source].tenants, self._shards[way.target].tenants
+        found = await _both(here.tenants(way.partition), there.tenants(way.partition))
         return sorted({*found[0], *found[1]})
 
     async def _copied(
@@ -383,6 +386,15 @@ def _way(layout: Layout, partition: int) -> _Way | None:
     if partition in layout.leaving:
         return _Way(partition, layout.leaving[partition], layout.shard_of[partition], 0)
     return None
+
+
+async def _both(first: Coroutine[Any, Any, _T], second: Coroutine[Any, Any, _T]) -> tuple[_T, _T]:
+    """Ask both at once; if one raises, the other one ends first."""
+    answers = await asyncio.gather(first, second, return_exceptions=True)
+    for each in answers:
+        if isinstance(each, BaseException):
+            raise each
+    return answers[0], answers[1]  # type: ignore[return-value]  # none of them is an exception
 
 
 def _is_late(there: Version, here: Version | None) -> bool:
