@@ -13,8 +13,9 @@ from hascheduler.daemon.leadership.liveness import LivenessServer, Silencing
 from hascheduler.daemon.replica import Replica
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.holds import MongoHoldStore
+from hascheduler.mongo.left_transactions import LeftTransactions
 from hascheduler.mongo.routing import MongoRoutingStore
-from hascheduler.mongo.slots import LeftTransactions, MongoSlotStore
+from hascheduler.mongo.slots import MongoSlotStore
 from hascheduler.ports import Clock
 from hascheduler.settings import Settings
 from hascheduler.sharding.following import Following, StoredHolds

@@ -5,66 +5,91 @@ that was asleep while another hold was put is refused.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from hascheduler.model.hold import Hold
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.job import LIVE, JobState
+from hascheduler.model.values.fields import is_integer
+from hascheduler.model.values.instants import WallMs, from_datetime, to_datetime
+
+MARK = "copy"
+"""The field of a copied document that names the copy; later writes to the document keep it."""
+VERSION_FIELDS: Mapping[str, Sequence[str]] = {
+    "jobs": ("submitted_at_ms", "rev", "state", "idempotency_key", "unique_key", MARK),
+    "schedules": ("created_at_ms", "rev", "cursor_ms", "failures", MARK),
+    "verdicts": ("schedule_created_at_ms", "last_ms", MARK),
+    "buckets": ("at", MARK),
+}
+"""The collections, and the fields that `version_of` reads."""
+KEYS = ("idempotency_key", "unique_key")
+"""The fields of a job that no other job may have with the same value."""
 
 
 class Key(NamedTuple):
-    """A document: its collection (``jobs``, ``schedules``, ``verdicts``, ``buckets``) and its id."""
+    """A document: its collection (one of `VERSION_FIELDS`) and its id."""
 
     collection: str
     id: str
 
 
 class Version(NamedTuple):
-    """How new a document is: by ``rev``, then by the cursor of a schedule. ``mark`` names the copy that put it there;
-    0 if it was not copied."""
+    """How new a document is: by its creation (a name can be used again), then by ``rev``, then by ``cursor_ms``.
 
+    ``rest`` stands for what changes without any of these. ``mark`` names the copy that put the document there; 0 if it
+    was not copied.
+    """
+
+    made_ms: int
     rev: int
     cursor_ms: int
+    rest: int
     is_live: bool
     mark: int = 0
 
     def is_after(self, other: "Version | None") -> bool:
-        return other is None or self[:2] > other[:2]
+        return other is None or self[:3] > other[:3]
 
     def is_same(self, other: "Version | None") -> bool:
-        return other is not None and self[:2] == other[:2]
+        return other is not None and self[:4] == other[:4]
 
 
 class TenantStore(Protocol):
     async def tenants(self, partition: int) -> Sequence[str]:
-        """Return the tenants of that partition that have any document here."""
+        """Return the tenants of that partition that have a job, a schedule or a bucket here."""
         ...
 
-    async def strays(self) -> Collection[int]:
-        """Return the partitions that are held here although live documents of theirs are here."""
+    async def live(self, partitions: Collection[int]) -> Collection[int]:
+        """Return those of these partitions that have a live job or a schedule here."""
         ...
 
     async def versions(
         self, tenants: Sequence[str], since: WallMs | None, known: Collection[Key], *, live_only: bool = False
     ) -> dict[Key, Version]:
         """Return the versions of all documents of these tenants; with ``since`` only of those that are live, were
-        submitted or decided since, or are among ``known``."""
+        submitted or decided since, or are among ``known``. Verdicts are those of the schedules that are here."""
         ...
 
     async def versions_of(self, keys: Collection[Key]) -> dict[Key, Version]:
         """Return the versions of those documents that exist."""
         ...
 
+    async def verdicts(self, schedules: Sequence[str]) -> dict[Key, Version]:
+        """Return the versions of all verdicts of the schedules by these names, which need not be here."""
+        ...
+
     async def read(self, keys: Sequence[Key]) -> Mapping[Key, Mapping[str, Any]]:
-        """Return the stored documents."""
+        """Return the stored documents: of the first keys, so many as may be kept in memory."""
         ...
 
     async def put(
         self, hold: Hold, documents: Mapping[Key, Mapping[str, Any]], *, mark: int = 0, late: bool = False
-    ) -> None:
-        """Insert the documents or replace earlier versions of them, marked as copies by ``mark``.
+    ) -> Collection[Key]:
+        """Insert the documents, marked as copies by ``mark``, or replace those that are not newer; return the jobs that
+        were left out because another job has their key.
 
-        With ``late``, a job whose idempotency or unique key another job has arrives cancelled, without its key.
-        `StoreUnavailable` if that hold is not stored any more.
+        With ``late`` only earlier versions are replaced, and a job whose key another job has arrives cancelled, without
+        its key. `StoreUnavailable` if that hold is not stored any more.
         """
         ...
 
@@ -72,3 +97,43 @@ class TenantStore(Protocol):
         """Delete the documents that still have these versions; return how many. `StoreUnavailable` if that hold is not
         stored any more."""
         ...
+
+
+def version_of(collection: str, document: Mapping[str, Any]) -> Version:
+    """Return the version of a stored document, whatever people wrote into it."""
+    fields = {name: document.get(name) for name in VERSION_FIELDS[collection]}
+    mark = _number(fields[MARK])
+    match collection:
+        case "jobs":
+            keys = sum(place for place, name in enumerate(KEYS, 1) if fields[name])
+            is_live = fields["state"] in LIVE
+            return Version(_number(fields["submitted_at_ms"]), _number(fields["rev"]), 0, keys, is_live, mark)
+        case "schedules":
+            age = (_number(fields["created_at_ms"]), _number(fields["rev"]), _number(fields["cursor_ms"]))
+            return Version(*age, _number(fields["failures"]), True, mark)
+        case "verdicts":
+            made_ms, last_ms = _number(fields["schedule_created_at_ms"]), _number(fields["last_ms"])
+            return Version(made_ms, 0, 0, last_ms, False, mark)
+        case _:
+            at = fields["at"]
+            at_ms = from_datetime(at) if isinstance(at, datetime) else 0
+            return Version(0, 0, at_ms, 0, False, mark)
+
+
+def marked(document: Mapping[str, Any], mark: int) -> dict[str, Any]:
+    """Return the document as that copy, or as no copy if ``mark`` is 0."""
+    unmarked = {name: value for name, value in document.items() if name != MARK}
+    return {**unmarked, MARK: mark} if mark else unmarked
+
+
+def without_keys(job: Mapping[str, Any], job_retention_ms: int) -> dict[str, Any]:
+    """Return a job as it is stored if another job has its key: cancelled, as of its submission."""
+    left = {name: value for name, value in job.items() if name not in KEYS}
+    at_ms = WallMs(_number(job.get("submitted_at_ms")))
+    ended = {"state": JobState.CANCELLED.value, "finished_at_ms": at_ms, "error": "another job has its key"}
+    expire_at = to_datetime(at_ms + job_retention_ms)
+    return {**left, **ended, "rev": _number(job.get("rev")) + 1, "expire_at": expire_at}
+
+
+def _number(value: object) -> int:
+    return value if is_integer(value) else 0

@@ -2,10 +2,11 @@
 
 The home has one such document. Every change is a compare-and-set on ``epoch``::
 
-    at rest ─► moving ─► moving, frozen ─► leaving ─► at rest
+    at rest ─► moving ─► moving, frozen ─► leaving, frozen ─► leaving ─► at rest
                   ▲___________│ thawed
 
-While a partition is *moving* it is where it was; from *leaving* on it is where it was moving to.
+While a partition is *moving* it is where it was; from *leaving* on it is where it was moving to. It is *frozen* while
+live documents of it may be in both shards: else one that was deleted in one of them would come back from the other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ class PartitionMove(NamedTuple):
 class Layout:
     """``shards`` are names, the home first; ``shard_of`` has the index of a shard for each partition.
 
-    ``moving`` has the moves under way. ``frozen`` partitions refuse writes for the last second of their move.
+    ``moving`` has the moves under way. ``frozen`` partitions refuse writes for about a second.
     ``leaving`` has, for each partition that has arrived, the index of the shard in which something of it is left.
     """
 
@@ -61,8 +62,8 @@ class Layout:
                 if not (0 <= partition < PARTITION_COUNT and 0 <= index < len(self.shards)):
                     problem = f"partition {partition}, shard {index}"
                     raise InvalidInput((path,), problem, f"one of {len(self.shards)} shards")
-        if not self.frozen <= self.moving.keys():
-            raise InvalidInput(("frozen",), "a partition that does not move", "some of those that move")
+        if not self.frozen <= self.moving.keys() | self.leaving.keys():
+            raise InvalidInput(("frozen",), "a partition at rest", "some of those that move")
 
     @classmethod
     def even(cls, shards: Sequence[str]) -> "Layout":
@@ -105,14 +106,13 @@ class Layout:
             epoch=self.epoch + 1,
             shard_of=tuple(placed),
             moving={each: move for each, move in self.moving.items() if each != partition},
-            frozen=self.frozen - {partition},
             leaving={**self.leaving, partition: self.shard_of[partition]},
         )
 
     def emptied(self, partition: int) -> "Layout":
         """Nothing of the partition is left in the shard that it came from."""
         left = {each: source for each, source in self.leaving.items() if each != partition}
-        return replace(self, epoch=self.epoch + 1, leaving=left)
+        return replace(self, epoch=self.epoch + 1, frozen=self.frozen - {partition}, leaving=left)
 
     # Questions
 

@@ -10,7 +10,8 @@ from hascheduler.clock import SystemClock
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.documents.hold import encode_hold
 from hascheduler.mongo.connection import Client, Database, open_database, transaction
-from hascheduler.mongo.slots import LeftTransactions, MongoSlotStore
+from hascheduler.mongo.left_transactions import LeftTransactions
+from hascheduler.mongo.slots import MongoSlotStore
 from hascheduler.mongo.slots.transactions import is_still
 from hascheduler.ports.sharding import MovedDocuments
 from tests.contract.test_moved_parcels import AT, CLOSED, FIRST, TENANT, UNOPENED

@@ -1,9 +1,9 @@
 """Ends the transactions that a mover left open: its process was killed, or stands still, in the middle of one.
 
 MongoDB keeps such a transaction for a minute or more (`transactionLifetimeLimitSeconds`), and nothing else may write
-what it has written, the slot's holds among them. To abort one is always safe: a mover that goes on afterwards finds it
-gone, and begins again with what is stored then; jobs that are submitted together, the only other transaction here, are
-inserted again. A user of MongoDB may list and end its own sessions without a privilege.
+what it has written, the hold of the partition among them. To abort one is always safe: a mover that goes on afterwards
+finds it gone, and begins again with what is stored then; jobs that are submitted together, the only other transaction
+here, are inserted again. A user of MongoDB may list and end its own sessions without a privilege.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ _IDLE_MICROS = 1_000_000
 
 
 class LeftTransactions:
-    """Looks for them twice a second while ``is_moving``, which is asked each time; in each MongoDB by itself, as one
-    that stands still holds up none but its own."""
+    """Looks for them twice a second while ``is_moving``, which is asked each time; in each MongoDB by itself, because
+    one that stands still must hold up no other."""
 
     def __init__(self, databases: Sequence[Database], is_moving: Callable[[], bool], clock: Clock) -> None:
         self._clients: Sequence[Client] = list(dict.fromkeys(database.client for database in databases))
@@ -54,7 +54,7 @@ class LeftTransactions:
 
 
 async def _end_left_transactions(client: Client) -> int:
-    """Abort those of hascheduler with which nothing was done of late; how many there were."""
+    """Abort those of hascheduler with which nothing was done of late; return how many there were."""
     sessions = [
         {"$currentOp": {"allUsers": False, "idleSessions": True}},
         {

@@ -1,0 +1,412 @@
+"""Moves partitions of tenants from one shard to another while everything runs, for as long as this replica leads the
+home. Neither of the two shards knows of the other: each has a *hold* on the partition, and documents come or go.
+
+::
+
+    layout            source     target     the mover                              if it is killed here, its successor
+    moving            open       held       copies what differs, again and again   copies on
+    moving            held       held       waits until the source has released    opens the source, begins again
+    moving, frozen    released   held       waits for the gateways, copies again   opens the source, begins again
+    leaving, frozen   released   held       takes what is live out of the source   takes on
+    leaving           released   open       takes the rest, which has ended        takes on
+    at rest           released   open
+
+What must hold, and why it does:
+
+* *One shard decides.* The target is held from before the first copy until the layout says that it has the partition;
+  the source decides nothing after its release, which its journal has. Both holds come by in the shards' own streams,
+  so whoever leads there folds them before any copy.
+* *Nothing is lost.* The layout changes hands after a look that brought the target all that the source had, while the
+  source was released and all gateways refused writes. What a request that had stood still writes into the source
+  afterwards is found by its version when it is taken out, and a newer one goes over first.
+* *Nothing is doubled.* A live document leaves the source, by its version, before the target opens.
+* *A mover that was asleep does nothing.* It reads the holds before the layout, each batch is written in one transaction
+  with the hold that it read, and both holds are put again before the look that decides, after the layout has changed
+  hands, and when the partition comes to rest. So no batch and no hold of before goes through afterwards.
+
+While the layout says ``moving`` only the source counts: the target is made equal to it, and loses what the source has
+no more. What is there without a mark came late, by a request that took the target for the partition's shard: it goes to
+the source first. From ``leaving`` on only the target counts, and nothing is taken away there.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import structlog
+
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.model.hold import Hold, partition_key, partition_of_key
+from hascheduler.model.values.instants import WallMs
+from hascheduler.ports import Clock
+from hascheduler.ports.holds import HoldStore
+from hascheduler.ports.tenants import Key, TenantStore, Version
+from hascheduler.shards.layout import Layout
+from hascheduler.telemetry.log_lines import Reminders
+
+log = structlog.get_logger(__name__)
+_T = TypeVar("_T")
+
+_LOOK_S, _STEP_S = 0.5, 0.02
+_LOOKS_A_SWEEP = 4
+_AT_ONCE_MAX = 4
+_BATCH = 500
+_BATCHES_A_STEP = 20
+_NEARLY_EQUAL = 2_000
+"""So many documents may differ when the source is held: they are copied in about a quarter of a second."""
+_EQUALIZE_EVERY_MS = 1_000
+"""While the source waits for its release, which takes as long as its jobs do."""
+_ACKNOWLEDGED_S = 1.0
+_LATE = ("jobs", "schedules")
+"""What a request may write late. Verdicts are the leader's, who has released them: one that is missing in the target
+was withdrawn there."""
+
+
+class HomeState(Protocol):
+    """What this process and the gateways say to the home."""
+
+    @property
+    def leading(self) -> bool:
+        """Whether this replica leads the home."""
+        ...
+
+    async def all_know(self, index: int) -> bool:
+        """Return whether all replicas that live know the shard of that index."""
+        ...
+
+    async def all_have(self, epoch: int, patience_s: float) -> bool:
+        """Return whether all gateways that live go by a layout of that epoch or a later one, within that time."""
+        ...
+
+
+class MovedLayout(Protocol):
+    async def get(self) -> Layout | None:
+        """Return the newest layout: no change that was acknowledged before this call is missing."""
+        ...
+
+    async def replace(self, epoch: int, layout: Layout) -> bool:
+        """Replace the layout of that epoch; False if it is no longer that."""
+        ...
+
+
+class _Overtaken(Exception):
+    """Something has changed since it was read: the next step reads it again."""
+
+
+class _Way(NamedTuple):
+    """Where a partition comes from and goes to. ``began`` marks the copies; 0 once the target counts."""
+
+    partition: int
+    source: int
+    target: int
+    began: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the last look at a partition saw, so that the next one need not look at all that ended long ago."""
+
+    live: Collection[Key]
+    began_ms: int
+
+
+class ShardDocuments(NamedTuple):
+    """What the mover writes in one shard's database."""
+
+    tenants: TenantStore
+    holds: HoldStore
+
+
+class PartitionMover:
+    """Owner of the partitions that are carried now, and of what was seen of them. ``shards`` are in the layout's order.
+    ``keeps_to_parts`` says whether no shard runs more than its part of any cap. ``late_ms``: a document is stored at
+    most so long after the instant at which it says that it was submitted."""
+
+    def __init__(
+        self,
+        home: HomeState,
+        layouts: MovedLayout,
+        shards: Sequence[ShardDocuments],
+        *,
+        keeps_to_parts: Callable[[], Awaitable[bool]],
+        clock: Clock,
+        late_ms: int,
+    ) -> None:
+        self._home = home
+        self._layouts = layouts
+        self._shards = shards
+        self._keeps_to_parts = keeps_to_parts
+        self._clock = clock
+        self._late_ms = late_ms
+        self._seen: dict[int, _Seen] = {}
+        self._carried: set[int] = set()
+        self._handing_over = asyncio.Lock()
+        """One partition at a time: a change of the layout by another one would make it look again."""
+
+    async def run(self) -> None:
+        reminders, looks = Reminders(), 0
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                looks += 1
+                try:
+                    layout = await self._known_layout() if self._home.leading else None
+                    for partition in () if layout is None else self._to_carry(layout):
+                        self._carried.add(partition)
+                        tasks.create_task(self._carry(partition), name=f"move-{partition:02x}")
+                    if layout is not None and looks % _LOOKS_A_SWEEP == 0:
+                        await self.sweep(layout, looks // _LOOKS_A_SWEEP % len(layout.shards))
+                    reminders.over()
+                except (StoreUnavailable, InvalidInput) as error:
+                    self._log(reminders, error)
+                await asyncio.sleep(_LOOK_S)
+
+    def is_moving(self) -> bool:
+        """Return whether this replica carries a partition."""
+        return bool(self._carried)
+
+    async def step(self, partition: int) -> bool:
+        """Take the next step of that partition; False if it is at rest."""
+        before = await self._known_layout()
+        way = None if before is None else _way(before, partition)
+        if way is None:
+            return False
+        try:
+            here, there = await self._holds_on(way)
+            layout = await self._known_layout()
+            if layout is None or _way(layout, partition) != way:
+                return True
+            await (self._advance if way.began else self._leave)(layout, way, here, there)
+        except _Overtaken:
+            pass
+        return True
+
+    async def sweep(self, layout: Layout, index: int) -> None:
+        """Take what is live out of that shard of partitions that rest elsewhere: it came late."""
+        keys = [hold.key for hold in (await self._shards[index].holds.all()).values() if hold.is_held]
+        held = {each for each in map(partition_of_key, keys) if each is not None and layout.shard_of[each] != index}
+        for partition in await self._shards[index].tenants.live(held) if held else ():
+            way = _Way(partition, index, layout.shard_of[partition], 0)
+            here, there = await self._holds_on(way)
+            now = await self._known_layout()
+            is_stray = now is not None and now.is_at_rest(partition) and now.shard_of[partition] == way.target
+            if is_stray and here is not None and here.is_held and there is not None:
+                await self._take(way, here, there, live_only=True)
+
+    def _to_carry(self, layout: Layout) -> Sequence[int]:
+        """Return those to begin with: all that have arrived, so that they open, and others while few are carried."""
+        leaving = [each for each in layout.leaving if each not in self._carried]
+        room = max(_AT_ONCE_MAX - len(self._carried) - len(leaving), 0)
+        return [*leaving, *[each for each in layout.moving if each not in self._carried][:room]]
+
+    async def _carry(self, partition: int) -> None:
+        reminders = Reminders()
+        try:
+            while self._home.leading:
+                try:
+                    if not await self.step(partition):
+                        return
+                    reminders.over()
+                    await asyncio.sleep(_STEP_S)
+                except (StoreUnavailable, InvalidInput) as error:
+                    self._log(reminders, error, partition=partition)
+                    await asyncio.sleep(_LOOK_S)
+        finally:
+            self._carried.discard(partition)
+            self._seen.pop(partition, None)
+
+    # While the source counts
+
+    async def _advance(self, layout: Layout, way: _Way, here: Hold | None, there: Hold | None) -> None:
+        seen = self._seen.get(way.partition)
+        if there is None or not there.is_held or not there.is_silent:
+            if await self._home.all_know(way.target) and await self._fits(layout, way.target):
+                await self._put(way.target, way, there, is_held=True, is_silent=True)
+        elif here is None:
+            await self._put(way.source, way, None, is_held=False)
+        elif here.is_held and seen is None:
+            # What the mover before this one had seen is gone, and to look at all of it takes too long to stand still.
+            await self._replaced(layout, layout.thawed(way.partition))
+            await self._put(way.source, way, here, is_held=False)
+        elif here.is_released and there.is_released:
+            await self._hand_over(layout, way, here, there)
+        elif not here.is_held:
+            differing, _ = await self._equalize(way, here, there)
+            if differing <= _NEARLY_EQUAL and there.is_released:
+                await self._put(way.source, way, here, is_held=True)
+        elif seen is not None and self._clock.wall_ms() - seen.began_ms >= _EQUALIZE_EVERY_MS:
+            await self._equalize(way, here, there)
+
+    async def _fits(self, layout: Layout, to: int) -> bool:
+        """Return whether more may run in that shard: a deployment that has just grown may still run more elsewhere, and
+        a shard without partitions is where more could begin."""
+        return layout.has_partitions(to) or await self._keeps_to_parts()
+
+    async def _hand_over(self, layout: Layout, way: _Way, here: Hold, there: Hold) -> None:
+        if self._handing_over.locked():
+            return
+        async with self._handing_over:
+            if not layout.is_frozen(way.partition):
+                layout = await self._replaced(layout, layout.freezing(way.partition))
+            if not await self._home.all_have(layout.epoch, _ACKNOWLEDGED_S):
+                return
+            here = await self._put(way.source, way, here, is_held=True, is_released=True)
+            there = await self._put(way.target, way, there, is_held=True, is_silent=True, is_released=True)
+            _, is_all = await self._equalize(way, here, there)
+            if not is_all:
+                return
+            layout = await self._replaced(layout, layout.arrived(way.partition))
+        log.info("partition_moved", partition=way.partition, shard=layout.shards[way.target], epoch=layout.epoch)
+        await self._leave(layout, way, here, there)
+
+    async def _equalize(self, way: _Way, here: Hold, there: Hold) -> tuple[int, bool]:
+        """Make the target's documents those of the source; return how many differed, and whether the target has all
+        that the source has now."""
+        source, target = self._shards[way.source].tenants, self._shards[way.target].tenants
+        before, began_ms = self._seen.get(way.partition), self._clock.wall_ms()
+        tenants = await self._tenants(way)
+        since = None if before is None else WallMs(before.began_ms - self._late_ms)
+        known = () if before is None else before.live
+        found, wanted = await _both(target.versions(tenants, since, known), source.versions(tenants, since, known))
+        wanted |= await source.versions_of(found.keys() - wanted.keys())
+        found |= await target.versions_of(wanted.keys() - found.keys())
+        if before is not None and (edited := _edited(wanted, found)):  # an edit may withdraw verdicts of long ago
+            wanted |= await source.verdicts(edited)
+            found |= await target.verdicts(edited)
+        late = [key for key, version in found.items() if _is_late(version, wanted.get(key))]
+        await self._copied(target, source, here, late, is_late=True)
+        foreign = {key: each for key, each in found.items() if key not in wanted or each.mark != way.began}
+        for batch in _batches([*foreign]):
+            await target.take(there, {key: foreign[key] for key in batch})
+        differing = [key for key, each in wanted.items() if key in foreign or not each.is_same(found.get(key))]
+        differing.sort(key=lambda key: key not in found)  # a job that is there may give away the key of one that is not
+        now = differing[: _BATCH * _BATCHES_A_STEP]
+        left_out = await self._copied(source, target, there, now, mark=way.began)
+        if left_out:  # the look did not see that an earlier job has lost its key: the next one looks at all
+            self._seen.pop(way.partition, None)
+        elif len(now) == len(differing):
+            self._seen[way.partition] = _Seen([key for key, each in wanted.items() if each.is_live], began_ms)
+        return len(differing), not late and not left_out and len(now) == len(differing)
+
+    # While the target counts
+
+    async def _leave(self, layout: Layout, way: _Way, here: Hold | None, there: Hold | None) -> None:
+        if here is None or there is None:
+            raise StoreUnavailable(f"a hold on partition {way.partition:02x} was deleted")
+        if there.is_held:
+            if not here.is_silent:
+                there = await self._put(way.target, way, there, is_held=True, is_silent=True, is_released=True)
+                here = await self._put(way.source, way, here, is_held=True, is_silent=True, is_released=True)
+            if not await self._take(way, here, there, live_only=True):
+                return
+            there = await self._put(way.target, way, there, is_held=False)
+        if layout.is_frozen(way.partition):
+            await self._replaced(layout, layout.thawed(way.partition))
+        elif await self._take(way, here, there, live_only=False):
+            await self._put(way.source, way, here, is_held=True, is_released=True)
+            emptied = await self._replaced(layout, layout.emptied(way.partition))
+            log.info("partition_emptied", partition=way.partition, epoch=emptied.epoch)
+
+    async def _take(self, way: _Way, here: Hold, there: Hold, *, live_only: bool) -> bool:
+        """Take documents out of a shard that is not the partition's any more; return whether none is left. A version
+        that the target has not seen goes there first."""
+        source, target = self._shards[way.source].tenants, self._shards[way.target].tenants
+        tenants = await self._tenants(way)
+        known, found = await _both(
+            target.versions(tenants, None, (), live_only=live_only),
+            source.versions(tenants, None, (), live_only=live_only),
+        )
+        if live_only:  # one that has just ended in the source has not in the target
+            found |= await source.versions_of(known.keys() - found.keys())
+        else:  # the schedules have left before their verdicts
+            found |= await source.verdicts([key.id for key in known if key.collection == "schedules"])
+        known |= await target.versions_of(found.keys() - known.keys())
+        left = len(found)
+        for batch in _batches([*found] if live_only else [*found][: _BATCH * _BATCHES_A_STEP]):
+            late = [key for key in batch if key.collection in _LATE and found[key].is_after(known.get(key))]
+            await self._copied(source, target, there, late, is_late=True)
+            left -= await source.take(here, {key: found[key] for key in batch})
+        return not left
+
+    # What both need
+
+    async def _known_layout(self) -> Layout | None:
+        layout = await self._layouts.get()
+        if layout is not None and len(layout.shards) > len(self._shards):
+            return None  # a replica that knows all of its shards is about to lead the home
+        return layout
+
+    async def _holds_on(self, way: _Way) -> tuple[Hold | None, Hold | None]:
+        key = partition_key(way.partition)
+        return await self._shards[way.source].holds.get(key), await self._shards[way.target].holds.get(key)
+
+    async def _tenants(self, way: _Way) -> Sequence[str]:
+        here, there = self._shards[way.source].tenants, self._shards[way.target].tenants
+        found = await _both(here.tenants(way.partition), there.tenants(way.partition))
+        return sorted({*found[0], *found[1]})
+
+    async def _copied(
+        self, source: TenantStore, target: TenantStore, hold: Hold, keys: Sequence[Key], *, mark: int = 0,
+        is_late: bool = False,
+    ) -> bool:  # fmt: skip
+        """Copy the documents; return whether jobs were left out for their keys."""
+        is_left_out = False
+        for batch in _batches(keys):
+            left = batch
+            while left and (documents := await source.read(left)):
+                is_left_out |= bool(await target.put(hold, documents, mark=mark, late=is_late))
+                left = [key for key in left if key not in documents]
+        return is_left_out
+
+    async def _put(
+        self, index: int, way: _Way, before: Hold | None, *, is_held: bool, is_silent: bool = False,
+        is_released: bool = False,
+    ) -> Hold:  # fmt: skip
+        """Put a hold in the place of ``before``. ``is_released``: it was, and nothing was decided since."""
+        rev = 1 if before is None else before.rev + 1
+        hold = Hold(partition_key(way.partition), rev, is_held, is_silent, rev if is_released else 0)
+        if not await self._shards[index].holds.put(hold):
+            raise _Overtaken
+        return hold
+
+    async def _replaced(self, layout: Layout, changed: Layout) -> Layout:
+        if not await self._layouts.replace(layout.epoch, changed):
+            raise _Overtaken
+        return changed
+
+    def _log(self, reminders: Reminders, error: Exception, **fields: int) -> None:
+        if reminders.is_due(str(error), self._clock.mono_ms()):
+            log.warning("moves_delayed", error=str(error), **fields)
+
+
+def _way(layout: Layout, partition: int) -> _Way | None:
+    if partition in layout.moving:
+        to, began = layout.moving[partition]
+        return _Way(partition, layout.shard_of[partition], to, began)
+    if partition in layout.leaving:
+        return _Way(partition, layout.leaving[partition], layout.shard_of[partition], 0)
+    return None
+
+
+async def _both(first: Coroutine[Any, Any, _T], second: Coroutine[Any, Any, _T]) -> tuple[_T, _T]:
+    """Ask both at once; if one raises, the other one ends first."""
+    answers = await asyncio.gather(first, second, return_exceptions=True)
+    for each in answers:
+        if isinstance(each, BaseException):
+            raise each
+    return answers[0], answers[1]  # type: ignore[return-value]  # none of them is an exception
+
+
+def _is_late(there: Version, here: Version | None) -> bool:
+    """Return whether a request has written that document into the target, and the source has not seen it."""
+    return not there.mark if here is None else there.is_after(here)
+
+
+def _edited(wanted: Mapping[Key, Version], found: Mapping[Key, Version]) -> Sequence[str]:
+    """Return the schedules that have another revision in the target."""
+    schedules = [(key, each) for key, each in wanted.items() if key.collection == "schedules"]
+    return [key.id for key, each in schedules if key not in found or each[:2] != found[key][:2]]
+
+
+def _batches(keys: Sequence[Key]) -> Iterable[Sequence[Key]]:
+    return (keys[at : at + _BATCH] for at in range(0, len(keys), _BATCH))

@@ -1,0 +1,319 @@
+"""`TenantStore`: the documents of the tenants of one partition, compared, put and taken under a hold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+import pytest
+
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.hold import encode_hold
+from hascheduler.model.hold import Hold, partition_key
+from hascheduler.model.job import LIVE, JobState
+from hascheduler.model.partition import partition_of
+from hascheduler.model.values.instants import WallMs, to_datetime
+from hascheduler.mongo.connection import Client, Database, open_database
+from hascheduler.mongo.tenants import MongoTenantStore
+from hascheduler.ports.tenants import MARK, VERSION_FIELDS, Key, TenantStore, Version
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
+from tests.doubles.tenants import MemoryTenantStore
+from tests.factories import NOW
+
+KEPT_MS = 600_000
+TENANT = "acme"
+PARTITION = partition_of(TENANT)
+OTHER = next(name for name in (f"t{n}" for n in range(600)) if partition_of(name) not in (PARTITION, 0))
+SAME = next(name for name in (f"t{n}" for n in range(9_000)) if partition_of(name) == PARTITION)
+HOLD = Hold(partition_key(PARTITION), 3, is_held=True, is_silent=True)
+
+
+@dataclass
+class Shard:
+    store: TenantStore
+    behind: "TenantsBehind"
+
+    async def insert(self, *documents: tuple[Key, Mapping[str, Any]]) -> None:
+        for key, document in documents:
+            await self.behind.insert(Collection(key.collection), document)
+
+    async def find(self, key: Key) -> Mapping[str, Any] | None:
+        return await self.behind.find(Collection(key.collection), key.id)
+
+
+class TenantsBehind(Protocol):
+    async def find(self, collection: Collection, id: object) -> Mapping[str, Any] | None: ...
+
+    async def insert(self, collection: Collection, document: Mapping[str, Any]) -> None: ...
+
+
+class _MemoryBehind:
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
+
+    async def find(self, collection: Collection, id: object) -> Mapping[str, Any] | None:
+        return self._database.find(collection, id)
+
+    async def insert(self, collection: Collection, document: Mapping[str, Any]) -> None:
+        assert self._database.insert(collection, document)
+
+
+class _MongoBehind:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, collection: Collection, id: object) -> Mapping[str, Any] | None:
+        return await self._database[collection.value].find_one({"_id": id})
+
+    async def insert(self, collection: Collection, document: Mapping[str, Any]) -> None:
+        await self._database[collection.value].insert_one(dict(document))
+
+
+@pytest.fixture(params=["memory_shard", pytest.param("pymongo_shard", marks=pytest.mark.real)])
+def shard(request: pytest.FixtureRequest) -> Shard:
+    made: Shard = request.getfixturevalue(request.param)
+    return made
+
+
+@pytest.fixture
+async def memory_shard() -> Shard:
+    connection = MemoryConnection(MemoryDatabase())
+    return await held(Shard(MemoryTenantStore(connection, KEPT_MS), _MemoryBehind(connection.database)))
+
+
+@pytest.fixture
+async def pymongo_shard(pymongo_client: Client, ready_database: str) -> Shard:
+    database = open_database(pymongo_client, ready_database)
+    return await held(Shard(MongoTenantStore(database, KEPT_MS), _MongoBehind(database)))
+
+
+async def held(shard: Shard) -> Shard:
+    await shard.behind.insert(Collection.HOLDS, encode_hold(HOLD))
+    return shard
+
+
+def job(id: str, state: JobState = JobState.PENDING, tenant: str = TENANT, **more: Any) -> tuple[Key, dict[str, Any]]:
+    fields = {"tenant": tenant, "state": state.value, "rev": 3, "submitted_at_ms": NOW, "definition": "log"}
+    return Key("jobs", id), {"_id": id, **fields, **more}
+
+
+def schedule(name: str, tenant: str = TENANT, **more: Any) -> tuple[Key, dict[str, Any]]:
+    fields = {"rev": 2, "created_at_ms": NOW, "cursor_ms": NOW, "job": {"tenant": tenant}}
+    return Key("schedules", name), {"_id": name, **fields, **more}
+
+
+def verdict(schedule: str, first_ms: int, **more: Any) -> tuple[Key, dict[str, Any]]:
+    id = f"{schedule}:{first_ms:013d}"
+    fields = {"schedule": schedule, "verdict": "missed", "last_ms": first_ms, "decided_at_ms": first_ms}
+    return Key("verdicts", id), {"_id": id, **fields, **more}
+
+
+def bucket(tenant: str = TENANT, at_ms: int = NOW) -> tuple[Key, dict[str, Any]]:
+    at = to_datetime(at_ms).replace(tzinfo=None)
+    return Key("buckets", tenant), {"_id": tenant, "level": 1, "at": at}
+
+
+ALL = [job("a"), job("over", JobState.FAILED), schedule("tick"), verdict("tick", NOW), bucket()]
+
+
+# Tenants
+
+
+async def test_the_tenants_of_a_partition_are_those_with_any_document(shard: Shard) -> None:
+    assert await shard.store.tenants(PARTITION) == []
+    odd = [name for name in (f'{{"$ne": {n}}}\0é\U0001f600' for n in range(3_000)) if partition_of(name) == PARTITION]
+    await shard.insert(job("a", tenant=odd[0]), job("b", tenant=odd[0]), schedule("tick", SAME), bucket(TENANT))
+    await shard.insert(job("c", tenant=OTHER), schedule("tock", OTHER))
+    assert await shard.store.tenants(PARTITION) == sorted([odd[0], SAME, TENANT])
+    assert (await shard.store.versions(odd[:1], None, ())).keys() == {Key("jobs", "a"), Key("jobs", "b")}
+
+
+@pytest.mark.real
+async def test_tenants_are_found_by_jumps_in_the_index(pymongo_client: Client, ready_database: str) -> None:
+    """With few tenants of many jobs each, no more of the index is read than there are tenants."""
+    database = open_database(pymongo_client, ready_database)
+    for collection, field in (("jobs", "tenant"), ("schedules", "job.tenant")):
+        pipeline = [{"$match": {field: {"$gt": ""}}}, {"$group": {"_id": f"${field}"}}]
+        plan = await database.command(
+            {"explain": {"aggregate": collection, "pipeline": pipeline, "cursor": {}}, "verbosity": "queryPlanner"}
+        )
+        assert "DISTINCT_SCAN" in str(plan)
+
+
+@pytest.mark.parametrize("one", [*(job("a", state) for state in LIVE), schedule("tick")])
+async def test_a_partition_is_live_with_a_live_job_or_a_schedule(shard: Shard, one: Any) -> None:
+    await shard.insert(job("over", JobState.FAILED), bucket(), job("theirs", tenant=OTHER))
+    assert await shard.store.live([PARTITION, 0]) == set()
+    await shard.insert(one)
+    assert await shard.store.live([PARTITION, 0]) == {PARTITION}
+    assert await shard.store.live([0]) == set()
+
+
+# Versions
+
+
+async def test_all_documents_have_versions_verdicts_and_buckets_too(shard: Shard) -> None:
+    await shard.insert(*ALL, job("theirs", tenant=OTHER), schedule("tock", OTHER), verdict("tock", NOW))
+    found = await shard.store.versions([TENANT], None, ())
+    assert found == {
+        Key("jobs", "a"): Version(NOW, 3, 0, 0, True),
+        Key("jobs", "over"): Version(NOW, 3, 0, 0, False),
+        Key("schedules", "tick"): Version(NOW, 2, NOW, 0, True),
+        Key("verdicts", f"tick:{NOW:013d}"): Version(0, 0, 0, NOW, False),
+        Key("buckets", TENANT): Version(0, 0, NOW, 0, False),
+    }
+    assert await shard.store.versions_of([*found, Key("jobs", "gone")]) == found
+    live = await shard.store.versions([TENANT], None, (), live_only=True)
+    assert live.keys() == {Key("jobs", "a"), Key("schedules", "tick")}
+
+
+async def test_since_an_instant_are_those_that_are_live_new_or_known(shard: Shard) -> None:
+    old: Any = {"submitted_at_ms": NOW - 1}
+    await shard.insert(
+        job("waits", **old), job("over", JobState.FAILED, **old), job("new", JobState.FAILED), schedule("tick"),
+        job("known", JobState.FAILED, **old), verdict("tick", NOW - 1), verdict("tick", NOW),
+    )  # fmt: skip
+    known = [Key("jobs", "known"), Key("jobs", "gone")]
+    found = await shard.store.versions([TENANT], WallMs(NOW), known)
+    assert {key.id for key in found} == {"waits", "new", "known", "tick", f"tick:{NOW:013d}"}
+
+
+async def test_the_verdicts_of_a_schedule_are_found_without_it(shard: Shard) -> None:
+    await shard.insert(verdict("tick", NOW), verdict("tick", 1), verdict("tick-2", NOW), verdict("tick:x", NOW))
+    assert {key.id for key in await shard.store.verdicts(["tick", "none"])} == {
+        f"tick:{NOW:013d}",
+        "tick:0000000000001",
+    }
+
+
+@pytest.mark.parametrize(("earlier", "later"), [
+    (job("a"), job("a", rev=4)),
+    (job("a", rev=9), job("a", rev=1, submitted_at_ms=NOW + 1)),
+    (schedule("s"), schedule("s", rev=3, cursor_ms=1)),
+    (schedule("s"), schedule("s", cursor_ms=NOW + 1)),
+    (schedule("s", rev=9), schedule("s", rev=1, created_at_ms=NOW + 1)),
+    (bucket(), bucket(at_ms=NOW + 1)),
+])  # fmt: skip
+async def test_put_replaces_earlier_versions_only(shard: Shard, earlier: Any, later: Any) -> None:
+    key = earlier[0]
+    await shard.insert(earlier)
+    for late in (False, True):
+        await shard.store.put(HOLD, dict([later]), late=late)
+        assert await shard.find(key) == later[1]
+        await shard.store.put(HOLD, dict([earlier]), late=late)
+        assert await shard.find(key) == later[1]
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    (job("a", idempotency_key="k"), job("a")),
+    (job("a", unique_key="k"), job("a")),
+    (schedule("s", failures=1), schedule("s")),
+    (verdict("s", NOW, last_ms=NOW + 9), verdict("s", NOW)),
+])  # fmt: skip
+async def test_what_changes_without_a_revision_makes_another_version(shard: Shard, before: Any, after: Any) -> None:
+    key = before[0]
+    await shard.insert(before)
+    seen = (await shard.store.versions_of([key]))[key]
+    assert not await shard.store.put(HOLD, dict([after]))
+    now = (await shard.store.versions_of([key]))[key]
+    assert not now.is_same(seen)
+    assert not now.is_after(seen)
+    await shard.store.put(HOLD, dict([before]), late=True)
+    assert await shard.find(key) == after[1]
+
+
+# Writes
+
+
+async def test_documents_arrive_as_they_are_with_the_mark_of_their_copy(shard: Shard) -> None:
+    before: Any = {MARK: 4}
+    documents = dict(ALL) | dict([job("b", payload={"$a.b": [{"n": 1}], "deep": {"x": None}}, **before)])
+    await shard.store.put(HOLD, documents, mark=7)
+    for key, document in documents.items():
+        assert await shard.find(key) == {**document, MARK: 7}
+    assert {each.mark for each in (await shard.store.versions_of([*documents])).values()} == {7}
+    read = await shard.store.read([*documents, Key("jobs", "gone")])
+    assert read.keys() == documents.keys()
+    await shard.store.put(
+        HOLD, {key: dict(each) | {"rev": 9} for key, each in read.items() if key.id == "b"}, late=True
+    )
+    assert MARK not in (await shard.find(key) or {MARK})
+
+
+async def test_an_older_copy_is_never_put_over_a_newer(shard: Shard) -> None:
+    await shard.store.put(HOLD, dict([job("a", rev=5)]), mark=7)
+    await shard.store.put(HOLD, dict([job("a", rev=4)]), mark=7)
+    assert (await shard.find(Key("jobs", "a")) or {})["rev"] == 5
+
+
+@pytest.mark.parametrize("stored", [
+    Hold(HOLD.key, HOLD.rev + 1, is_held=True, is_silent=True),
+    Hold(HOLD.key, HOLD.rev, is_held=False),
+    Hold(HOLD.key, HOLD.rev - 1, is_held=True, is_silent=True),
+    Hold(partition_key(PARTITION ^ 1), HOLD.rev, is_held=True, is_silent=True),
+])  # fmt: skip
+async def test_nothing_is_put_or_taken_under_another_hold(shard: Shard, stored: Hold) -> None:
+    await shard.insert(job("a"))
+    versions = await shard.store.versions([TENANT], None, ())
+    with pytest.raises(StoreUnavailable):
+        await shard.store.put(stored, dict([job("b")]))
+    with pytest.raises(StoreUnavailable):
+        await shard.store.take(stored, versions)
+    assert (await shard.store.versions([TENANT], None, ())) == versions
+
+
+async def test_only_what_still_has_its_version_is_taken(shard: Shard) -> None:
+    await shard.insert(*ALL, job("b"))
+    versions = await shard.store.versions([TENANT], None, ())
+    changed = dict([job("a", rev=4), job("b", unique_key="k"), job("c")])
+    await shard.store.put(HOLD, changed)
+    assert await shard.store.take(HOLD, versions | {Key("jobs", "gone"): Version(1, 1, 1, 1, True)}) == 4
+    assert (await shard.store.versions([TENANT], None, ())).keys() == changed.keys()
+
+
+@pytest.mark.parametrize("name", ["idempotency_key", "unique_key"])
+async def test_a_late_job_whose_key_another_one_has_arrives_cancelled(shard: Shard, name: str) -> None:
+    keyed: dict[str, Any] = {name: "k"}
+    first, second, third = job("first", **keyed), job("second", **keyed), job("third")
+    await shard.insert(first)
+    assert not await shard.store.put(HOLD, dict([second, third]), late=True)
+    assert await shard.find(first[0]) == first[1]
+    assert await shard.find(third[0]) == third[1]
+    stored = await shard.find(second[0]) or {}
+    assert (stored["state"], stored["error"], stored["rev"]) == ("cancelled", "another job has its key", 4)
+    assert name not in stored
+    assert isinstance(stored["expire_at"], datetime)
+
+
+async def test_a_copy_whose_key_another_job_has_is_left_out(shard: Shard) -> None:
+    first, second, third = job("first", unique_key="k"), job("second", unique_key="k"), job("third")
+    await shard.insert(first)
+    assert await shard.store.put(HOLD, dict([second, third]), mark=7) == {second[0]}
+    assert await shard.find(second[0]) is None
+    assert await shard.find(third[0]) is not None
+
+
+async def test_a_key_goes_from_one_copy_to_the_next_in_one_batch(shard: Shard) -> None:
+    await shard.store.put(HOLD, dict([job("z", unique_key="k")]), mark=7)
+    moved: Sequence[Any] = [job("a", unique_key="k"), job("z", JobState.FAILED, rev=4)]
+    assert not await shard.store.put(HOLD, dict(moved), mark=7)
+    assert (await shard.find(Key("jobs", "a")) or {})["unique_key"] == "k"
+
+
+async def test_a_hold_can_be_decoded_after_writes_have_demanded_it(shard: Shard) -> None:
+    await shard.store.put(HOLD, dict(ALL))
+    stored = dict(await shard.behind.find(Collection.HOLDS, HOLD.key) or {})
+    stored.pop("demanded", None)
+    assert stored == encode_hold(HOLD)
+
+
+@pytest.mark.real
+async def test_documents_are_read_until_the_memory_for_them_is_full(pymongo_shard: Shard) -> None:
+    await pymongo_shard.insert(*(job(f"j{n}", payload="x" * 7_000_000) for n in range(3)))
+    keys = [Key("jobs", f"j{n}") for n in range(3)]
+    assert len(await pymongo_shard.store.read(keys)) == 2
+
+
+def test_the_fields_of_versions_are_of_all_collections() -> None:
+    assert set(VERSION_FIELDS) <= {collection.value for collection in Collection}
