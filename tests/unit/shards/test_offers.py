@@ -11,7 +11,7 @@ from hascheduler.shards.offers import TURN_MS, ResourceRound, ShardLoad, SlotOff
 
 TICK_MS = 50
 LOOK_MS = 1_000
-PATIENCE_MS = 4_000
+PATIENCE_MS = 3_000
 ENDLESS = 10**9
 
 

@@ -113,7 +113,7 @@ async def test_what_a_processor_says(at: At, draining: bool, alive: tuple[int, s
         heartbeat=at,  # type: ignore[arg-type]
         receipts=at,  # type: ignore[arg-type]
         deliveries=at,  # type: ignore[arg-type]
-        leaving=event,
+        draining=event,
     )
     assert await answers(health, leads=False) == {"/livez": alive, "/readyz": ready}
 
