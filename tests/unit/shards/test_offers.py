@@ -36,7 +36,6 @@ class Play:
     """With when it ends."""
     done: Counter[int] = field(default_factory=Counter)
     given_back: Counter[int] = field(default_factory=Counter)
-    first_done_ms: dict[int, int] = field(default_factory=dict)
     most_waited_ms: dict[int, int] = field(default_factory=Counter)
     changes: int = 0
 
