@@ -40,6 +40,7 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
+from hascheduler.telemetry.health import Health
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
@@ -85,6 +86,8 @@ class ApiServices:
     """``events`` with those of other shards, by their names; None where there is one shard."""
     dependencies_within_tenant: bool = False
     """Whether jobs may depend on those of their own tenant alone: others may be in another shard."""
+    health: Health | None = None
+    """That of the process; None: that of the replica that ``view`` is of."""
     peer_key: bytes | None = None
     """The key by which replicas prove what they say of the requests that they pass on; None: none is believed."""
 
