@@ -36,7 +36,7 @@ _MEANINGS = {
     "malformed-http": "not an HTTP request, or its head is too large; the connection ends",
     "malformed-json": "the body is not JSON",
     "method-not-allowed": "`Allow` has the methods of this path",
-    "moving": "what is of that tenant moves to another shard: ask for it again after `Retry-After`",
+    "moving": "the tenant moves to another shard; writes are refused for a moment: repeat it after `Retry-After`",
     "no-such-route": "nothing is at that path",
     "not-found": "nothing by that name or id exists for this token's tenant",
     "not-registered": "the processor is not registered, or another token's name registered it: register again",
@@ -45,8 +45,8 @@ _MEANINGS = {
     "overloaded": "the shard, or this replica, has too much to do: come again after `Retry-After`",
     "refused": "refused by the framework: `detail` says why",
     "revision-mismatch": "`If-Match` names another revision than the stored one: read it again",
-    "shard-unanswered": "no replica that follows that shard answers: come again after `Retry-After`. `detail` says"
-    " where a worker's request that was passed on may have been carried out: repeating it is harmless",
+    "shard-unanswered": "no replica that hosts that shard answers: come again after `Retry-After`. `detail` says if"
+    " a worker's request that was passed on may have been carried out: repeating it is harmless",
     "share-used-up": "this token or address holds its share of what the replica does at once: wait for your own",
     "slow-request": "the body arrived too slowly",
     "timed-out": "the answer took too long",
