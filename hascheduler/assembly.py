@@ -36,7 +36,6 @@ from hascheduler.model.schema_version import Migration, MigrationStep
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.mongo.check.scan import MongoInvariantScan
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.identities import peer_key
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import require_readable
@@ -47,6 +46,7 @@ from hascheduler.rabbitmq.connection import require_access
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.shards.databases import ShardDatabases
+from hascheduler.shards.gateways import peer_key
 from hascheduler.shards.home import LayoutStore, agreed_layout, stored_layout
 from hascheduler.shards.layout import Layout
 from hascheduler.telemetry.health import Vitals
