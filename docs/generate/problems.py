@@ -8,7 +8,8 @@ from pathlib import Path
 
 from docs.generate.markdown import code, fenced, head, table
 
-_API = Path(__file__).parents[2] / "hascheduler" / "api"
+_PACKAGE = Path(__file__).parents[2] / "hascheduler"
+_MODULES = (*sorted((_PACKAGE / "api").rglob("*.py")), *sorted((_PACKAGE / "shards").rglob("*.py")))
 _KIND = re.compile(r"[a-z]+(-[a-z]+)*")
 _INTRO = """\
 Every refusal is `application/problem+json` ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)): a
@@ -76,7 +77,7 @@ def page() -> str:
     )
     return "\n".join(
         (
-            head("Problem types", "the calls in hascheduler/api that make problems", _INTRO),
+            head("Problem types", "the calls in hascheduler/api and hascheduler/shards that make problems", _INTRO),
             fenced(_EXAMPLE, "json"),
             table(("status", "type", "means, and what to do"), rows),
             "A field of `errors` has `path` (from the top of the body, or the name of a parameter), `problem` and",
@@ -87,7 +88,7 @@ def page() -> str:
 
 def _calls() -> Iterator[tuple[str, str | None]]:
     """The kind and status of each call whose first two arguments are a status and a kind."""
-    for path in sorted(_API.rglob("*.py")):
+    for path in _MODULES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call):
                 continue
