@@ -11,7 +11,6 @@ from hascheduler.dispatch.decisions import (
     ReleaseHold,
     Requeue,
     Settlement,
-    decode_decisions,
 )
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TrustLost
 from hascheduler.mirror.changes import HoldGone, HoldSeen, JobGone, JobSeen, ScheduleGone, ScheduleSeen, TenantSeen
@@ -179,12 +178,3 @@ def test_jobs_of_a_released_partition_that_leave_one_by_one_are_kept_no_longer()
     assert scene.core.kept_aside(PARTITION) == 1
     assert scene.at(3, JobGone("b", None)).decisions == ()
     assert scene.core.kept_aside(PARTITION) == 0
-
-
-def test_a_release_in_the_journal_of_an_earlier_release_is_read_as_one_of_no_hold() -> None:
-    [read] = decode_decisions([["release_share", "slot/7f", 4]])
-    assert read == ReleaseHold("slot/7f", 4)
-    scene = scene_of()
-    scene.at(1, TrustLost())
-    assert scene.at(2, TermBegan(2, (read,))).decisions == ()
-    assert read in scene.at(3, Settled(read, Settlement.LOST)).settled
