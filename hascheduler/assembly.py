@@ -28,7 +28,7 @@ from hascheduler.assembly_replica import (
     pem_files,
 )
 from hascheduler.assembly_shards import followed, start_keepers
-from hascheduler.check.finding import CheckReport, merged_report
+from hascheduler.check.finding import CheckReport
 from hascheduler.clock import SystemClock
 from hascheduler.compiled import compiled_rooms, is_stale
 from hascheduler.daemon.leadership.liveness import LivenessServer, Silencing
@@ -47,17 +47,20 @@ from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import require_readable
-from hascheduler.ports.invariant_scan import THOROUGH, ScanProgress
+from hascheduler.ports.invariant_scan import THOROUGH, InvariantScan, ScanProgress
 from hascheduler.processor import Handlers, ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.rabbitmq.connection import require_access
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.sharding.copies import CopyKeeper
-from hascheduler.sharding.home import agreed_routing, stored_routing
+from hascheduler.sharding.home import agreed_routing
 from hascheduler.sharding.reports import ShardReports
 from hascheduler.sharding.shard import FollowingReplica
+from hascheduler.shards.check import PlacedScan, deployment_report
 from hascheduler.shards.databases import ShardDatabases
+from hascheduler.shards.home import LayoutStore, stored_layout
+from hascheduler.shards.layout import Layout
 from hascheduler.shards.placement import LeaderPlacement
 from hascheduler.telemetry.health import ReplicaHealth, Vitals
 from hascheduler.telemetry.log_lines import name_process
@@ -101,9 +104,7 @@ async def serve(settings: Settings) -> None:
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
-        parts = ReplicaParts(
-            settings, replica_id, liveness, tracer, ReplicaMetrics(registry), cluster, _by_shard(settings, databases)
-        )
+        parts = ReplicaParts(settings, replica_id, liveness, tracer, ReplicaMetrics(registry), cluster)
 
         def make(index: int, silencing: Silencing) -> Replica:
             return parts.replica_of(
@@ -260,10 +261,10 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
 
 
 async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migration] | None:
-    """`hascheduler.mongo.schema.migrate` of each shard's database, by its name, telling of each step; None where a
+    """`hascheduler.mongo.schema.migrate` of each shard's database, by its name, telling of each step; None if a
     signal ended it between two of them."""
     async with ShardDatabases(settings) as databases:
-        # Before the first replica there is no routing, and the home knows no databases: then all are made.
+        # Before the first replica there is no layout, and the home knows no databases: then all are made.
         if not await _are_own(settings, databases, new=True):
             return None
         migrating = asyncio.create_task(_migrate_all(databases.all, dry_run=dry_run), name="migrate")
@@ -273,14 +274,14 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migratio
 
 
 async def _are_own(settings: Settings, databases: ShardDatabases, *, new: bool) -> bool:
-    """Whether the databases were compared before a signal came: `InvalidInput` where the deployment has another number
+    """Compare the databases; return False if a signal came first. `InvalidInput` if the deployment has another number
     of shards than the settings, or knows another database as that of one of them."""
 
     async def compare(home: Database) -> None:
         await reach(home)
-        store = MongoRoutingStore(home)
+        store = LayoutStore(home)
         if not new or await store.get() is not None:
-            await stored_routing(store, settings.shards, settings.database)
+            await stored_layout(store, settings.shards)
 
     return await databases.home_ready(compare) and await databases.all_compared(new=new)
 
@@ -293,24 +294,19 @@ def _log_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
     log.info(event, step=str(step), **more)
 
 
-async def routing(settings: Settings) -> Routing | None:
-    """What the home has; None: it is the only shard, or was never used."""
-    return await follow_routing(settings, lambda _: True, 0)
-
-
-async def begin_moves(settings: Settings, known: Routing, moves: Mapping[int, int]) -> Routing:
-    """The routing in which they have begun. `WorldError` where it is no longer that of ``known``."""
+async def begin_moves(settings: Settings, known: Layout, moves: Mapping[int, int]) -> Layout:
+    """Return the layout in which these moves have begun; `WorldError` if ``known`` is no longer that of the home."""
     async with ShardDatabases(settings) as databases:
         begun = known.beginning(moves)
-        if not await MongoRoutingStore(databases.home).replace(known.epoch, begun):
-            raise WorldError("slots were moved by another command meanwhile: look at them, and try again")
+        if not await LayoutStore(databases.home).replace(known.epoch, begun):
+            raise WorldError("partitions were moved meanwhile: look at them, and try again")
         return begun
 
 
-async def follow_routing(settings: Settings, is_enough: Callable[[Routing], bool], look_s: float) -> Routing | None:
-    """Read the routing again and again until it is enough; None: there is none."""
+async def follow_layout(settings: Settings, is_enough: Callable[[Layout], bool], look_s: float) -> Layout | None:
+    """Read the layout again and again until it is enough; return None for a deployment that has none."""
     async with ShardDatabases(settings) as databases:
-        store, found = MongoRoutingStore(databases.home), None
+        store, found = LayoutStore(databases.home), None
 
         async def read() -> None:
             nonlocal found
@@ -324,15 +320,19 @@ async def follow_routing(settings: Settings, is_enough: Callable[[Routing], bool
 
 
 async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | None:
-    """What is broken in the databases of all shards, by a thorough look; None where a signal came first."""
+    """Return what is broken in the databases of all shards, by a thorough look; None if a signal came first."""
     async with ShardDatabases(settings) as databases:
         if not await _are_own(settings, databases, new=False):
             return None
-        reports = {}
-        for shard, database in zip(settings.shard_names, databases.all, strict=True):
-            scan = MongoInvariantScan(database, deployment_of(settings, shard, _by_shard(settings, databases)))
-            reports[shard] = await scan.look(THOROUGH, progress)
-        return reports[settings.shard] if len(reports) == 1 else merged_report(reports)
+        names = settings.shard_names
+        scans: list[InvariantScan] = [
+            MongoInvariantScan(database, deployment_of(settings, shard))
+            for shard, database in zip(names, databases.all, strict=True)
+        ]
+        if len(scans) == 1:
+            return await scans[0].look(THOROUGH, progress)
+        placed = {shard: PlacedScan(scans[index], databases.all, names, index) for index, shard in enumerate(names)}
+        return await deployment_report(placed, THOROUGH, progress)
 
 
 async def require_servers(settings: Settings) -> None:
@@ -346,11 +346,6 @@ async def _broker_accessible(settings: Settings, *, must_answer: bool = False) -
     """`InvalidInput` where the broker refuses us, unless the settings ask for patience: its users may come soon."""
     if settings.transport == "rabbitmq" and not settings.startup_patience_ms:
         await require_access(settings.amqp_url.get_secret_value(), broker_tls(settings), must_answer=must_answer)
-
-
-def _by_shard(settings: Settings, databases: ShardDatabases) -> Mapping[str, Database]:
-    """Of several shards alone."""
-    return dict(zip(settings.shard_names, databases.all, strict=True)) if settings.shards > 1 else {}
 
 
 def _forwarder(settings: Settings, reports: ShardReports, replica_id: str) -> "Forwarder":
