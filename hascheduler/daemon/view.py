@@ -165,9 +165,6 @@ class ReplicaView:
     def calendars(self) -> Mapping[str, Calendar]:
         return self.feeder.mirror.nouns(Collection.CALENDARS)
 
-    def unseen_shards(self, tenant: str | None = None) -> SomeOf[str]:
-        return ()
-
     def schedules(self) -> Mapping[str, ScheduleRef]:
         return self.feeder.mirror.nouns(Collection.SCHEDULES)
 

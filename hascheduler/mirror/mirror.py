@@ -35,9 +35,7 @@ _JOBS, _SCHEDULES, _JOURNAL, _REPLICAS, _HOLDS = (
 )  # fmt: skip
 _OF_TENANTS = frozenset({_JOBS, _SCHEDULES})
 _PUT, _DELETE = Operation.PUT, Operation.DELETE
-_UNDIGESTED = frozenset(
-    {Collection.PROCESSORS, Collection.LEASES, _REPLICAS, Collection.META, Collection.HOLDS, Collection.ROUTING}
-)
+_UNDIGESTED = frozenset({Collection.PROCESSORS, Collection.LEASES, _REPLICAS, Collection.META, Collection.HOLDS})
 """They change with every heartbeat, and people compare them by eye. And replicas of neighbouring releases have equal
 digests only as long as all of them mirror what is digested."""
 _DIGESTED = {collection: f"{collection}/" for collection in TABLES if collection not in _UNDIGESTED}
@@ -170,7 +168,7 @@ class Mirror:
             return
         key = (collection, change.id)
         self.ahead += change.ahead
-        if change.moved or (self._silent and self._is_of_silent(change)):
+        if self._silent and self._is_of_silent(change):
             pass  # its events were those of the shard that it came from
         elif collection is _JOBS and change.position:
             self._events += events_of(change, self._nouns[_JOBS].get(change.id))

@@ -21,7 +21,7 @@ import structlog
 from starlette.types import ASGIApp
 from structlog.contextvars import bind_contextvars
 
-from hascheduler.api.app import create_routes, with_edge
+from hascheduler.api.app import create_app, create_routes, with_edge
 from hascheduler.api.http.peer import peer_headers
 from hascheduler.api.services import ApiServices
 from hascheduler.assembly_api import ProcessServices, services_of
@@ -31,6 +31,7 @@ from hascheduler.daemon.leadership.liveness import Silencing
 from hascheduler.errors import Overloaded, WorldError
 from hascheduler.model.collection import Collection as Stored
 from hascheduler.model.hold import Hold
+from hascheduler.mongo.connection import Database
 from hascheduler.mongo.holds import MongoHoldStore
 from hascheduler.mongo.left_transactions import LeftTransactions
 from hascheduler.mongo.replicas import ready_replicas
@@ -54,6 +55,8 @@ from hascheduler.shards.peers import Hosted, Peers
 from hascheduler.shards.placement import LeaderPlacement
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.turns import CapTurns, MongoTurnStore
+from hascheduler.telemetry.health import ReplicaHealth
+from hascheduler.telemetry.metrics_replica import ReplicaGauges, ShardGauges
 
 log = structlog.get_logger(__name__)
 
@@ -84,9 +87,35 @@ class _LedCaps:
         return hold
 
 
+class OneShard:
+    """One process of a deployment of one shard, which needs no ring. ``application`` answers its requests."""
+
+    def __init__(self, database: Database, parts: ReplicaParts, process: ProcessServices) -> None:
+        self._replica = parts.replica_of(parts.settings.shard, database, process.clock)
+        services = services_of(parts.settings, process, parts.settings.shard, database, self._replica)
+        self.application: ASGIApp = create_app(services)
+        self.health = ReplicaHealth(services.view)
+        self.gauges = ReplicaGauges(services.view.gauges)
+
+    def answer_at(self, http_endpoint: str) -> None:
+        """Have the heartbeats tell where the API is."""
+        self._replica.http_endpoint = http_endpoint
+
+    async def run(self, answering: asyncio.Task[None]) -> None:
+        """Run until `stop`; then end ``answering``, the server of the application."""
+        await self._replica.run()
+        answering.cancel()
+        await asyncio.wait([answering])
+
+    def stop(self) -> None:
+        self._replica.stop()
+
+    async def close(self) -> None:
+        """Nothing is left open."""
+
+
 class Ring:
-    """One process of several shards. ``application`` answers for all of them, and ``hosting`` is the health of the
-    process.
+    """One process of several shards. ``application`` answers for all of them.
 
     ``layout`` is the one that was agreed on at the start, and ``databases`` are prepared. ``peer_key`` is what replicas
     know each other by, and ``tls`` how they speak to each other; None: over plain HTTP.
@@ -144,8 +173,14 @@ class Ring:
         home = shards[0].services
         assert home is not None, "the home is hosted from the start"
         self.application: ASGIApp = with_edge(self._gateway, home, self._turned_away)
+        self.health = self.hosting
+        self.gauges = ShardGauges(self._gauges, settings.shards)
 
-    def gauges(self) -> Mapping[str, Gauges]:
+    def answer_at(self, http_endpoint: str) -> None:
+        """Have the heartbeats in all hosted shards tell where the API is."""
+        self.hosting.http_endpoint = http_endpoint
+
+    def _gauges(self) -> Mapping[str, Gauges]:
         """Return those of each hosted shard, by its name."""
         return {replica.shard: replica.view.gauges() for replica in self.hosting.replicas}
 
@@ -191,7 +226,7 @@ class Ring:
         services = services_of(settings, self._process, name, database, replica, count=count)
         if index == 0:
             services = replace(services, definitions=KeepableDefinitions(services.definitions, count))
-        return replica, replace(services, dependencies_within_tenant=True, peer_key=self._key)
+        return replica, replace(services, is_one_of_several=True, peer_key=self._key)
 
     def _beside(self, board: GatewayBoard) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
         settings, databases, hosting, clock = self._settings, self._databases.all, self.hosting, self._process.clock

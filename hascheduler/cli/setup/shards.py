@@ -89,7 +89,7 @@ def apply(
 def _layout(settings: Settings) -> Layout:
     from hascheduler import assembly
 
-    layout = asyncio.run(assembly.follow_layout(settings, lambda _: True, 0))
+    layout = asyncio.run(assembly.layout(settings))
     if layout is None:
         raise InvalidInput(("HASCHEDULER_SHARDS",), "the deployment has one shard", "several, set for its replicas")
     return layout

@@ -19,7 +19,6 @@ from typing import Any
 from hascheduler.check.finding import CheckConfig, CheckReport, Finding, FindingCollector, FindingKind, Report
 from hascheduler.check.jobs import CheckContext
 from hascheduler.check.journal import check_lease, check_shard, check_zone_data
-from hascheduler.model.hold import partition_of_key
 from hascheduler.model.pause import EVERYTHING
 from hascheduler.mongo.check.context import long_expired, read_small_collections, server_now_ms
 from hascheduler.mongo.check.indexes import PresentIndexes, duplicate_idempotency_keys
@@ -28,7 +27,6 @@ from hascheduler.mongo.check.journal import JournalScan
 from hascheduler.mongo.check.pace import ScanPace, ScanTimeOver
 from hascheduler.mongo.check.schedules import ScheduleScan, certain_since_ms, kept_for_ms
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.faults import faults
 from hascheduler.ports.invariant_scan import ScanBounds, ScanProgress
 
 _AGAIN_LIMIT_S = 60.0
@@ -186,16 +184,7 @@ class _Pass:
             self._report,
             kept_since_ms=certain_since_ms(self.now, kept_ms),
             times_max=self._bounds.times_max,
-            moving=await _held(self._database),
         )
-
-
-async def _held(database: Database) -> frozenset[int]:
-    """Return the partitions that are held: what is stored of them may be on its way to another database, or from it."""
-    with faults("read the holds"):
-        found = await database["holds"].find({"held": True}, ["_id"]).to_list(None)
-    partitions = (partition_of_key(hold["_id"]) for hold in found if isinstance(hold["_id"], str))
-    return frozenset(each for each in partitions if each is not None)
 
 
 def _ids(suspects: Iterable[Mapping[str, Finding]], prefix: str) -> set[str]:
