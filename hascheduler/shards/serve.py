@@ -226,7 +226,12 @@ class Ring:
         services = services_of(settings, self._process, name, database, replica, count=count)
         if index == 0:
             services = replace(services, definitions=KeepableDefinitions(services.definitions, count))
-        return replica, replace(services, is_one_of_several=True, peer_key=self._key)
+        return replica, replace(
+            services,
+            is_one_of_several=True,
+            tenants_in=MongoTenantStore(database, settings.job_retention_ms).tenants,
+            peer_key=self._key,
+        )
 
     def _beside(self, board: GatewayBoard) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
         settings, databases, hosting, clock = self._settings, self._databases.all, self.hosting, self._process.clock
