@@ -38,6 +38,7 @@ from hascheduler.mongo.replicas import ready_replicas
 from hascheduler.mongo.tenants import MongoTenantStore
 from hascheduler.ports import Gauges
 from hascheduler.shards.addresses import HostAddresses
+from hascheduler.shards.check import PlacedScan
 from hascheduler.shards.copies import Copier, Copies, KeepableDefinitions
 from hascheduler.shards.databases import ShardDatabases
 from hascheduler.shards.events import follow_events, follow_pictures
@@ -220,6 +221,7 @@ class Ring:
             part=(index, count),
             silencing=silencing,
             prepare=partial(self._databases.catch_up, index),
+            scan=lambda own: PlacedScan(own, self._databases.all, settings.shard_names, index),
         )
         services = services_of(settings, self._process, name, database, replica, count=count)
         if index == 0:
