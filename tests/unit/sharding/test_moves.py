@@ -18,7 +18,8 @@ from hascheduler.model.routing import Routing, slot_of
 from hascheduler.sharding import moves
 from hascheduler.sharding.moves import SlotMover
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
-from tests.doubles.shards import MemoryHoldStore, MemoryRoutingStore, MemorySlotStore
+from tests.doubles.holds import MemoryHoldStore
+from tests.doubles.shards import MemoryRoutingStore, MemorySlotStore
 from tests.unit.sharding.deployment import RETENTION_MS, ROUTING, SHARDS, HandClock, tenant_in
 
 TENANT = tenant_in(1)
