@@ -7,14 +7,11 @@ order, and a second signal ends the process at once.
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from structlog.contextvars import bind_contextvars
 
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops.health_port import HealthPort
@@ -27,23 +24,18 @@ from hascheduler.assembly_replica import (
     liveness_endpoint,
     pem_files,
 )
-from hascheduler.assembly_shards import followed, start_keepers
 from hascheduler.check.finding import CheckReport, merged_report
 from hascheduler.clock import SystemClock
 from hascheduler.compiled import compiled_rooms, is_stale
-from hascheduler.daemon.leadership.liveness import LivenessServer, Silencing
+from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
-from hascheduler.daemon.replica import Replica
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.lifecycle import STOP_LIMIT_S, on_signal
 from hascheduler.model.resources import parse_resources
-from hascheduler.model.routing import Routing
 from hascheduler.model.schema_version import Migration, MigrationStep
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.mongo.check.scan import MongoInvariantScan
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.copies import MongoCopyStore
-from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import require_readable
@@ -53,33 +45,30 @@ from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.rabbitmq.connection import require_access
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.settings import Settings, heartbeat_deadline_ms
-from hascheduler.sharding.copies import CopyKeeper
-from hascheduler.sharding.home import agreed_routing, stored_routing
-from hascheduler.sharding.reports import ShardReports
-from hascheduler.sharding.shard import FollowingReplica
 from hascheduler.shards.databases import ShardDatabases
-from hascheduler.shards.placement import LeaderPlacement
-from hascheduler.telemetry.health import ReplicaHealth, Vitals
+from hascheduler.shards.gateways import peer_key
+from hascheduler.shards.home import LayoutStore, agreed_layout, stored_layout
+from hascheduler.shards.layout import Layout
+from hascheduler.telemetry.health import Vitals
 from hascheduler.telemetry.log_lines import name_process
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
-from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
+from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 from hascheduler.tls import ServedCertificates, client_context
 
 if TYPE_CHECKING:
-    from hascheduler.api.routing.forwarder import Forwarder
-    from hascheduler.assembly_api import ServedShard
+    pass
 
 log = structlog.get_logger(__name__)
 
 
 async def serve(settings: Settings) -> None:
-    """One replica: the scheduler's loops and the HTTP API, until a signal; `StoreUnavailable` without a database."""
+    """Run one replica, its loops and the HTTP API, until a signal; `StoreUnavailable` without a database."""
     # Half of all that a replica imports, and nothing of it is for processors, checks and migrations.
-    from hascheduler.api.app import create_app
-    from hascheduler.assembly_api import Candidacy, ProcessServices, ServedShard, services_over
+    from hascheduler.assembly_api import ProcessServices
+    from hascheduler.shards.serve import OneShard, Ring
 
     clock = TrustedClock(SystemClock(), settings.clock_skew_max_ms)
     replica_id = f"{settings.replica_id}.{token_hex(4)}"
@@ -90,51 +79,35 @@ async def serve(settings: Settings) -> None:
     health = HealthPort(settings.health_host, settings.health_port, vitals, registry, leads=True)
     cluster = cluster_of(settings)
     databases = ShardDatabases(settings)
-    closing, candidacy = AsyncExitStack(), None
+    serving: OneShard | Ring | None = None
     try:
         await health.open()
         if not await databases.prepare_all():
             return
-        routing = await agreed_routing(
-            MongoRoutingStore(databases.home), settings.shard_names, settings.database, clock.wall_ms()
-        )
+        layout = await agreed_layout(databases.home, settings.shard_names, clock.wall_ms)
         await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
-        parts = ReplicaParts(
-            settings, replica_id, liveness, tracer, ReplicaMetrics(registry), cluster, _by_shard(settings, databases)
+        parts = ReplicaParts(settings, replica_id, liveness, tracer, ReplicaMetrics(registry), cluster)
+        process = ProcessServices.of(
+            settings, databases.home, clock, tracer=tracer, metrics=HttpMetrics(registry), health=vitals
         )
-
-        def make(index: int, silencing: Silencing) -> Replica:
-            return parts.replica_of(
-                settings.shard_names[index],
-                databases.all[index],
-                # One elsewhere has a clock of its own, which is compared with its MongoDB's.
-                clock if databases.is_at_home(index) else SystemClock(),
-                part=(index, settings.shards),
-                silencing=silencing,
-                prepare=partial(databases.catch_up, index),
-            )
-
-        here = followed(settings, replica_id, clock, liveness, make)
-        shards = [ServedShard(database, shard) for database, shard in zip(databases.all, here.shards, strict=True)]
-        if here.following is not None and here.reports is not None:
-            forwarder = _forwarder(settings, here.reports, replica_id)
-            closing.push_async_callback(forwarder.close)
-            candidacy = Candidacy(here.following, forwarder)
-        process = ProcessServices.of(settings, databases.home, clock, tracer=tracer, metrics=HttpMetrics(registry))
-        services = services_over(settings, process, shards, routing, candidacy=candidacy)
-        registry.register(ReplicaGauges(services.view.gauges))
+        if layout is None:
+            serving = OneShard(databases.home, parts, process)
+        else:
+            key = await peer_key(databases.home, token_hex(32))
+            serving = Ring(databases, layout, parts, process, peer_key=key, tls=peer_tls(settings))
+        registry.register(serving.gauges)
         server = ApiServer(
-            create_app(services, forwards=candidacy is not None),
+            serving.application,
             settings.http_host,
             settings.http_port,
             None if certificates is None else certificates.context,
-            metrics=services.metrics,
+            metrics=process.metrics,
         )
         await server.bind()
         http_endpoint = f"{settings.advertise_host or settings.http_host}:{server.port}"
-        here.answer_at(http_endpoint)
+        serving.answer_at(http_endpoint)
         log.info(
             "serving",
             replica=replica_id,
@@ -148,47 +121,24 @@ async def serve(settings: Settings) -> None:
         )
         if is_stale():
             log.warning("core_stale", reason="sources were edited after they were compiled; what they say does not run")
-        vitals.become(ReplicaHealth(services.view))
+        vitals.become(serving.health)
 
-        with on_signal(here.stop, STOP_LIMIT_S):
+        with on_signal(serving.stop, STOP_LIMIT_S):
             async with asyncio.TaskGroup() as tasks:
-                # To the very end: a replica that hands its leases over is not dead.
-                watched = tasks.create_task(liveness.run(), name="liveness")
-                recording = tasks.create_task(services.audit_writer.run(), name="audit")
-                serving = tasks.create_task(server.run(), name="api")
+                # To the very end: a replica that hands its leases over is not dead, and the last answers leave records.
                 beside = [
-                    recording,
-                    watched,
-                    *(tasks.create_task(keeper.run(), name="copies") for keeper in _copy_keepers(shards)),
+                    tasks.create_task(liveness.run(), name="liveness"),
+                    tasks.create_task(process.audit_writer.run(), name="audit"),
                 ]
-                several = len(shards) > 1
-                if several:
-                    beside += start_keepers(tasks, settings, here, databases.all, clock)
-                    placement = LeaderPlacement(
-                        settings.shard_names,
-                        lambda: here.shards,
-                        name=settings.replica_id,
-                        clock=clock,
-                        after_ms=settings.rebalance_after_ms,
-                        candidates=settings.shard_candidates,
-                    )
-                    beside.append(tasks.create_task(placement.run(), name="placement"))
                 if certificates is not None:
                     beside.append(tasks.create_task(certificates.keep_fresh(), name="certificates"))
-                async with asyncio.TaskGroup() as serving_shards:
-                    for replica in here.for_ever:
-                        serving_shards.create_task(_run(replica, several=several), name=replica.shard)
-                    if here.following is not None:
-                        following = here.following.run(partial(_run, several=True))
-                        serving_shards.create_task(following, name="following")
-                serving.cancel()
-                # The last answers leave records too.
-                await asyncio.wait([serving])
+                await serving.run(tasks.create_task(server.run(), name="api"))
                 for task in beside:
                     task.cancel()
         log.info("stopped", replica=replica_id)
     finally:
-        await closing.aclose()
+        if serving is not None:
+            await serving.close()
         await databases.close()
         if cluster is not None:
             await cluster.close()
@@ -227,13 +177,13 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
             tracer,
             ProcessorMetrics(registry),
         )
-        routing: Routing | None = None
+        layout: Layout | None = None
 
         async def find_place(home: Database) -> None:
-            nonlocal routing
+            nonlocal layout
             # The collections and indexes are the replicas' to make: a processor has no right to.
             await require_readable(home)
-            routing = await parts.routing()
+            layout = await parts.layout()
 
         if not (await databases.home_ready(find_place) and await databases.compare_all()):
             return
@@ -241,7 +191,7 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, config.id)
         await liveness.bind()
         config = replace(config, liveness_endpoint=liveness_endpoint(settings, liveness))
-        processor = parts.processor(config, routing, liveness)
+        processor = parts.processor(config, layout, liveness)
         vitals.become(processor.health)
         handler_loop.start()
         with on_signal(processor.drain, config.drain_grace_ms / 1_000 + STOP_LIMIT_S):
@@ -278,9 +228,9 @@ async def _are_own(settings: Settings, databases: ShardDatabases, *, new: bool) 
 
     async def compare(home: Database) -> None:
         await reach(home)
-        store = MongoRoutingStore(home)
+        store = LayoutStore(home)
         if not new or await store.get() is not None:
-            await stored_routing(store, settings.shards, settings.database)
+            await stored_layout(store, settings.shards)
 
     return await databases.home_ready(compare) and await databases.all_compared(new=new)
 
@@ -293,24 +243,24 @@ def _log_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
     log.info(event, step=str(step), **more)
 
 
-async def routing(settings: Settings) -> Routing | None:
-    """What the home has; None: it is the only shard, or was never used."""
-    return await follow_routing(settings, lambda _: True, 0)
+async def layout(settings: Settings) -> Layout | None:
+    """Return the layout that the home has; None if the deployment has one shard, or was never used."""
+    return await follow_layout(settings, lambda _: True, 0)
 
 
-async def begin_moves(settings: Settings, known: Routing, moves: Mapping[int, int]) -> Routing:
-    """The routing in which they have begun. `WorldError` where it is no longer that of ``known``."""
+async def begin_moves(settings: Settings, known: Layout, moves: Mapping[int, int]) -> Layout:
+    """Return the layout in which these moves have begun; `WorldError` if it is no longer the ``known`` one."""
     async with ShardDatabases(settings) as databases:
         begun = known.beginning(moves)
-        if not await MongoRoutingStore(databases.home).replace(known.epoch, begun):
-            raise WorldError("slots were moved by another command meanwhile: look at them, and try again")
+        if not await LayoutStore(databases.home).replace(known.epoch, begun):
+            raise WorldError("partitions were moved by another command meanwhile: look at them, and try again")
         return begun
 
 
-async def follow_routing(settings: Settings, is_enough: Callable[[Routing], bool], look_s: float) -> Routing | None:
-    """Read the routing again and again until it is enough; None: there is none."""
+async def follow_layout(settings: Settings, is_enough: Callable[[Layout], bool], look_s: float) -> Layout | None:
+    """Read the layout again and again until it is enough, and return it; None if there is none."""
     async with ShardDatabases(settings) as databases:
-        store, found = MongoRoutingStore(databases.home), None
+        store, found = LayoutStore(databases.home), None
 
         async def read() -> None:
             nonlocal found
@@ -353,42 +303,11 @@ def _by_shard(settings: Settings, databases: ShardDatabases) -> Mapping[str, Dat
     return dict(zip(settings.shard_names, databases.all, strict=True)) if settings.shards > 1 else {}
 
 
-def _forwarder(settings: Settings, reports: ShardReports, replica_id: str) -> "Forwarder":
-    from hascheduler.api.routing.forwarder import Forwarder
-
-    return Forwarder(
-        lambda shard: reports.addresses(shard, replica_id), tls=peer_tls(settings), tls_name=settings.peer_tls_name
-    )
-
-
 def peer_tls(settings: Settings) -> ssl.SSLContext | None:
     """How replicas ask each other; None: over plain HTTP, as the API speaks none either."""
     if not settings.http_tls_cert_file:
         return None
     return client_context(*pem_files(settings, "peer_tls_ca_file", "http_tls_cert_file", "http_tls_key_file"))
-
-
-async def _run(replica: FollowingReplica, *, several: bool) -> None:
-    if several:
-        bind_contextvars(shard=replica.shard)  # on the lines of this task and of those that it begins
-    await replica.run()
-
-
-def _copy_keepers(shards: "Sequence[ServedShard]") -> list[CopyKeeper]:
-    """Of all shards but the home."""
-    home = shards[0]
-
-    def keeper(shard: "ServedShard") -> CopyKeeper:
-        return CopyKeeper(
-            MongoCopyStore(home.database),
-            MongoCopyStore(shard.database),
-            wanted=home.shard.nouns,
-            there=shard.shard.nouns,
-            leading=lambda: shard.shard.view.leading,
-            fresh=lambda: home.shard.view.ready and shard.shard.view.ready,
-        )
-
-    return [keeper(shard) for shard in shards[1:]]
 
 
 def _tracer(settings: Settings, service: str, instance: str, *, for_handlers: bool = False) -> Tracer:

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hascheduler.daemon.leadership.liveness import LivenessServer
+from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import Resources
-from hascheduler.model.routing import Routing
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.fallback import FallbackDeliveries
-from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.mongo.work.servers import count_servers
 from hascheduler.mongo.work.store import MongoWorkStore
@@ -19,7 +19,8 @@ from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.slots import ProcessSlots
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.settings import Settings
-from hascheduler.sharding.home import pinned_shard, stored_routing
+from hascheduler.shards.home import LayoutStore, stored_layout
+from hascheduler.shards.layout import Layout
 from hascheduler.shards.processors import ManyShardProcessor
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import Tracer
@@ -41,34 +42,35 @@ class ProcessorParts:
     tracer: Tracer
     metrics: ProcessorMetrics
 
-    async def routing(self) -> Routing | None:
-        """The routing of a deployment of several shards; None for a single one.
+    async def layout(self) -> Layout | None:
+        """Return the layout of a deployment of several shards; None for a single one.
 
-        `InvalidInput` where the home has another number of shards than the settings, or none by the name that the
-        settings have; `StoreUnavailable` while it does not say: only one that has no routing is the only shard.
+        `InvalidInput` if the home has another number of shards than the settings, or none by the name that the
+        settings have; `StoreUnavailable` while it does not say: only one that has no layout is the only shard.
         """
-        shards, home = self.settings.shards, self.settings.database
-        routing = await stored_routing(MongoRoutingStore(self.databases[0]), shards, home)
-        if shards == 1 or routing is None:
-            return None
-        pinned_shard(routing, self.settings.shard)
-        return routing
+        layout = await stored_layout(LayoutStore(self.databases[0]), self.settings.shards)
+        if layout is not None and self.settings.shard not in layout.shards:
+            problem = f"the deployment has no shard {quoted(self.settings.shard)}"
+            raise InvalidInput(("HASCHEDULER_SHARD",), problem, f"one of {', '.join(layout.shards)}")
+        return layout
 
     def processor(
-        self, config: ProcessorConfig, routing: Routing | None, liveness: LivenessServer
+        self, config: ProcessorConfig, layout: Layout | None, liveness: LivenessServer
     ) -> Processor | ManyShardProcessor:
-        """The processor of this process: its health and gauges are the process's."""
-        processor = self._serving(config, 0) if routing is None else self._of_several(config, routing, liveness)
+        """Return the processor of this process: its health and gauges are the process's. Of several shards it serves
+        the one that the settings name, and all of them if they name the home."""
+        index = 0 if layout is None else layout.shards.index(config.shard)
+        if layout is None or index:
+            processor: Processor | ManyShardProcessor = self._serving(config, index)
+        else:
+            processor = self._of_several(config, layout.shards, liveness)
         self.metrics.watch(processor.health)
         return processor
 
     def _of_several(
-        self, config: ProcessorConfig, routing: Routing, liveness: LivenessServer
-    ) -> Processor | ManyShardProcessor:
-        pinned = pinned_shard(routing, self.settings.shard)
-        if pinned is not None:
-            return self._serving(config, pinned)
-        databases, shards = self.databases, routing.shards
+        self, config: ProcessorConfig, shards: Sequence[str], liveness: LivenessServer
+    ) -> ManyShardProcessor:
+        databases = self.databases
         definitions, dead_after_ms = self.handlers.definitions, self.settings.heartbeat_timeout_ms
 
         def begin(id: str, shard: int, offered: int, resources: Resources, slots: ProcessSlots) -> Processor:

@@ -6,7 +6,7 @@ A shard knows of no other. So this serves a deployment of one shard, and each sh
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hascheduler.check.finding import CheckConfig
@@ -47,8 +47,6 @@ class ReplicaParts:
     tracer: Tracer
     metrics: ReplicaMetrics
     cluster: "KubernetesApi | None" = None
-    databases: Mapping[str, Database] = field(default_factory=dict)
-    """Of all shards, for the check of a deployment of several."""
 
     def replica_of(
         self,
@@ -86,7 +84,7 @@ class ReplicaParts:
                 # Of the transports only the broker carries headers.
                 traces=MongoJobTraces(database) if settings.transport == "rabbitmq" else None,
                 failovers=MongoFailoverStore(database),
-                scan=MongoInvariantScan(database, deployment_of(settings, shard, self.databases)),
+                scan=MongoInvariantScan(database, deployment_of(settings, shard, {})),
                 metrics=self.metrics,
             ),
         )

@@ -15,7 +15,6 @@
     │   ├── HistoryLost        the stream can't be resumed: read everything again
     │   ├── DatabaseUnfit      MongoDB answers, but is not as this release needs it: only people can mend that
     │   ├── BrokerUnavailable  RabbitMQ did not answer, or it is blocking us
-    │   ├── NotFollowedHere    only replicas that follow that shard can tell: ask one of them
     │   └── Overloaded         this replica has too much to do: come again when it says
     └── InvariantBroken        ours: ends the replica, the lease lapses, another leads
 
@@ -90,18 +89,6 @@ class Unreachable(StoreUnavailable):
         super().__init__(str(mistake))
 
 
-class ShardUnavailable(StoreUnavailable):
-    """As `StoreUnavailable`, of the database of that shard."""
-
-    def __init__(self, shard: str, problem: str) -> None:
-        self.shard = shard
-        super().__init__(f"shard {shard}: {problem}")
-
-
-class Moving(StoreUnavailable):
-    """What is of a tenant moves to another shard: it was not read or written, and in a moment it can be."""
-
-
 class HistoryLost(WorldError):
     """The change stream can't continue from where it was; only a full resync is gap-free."""
 
@@ -112,14 +99,6 @@ class DatabaseUnfit(WorldError):
 
 class BrokerUnavailable(WorldError):
     """The message broker is away or does not take messages."""
-
-
-class NotFollowedHere(WorldError):
-    """Only a replica that follows ``shard`` can answer, and this one does not. Nothing was written."""
-
-    def __init__(self, shard: str) -> None:
-        self.shard = shard
-        super().__init__(f"this replica does not follow shard {shard}")
 
 
 class Overloaded(WorldError):

@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.partition import SHARDS_MAX, shard_database, shard_name
 from hascheduler.model.policy import (
     DEFAULT_PRESET,
     ON_DEMAND_BONUS_MAX_DEFAULT,
@@ -29,7 +30,6 @@ from hascheduler.model.policy import (
     criteria,
 )
 from hascheduler.model.resources import parse_resources
-from hascheduler.model.routing import SHARDS_MAX, shard_database, shard_name
 from hascheduler.model.token import PUBLISHED_PREFIX
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.error_texts import quoted

@@ -32,7 +32,6 @@ from hascheduler.api.ops import (
 from hascheduler.api.resources import audit_log, calendars, definitions, lanes, tenants, tokens
 from hascheduler.api.routing import error_handlers
 from hascheduler.api.routing.body import MERGE_PATCH
-from hascheduler.api.routing.forwarding import KeptBody
 from hascheduler.api.routing.short_path import ShortPath, ShortRoute
 from hascheduler.api.routing.undeclared import OnlyDeclared, honours_key
 from hascheduler.api.schedules import all_that_match as all_schedules_that_match
@@ -226,9 +225,9 @@ def _with_published_references(value: Any) -> Any:
             return value
 
 
-def create_app(services: ApiServices, *, short_path: bool = True, forwards: bool = False) -> Edge:
+def create_app(services: ApiServices, *, short_path: bool = True) -> Edge:
     """Return the application of one set of services: see `create_routes`."""
-    return with_edge(create_routes(short_path=short_path, forwards=forwards), services)
+    return with_edge(create_routes(short_path=short_path), services)
 
 
 def with_edge(app: ASGIApp, services: ApiServices, turned_away: TurnedAway | None = None) -> Edge:
@@ -237,11 +236,10 @@ def with_edge(app: ASGIApp, services: ApiServices, turned_away: TurnedAway | Non
     return Edge(app, services, OPEN_PATHS, PUBLIC_PAGES, login=sessions.LOGIN, turned_away=turned_away)
 
 
-def create_routes(*, short_path: bool = True, forwards: bool = False) -> FastAPI:
+def create_routes(*, short_path: bool = True) -> FastAPI:
     """Return all routes, which answer by the services that come with each request; they stand behind an edge.
 
-    Without ``short_path`` FastAPI answers everything; the answers are the same. ``forwards``: there is a forwarder
-    among the services.
+    Without ``short_path`` FastAPI answers everything; the answers are the same.
     """
     app = _Api(
         title="hascheduler",
@@ -259,8 +257,6 @@ def create_routes(*, short_path: bool = True, forwards: bool = False) -> FastAPI
     # The last one added is the outermost.
     if short_path:
         app.add_middleware(ShortPath, routes=[ShortRoute(router, _PREFIX, name) for router, name in _LOADED])
-    if forwards:
-        app.add_middleware(KeptBody)
     error_handlers.install(app)
     for router in _ROUTERS:
         app.include_router(router, prefix=_PREFIX, responses=ANY_PROBLEM)

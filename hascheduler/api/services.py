@@ -5,7 +5,7 @@ the edge and the routes may put in those of one shard, in a copy of the state. S
 Their pools, metrics, logins, tokens, auth and audit must be the same objects, as those belong to the process.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -18,7 +18,6 @@ from hascheduler.api.admission.worker_registrations import WorkerRegistrations, 
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
-from hascheduler.api.routing.forwarding import Forwards
 from hascheduler.api.routing.shared_load import SharedLoad
 from hascheduler.api.routing.shared_waits import SharedWaits
 from hascheduler.model.calendar import Calendar
@@ -40,10 +39,9 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
+from hascheduler.telemetry.health import Health
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
-
-JoinEvents = Callable[[Mapping[str, EventFeed]], EventFeed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +77,13 @@ class ApiServices:
     load: SharedLoad = field(default_factory=SharedLoad)
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)
-    forwarder: Forwards | None = None
-    """None where each replica follows all shards."""
-    join_events: JoinEvents | None = None
-    """``events`` with those of other shards, by their names; None where there is one shard."""
-    dependencies_within_tenant: bool = False
-    """Whether jobs may depend on those of their own tenant alone: others may be in another shard."""
+    is_one_of_several: bool = False
+    """Whether other shards have other tenants: jobs may depend on those of their own tenant alone, and processors that
+    are not known here may be there."""
+    health: Health | None = None
+    """That of the process; None: that of the replica that ``view`` is of."""
+    tenants_in: Callable[[int], Awaitable[Collection[str]]] | None = None
+    """Reads the tenants of a partition that have any document here; None: there is one shard."""
     peer_key: bytes | None = None
     """The key by which replicas prove what they say of the requests that they pass on; None: none is believed."""
 

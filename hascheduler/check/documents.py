@@ -15,7 +15,6 @@ from hascheduler.model.documents.lease import decode_lease
 from hascheduler.model.documents.pause import decode_pause
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.replica import decode_replica
-from hascheduler.model.documents.routing import decode_routing
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.tenant import decode_tenant
 from hascheduler.model.documents.token import decode_token
@@ -32,7 +31,6 @@ DECODERS: Mapping[Collection, Decode] = {
     Collection.TOKENS: decode_token,
     Collection.PAUSES: decode_pause,
     Collection.HOLDS: decode_hold,
-    Collection.ROUTING: lambda _, fields: decode_routing(fields),
     Collection.PROCESSORS: decode_processor,
     Collection.LEASES: decode_lease,
     Collection.REPLICAS: decode_replica,
@@ -53,7 +51,6 @@ _HINTS: Mapping[Collection, str] = {
     Collection.PAUSES: "it pauses nothing: delete it in MongoDB, then pause again (hascheduler pause --all, or"
     " hascheduler processor drain)",
     Collection.HOLDS: "it holds nothing: put it back from a backup of that database",
-    Collection.ROUTING: "no process of the deployment starts: put it back from a backup of the home's database",
     Collection.NAMES: "no schedule of that name can be made: delete it in the home's database (db.names.deleteOne)",
     Collection.TOKENS: "it grants no access: delete it in MongoDB, and create another (hascheduler token create)",
 }

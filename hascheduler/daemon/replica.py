@@ -37,7 +37,7 @@ from hascheduler.election.elector import Elector
 from hascheduler.mirror.changes import JobSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef
-from hascheduler.model.replica import ReplicaStatus, ShardReport
+from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 
@@ -46,8 +46,7 @@ class Replica:
     """One shard in one process, but for the HTTP side, which reads `view` and follows `events`. `run` ends after
     `stop`. The process runs the liveness endpoint, as it may serve several shards.
 
-    ``http_endpoint`` may be set until `run`, and listeners to the arrival of jobs added. ``followed_shards`` gives what
-    the heartbeat tells of the other shards that this process follows; None: it follows all.
+    ``http_endpoint`` may be set until `run`, and listeners to the arrival of jobs added.
     """
 
     def __init__(self, config: ReplicaConfig, ports: ReplicaPorts) -> None:
@@ -55,7 +54,6 @@ class Replica:
         self._stopping = asyncio.Event()
         self._arrival_listeners: list[Callable[[JobRef], None]] = []
         self.http_endpoint = ""
-        self.followed_shards: Callable[[], Mapping[str, ShardReport] | None] = lambda: None
         batch_delay = partial(BatchDelay, max_ms=config.batch_delay_max_ms, shards=config.dispatch.part[1])
         clock = TrustedClock.over(ports.clock, config.clock_skew_max_ms)
         self._clock, metrics = clock, ports.metrics
@@ -232,10 +230,6 @@ class Replica:
         """`Dispatcher.short_of`, whether or not this replica leads."""
         return self._core.short_of(self._clock.wall_ms())
 
-    def kept_aside(self, partition: int) -> int:
-        """`Dispatcher.kept_aside`."""
-        return self._core.kept_aside(partition)
-
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         """The replicas whose beats still come, this one among them."""
         replicas: Mapping[str, ReplicaStatus] = self._feeder.mirror.nouns(Collection.REPLICAS)
@@ -310,7 +304,5 @@ class Replica:
             marks=self._digests.published,
             last_check=self._invariants.last_check,
             decision_lag_ms=self._stepper.decision_lag_ms,
-            followed=(followed := self.followed_shards()),
-            shards=None if followed is None else self._config.dispatch.part[1],
             zone_data=ZONE_DATA_VERSION,
         )

@@ -26,8 +26,6 @@ from hascheduler.mirror.changes import (
     Quarantined,
     ReplicaGone,
     ReplicaSeen,
-    RoutingGone,
-    RoutingSeen,
     ScheduleSeen,
     SchemaGone,
     SchemaSeen,
@@ -112,7 +110,7 @@ class FactRouter:
                     self.standstill.gone(replica_id)
                 case LeaseSeen() | LeaseGone() | Quarantined():
                     pass
-                case TokenSeen() | TokenGone() | RoutingSeen() | RoutingGone():
+                case TokenSeen() | TokenGone():
                     pass  # the API looks into the mirror
                 case SchemaSeen() | SchemaGone():
                     self._warn_if_outgrown()

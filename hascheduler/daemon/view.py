@@ -165,9 +165,6 @@ class ReplicaView:
     def calendars(self) -> Mapping[str, Calendar]:
         return self.feeder.mirror.nouns(Collection.CALENDARS)
 
-    def unseen_shards(self, tenant: str | None = None) -> SomeOf[str]:
-        return ()
-
     def schedules(self) -> Mapping[str, ScheduleRef]:
         return self.feeder.mirror.nouns(Collection.SCHEDULES)
 
@@ -176,6 +173,9 @@ class ReplicaView:
         if definition is not None:
             return counts.of_definition.get(definition, {})
         return counts.jobs if tenant is None else counts.of_tenant.get(tenant, {})
+
+    def copied_partitions(self) -> SomeOf[int]:
+        return self.feeder.mirror.silent_partitions
 
     def schedules_on(self, calendar: str) -> list[str]:
         return self.core.schedules_on(calendar)

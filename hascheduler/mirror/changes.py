@@ -19,7 +19,6 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.routing import Routing
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import SchemaVersion
 from hascheduler.model.tenant import Tenant
@@ -42,7 +41,7 @@ class Change:
 
     ``position`` is that of the event (see `hascheduler.model.event`), "" for a document of a snapshot or a fetch.
     ``at_ms`` is when the database took the write, where the event has it. ``ahead``: the document was read when the
-    event arrived, and may be of a later time. ``moved``: it came from another shard as it is; nothing happened to it.
+    event arrived, and may be of a later time.
     """
 
     collection: Collection
@@ -52,7 +51,6 @@ class Change:
     position: str = field(default="", compare=False)
     at_ms: int | None = field(default=None, compare=False)
     ahead: bool = field(default=False, compare=False)
-    moved: bool = field(default=False, compare=False)
 
 
 @fast_frozen
@@ -167,16 +165,6 @@ class HoldGone:
 
 
 @dataclass(frozen=True, slots=True)
-class RoutingSeen:
-    routing: Routing
-
-
-@dataclass(frozen=True, slots=True)
-class RoutingGone:
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
 class TokenSeen:
     token: Token
 
@@ -255,6 +243,6 @@ Seen = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
     | BatchSeen | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | TokenSeen | TokenGone
     | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen | SchemaGone
-    | CalendarSeen | CalendarGone | HoldSeen | HoldGone | RoutingSeen | RoutingGone
+    | CalendarSeen | CalendarGone | HoldSeen | HoldGone
     | Quarantined
 )  # fmt: skip

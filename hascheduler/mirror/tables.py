@@ -18,7 +18,6 @@ from hascheduler.model.documents.lease import decode_lease, encode_lease
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.replica import decode_replica, encode_replica
-from hascheduler.model.documents.routing import decode_routing, encode_routing
 from hascheduler.model.documents.schedule import (
     LEADER_FIELDS,
     decode_schedule,
@@ -121,13 +120,6 @@ TABLES: dict[Collection, Table] = {
     # Whoever holds or lifts raises the revision; the leader says what it has released.
     Collection.HOLDS: _table(
         decode_hold, encode_hold, seen.HoldSeen, seen.HoldGone, lambda hold: (hold.rev, hold.released)
-    ),
-    Collection.ROUTING: _table(
-        lambda _, fields: decode_routing(fields),
-        encode_routing,
-        seen.RoutingSeen,
-        seen.RoutingGone,
-        lambda routing: (routing.epoch,),
     ),
     Collection.TOKENS: _table(decode_token, encode_token, seen.TokenSeen, seen.TokenGone),
     Collection.PROCESSORS: _table(

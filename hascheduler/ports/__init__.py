@@ -75,7 +75,7 @@ from hascheduler.ports.stream import (
     Missed,
     NewEvents,
 )
-from hascheduler.ports.view import Cluster, ClusterView, Gauges, LeaderLag, Recording, ShardStatus, Waiter
+from hascheduler.ports.view import Cluster, ClusterView, Gauges, LeaderLag, Recording, Waiter
 from hascheduler.ports.work import (
     AttemptOutcome,
     Confirm,

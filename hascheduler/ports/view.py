@@ -92,27 +92,6 @@ class LeaderLag:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardStatus:
-    """One of several shards, as this replica sees it. ``leading``: this replica leads it; ``unready_reason`` is why its
-    mirror can't be trusted, "" where it can."""
-
-    name: str
-    lease: LeaseRecord | None
-    journal: JournalHead | None
-    leading: bool
-    unready_reason: str
-    stream_lag_ms: int | None
-    counts: Mapping[str, int]
-    processors: int
-    """Those that live."""
-    followers: Sequence[str] = ()
-    """The names of the replicas that follow it; those that are about to, and that are about to leave, among them. Empty
-    where each replica follows all shards."""
-    followed: bool = True
-    """Whether this replica follows it: else all above is what others told."""
-
-
-@dataclass(frozen=True, slots=True)
 class Cluster:
     """What this replica sees of the whole: all of it from its mirror, nothing read from the database."""
 
@@ -147,9 +126,6 @@ class Cluster:
     """By the name of the processors that are drained."""
     rests: Mapping[str, Rest] = field(default_factory=dict)
     """By the id of the processors that did not take up the last jobs that they were given."""
-    shards: Sequence[ShardStatus] = ()
-    """Of a deployment of several, the home first: then the lease, the journal and the stream above are the home's, and
-    the counts and processors those of all."""
 
 
 Recording = tuple[RecordingHeading, AsyncIterator[RecordedStep | RecordingEnd]]
@@ -201,10 +177,8 @@ class ClusterView(Protocol):
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
         """How many live jobs there are by state: of that definition, or of that tenant, or in all. Not of both."""
 
-    def unseen_shards(self, tenant: str | None = None) -> Collection[str]:
-        """The shards of which this replica hears from others alone, as it does not follow them: of those in which
-        something of that tenant may be, or of all. What it says of them is second-hand, and their schedules, processors
-        and waiting jobs are not among those above and below."""
+    def copied_partitions(self) -> Collection[int]:
+        """The partitions whose documents here are copies: another shard counts for their tenants."""
 
     def schedules_on(self, calendar: str) -> list[str]:
         """The schedules that use the calendar of that name."""

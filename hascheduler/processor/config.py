@@ -6,6 +6,8 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.processor import require_name
 from hascheduler.model.resources import NO_RESOURCES, Resources
 
+_BRIEFLY_MS = 3_000
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessorConfig:
@@ -50,6 +52,14 @@ class ProcessorConfig:
     def offered(self) -> int:
         """How many slots it offers at first."""
         return self.slots if self.offered_first is None else self.offered_first
+
+    @property
+    def slot_limit_ms(self) -> int:
+        """How long an attempt waits for a slot. Jobs of other shards may have it for long, and the leader should hear
+        of that before it takes this processor for one that does not start what it gets."""
+        return (
+            self.heartbeat_deadline_ms if self.offered_first is None else min(self.heartbeat_deadline_ms, _BRIEFLY_MS)
+        )
 
     @property
     def held_max(self) -> int:

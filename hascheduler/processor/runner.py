@@ -89,7 +89,7 @@ class Runner:
         bind_contextvars(job=job_id, attempt=number)
         try:
             # The leader counts on a free slot, so one is free or about to be. If not, it should look elsewhere.
-            if await attempt.waited(self._slot, self._config.heartbeat_deadline_ms / 1000):
+            if await attempt.waited(self._slot, self._config.slot_limit_ms / 1000):
                 attempt.has_slot = True
                 try:
                     await self._carry_out(attempt, delivery)

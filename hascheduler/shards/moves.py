@@ -94,7 +94,7 @@ class _Overtaken(Exception):
     """Something has changed since it was read: the next step reads it again."""
 
 
-class _Way(NamedTuple):
+class _FromTo(NamedTuple):
     """Where a partition comes from and goes to. ``began`` marks the copies; 0 once the target counts."""
 
     partition: int
@@ -104,7 +104,7 @@ class _Way(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _LastLook:
     """What the last look at a partition saw, so that the next one need not look at all that ended long ago."""
 
     live: Collection[Key]
@@ -139,7 +139,7 @@ class PartitionMover:
         self._keeps_to_parts = keeps_to_parts
         self._clock = clock
         self._late_ms = late_ms
-        self._seen: dict[int, _Seen] = {}
+        self._seen: dict[int, _LastLook] = {}
         self._carried: set[int] = set()
         self._handing_over = asyncio.Lock()
         """One partition at a time: a change of the layout by another one would make it look again."""
@@ -186,7 +186,7 @@ class PartitionMover:
         keys = [hold.key for hold in (await self._shards[index].holds.all()).values() if hold.is_held]
         held = {each for each in map(partition_of_key, keys) if each is not None and layout.shard_of[each] != index}
         for partition in await self._shards[index].tenants.live(held) if held else ():
-            way = _Way(partition, index, layout.shard_of[partition], 0)
+            way = _FromTo(partition, index, layout.shard_of[partition], 0)
             here, there = await self._holds_on(way)
             now = await self._known_layout()
             is_stray = now is not None and now.is_at_rest(partition) and now.shard_of[partition] == way.target
@@ -217,7 +217,7 @@ class PartitionMover:
 
     # While the source counts
 
-    async def _advance(self, layout: Layout, way: _Way, here: Hold | None, there: Hold | None) -> None:
+    async def _advance(self, layout: Layout, way: _FromTo, here: Hold | None, there: Hold | None) -> None:
         seen = self._seen.get(way.partition)
         if there is None or not there.is_held or not there.is_silent:
             if await self._home.all_know(way.target) and await self._fits(layout, way.target):
@@ -242,7 +242,7 @@ class PartitionMover:
         a shard without partitions is where more could begin."""
         return layout.has_partitions(to) or await self._keeps_to_parts()
 
-    async def _hand_over(self, layout: Layout, way: _Way, here: Hold, there: Hold) -> None:
+    async def _hand_over(self, layout: Layout, way: _FromTo, here: Hold, there: Hold) -> None:
         if self._handing_over.locked():
             return
         async with self._handing_over:
@@ -259,7 +259,7 @@ class PartitionMover:
         log.info("partition_moved", partition=way.partition, shard=layout.shards[way.target], epoch=layout.epoch)
         await self._leave(layout, way, here, there)
 
-    async def _equalize(self, way: _Way, here: Hold, there: Hold) -> tuple[int, bool]:
+    async def _equalize(self, way: _FromTo, here: Hold, there: Hold) -> tuple[int, bool]:
         """Make the target's documents those of the source; return how many differed, and whether the target has all
         that the source has now."""
         source, target = self._shards[way.source].tenants, self._shards[way.target].tenants
@@ -285,12 +285,12 @@ class PartitionMover:
         if left_out:  # the look did not see that an earlier job has lost its key: the next one looks at all
             self._seen.pop(way.partition, None)
         elif len(now) == len(differing):
-            self._seen[way.partition] = _Seen([key for key, each in wanted.items() if each.is_live], began_ms)
+            self._seen[way.partition] = _LastLook([key for key, each in wanted.items() if each.is_live], began_ms)
         return len(differing), not late and not left_out and len(now) == len(differing)
 
     # While the target counts
 
-    async def _leave(self, layout: Layout, way: _Way, here: Hold | None, there: Hold | None) -> None:
+    async def _leave(self, layout: Layout, way: _FromTo, here: Hold | None, there: Hold | None) -> None:
         if here is None or there is None:
             raise StoreUnavailable(f"a hold on partition {way.partition:02x} was deleted")
         if there.is_held:
@@ -307,7 +307,7 @@ class PartitionMover:
             emptied = await self._replaced(layout, layout.emptied(way.partition))
             log.info("partition_emptied", partition=way.partition, epoch=emptied.epoch)
 
-    async def _take(self, way: _Way, here: Hold, there: Hold, *, live_only: bool) -> bool:
+    async def _take(self, way: _FromTo, here: Hold, there: Hold, *, live_only: bool) -> bool:
         """Take documents out of a shard that is not the partition's any more; return whether none is left. A version
         that the target has not seen goes there first."""
         source, target = self._shards[way.source].tenants, self._shards[way.target].tenants
@@ -336,11 +336,11 @@ class PartitionMover:
             return None  # a replica that knows all of its shards is about to lead the home
         return layout
 
-    async def _holds_on(self, way: _Way) -> tuple[Hold | None, Hold | None]:
+    async def _holds_on(self, way: _FromTo) -> tuple[Hold | None, Hold | None]:
         key = partition_key(way.partition)
         return await self._shards[way.source].holds.get(key), await self._shards[way.target].holds.get(key)
 
-    async def _tenants(self, way: _Way) -> Sequence[str]:
+    async def _tenants(self, way: _FromTo) -> Sequence[str]:
         here, there = self._shards[way.source].tenants, self._shards[way.target].tenants
         found = await _both(here.tenants(way.partition), there.tenants(way.partition))
         return sorted({*found[0], *found[1]})
@@ -359,7 +359,7 @@ class PartitionMover:
         return is_left_out
 
     async def _put(
-        self, index: int, way: _Way, before: Hold | None, *, is_held: bool, is_silent: bool = False,
+        self, index: int, way: _FromTo, before: Hold | None, *, is_held: bool, is_silent: bool = False,
         is_released: bool = False,
     ) -> Hold:  # fmt: skip
         """Put a hold in the place of ``before``. ``is_released``: it was, and nothing was decided since."""
@@ -379,12 +379,12 @@ class PartitionMover:
             log.warning("moves_delayed", error=str(error), **fields)
 
 
-def _way(layout: Layout, partition: int) -> _Way | None:
+def _way(layout: Layout, partition: int) -> _FromTo | None:
     if partition in layout.moving:
         to, began = layout.moving[partition]
-        return _Way(partition, layout.shard_of[partition], to, began)
+        return _FromTo(partition, layout.shard_of[partition], to, began)
     if partition in layout.leaving:
-        return _Way(partition, layout.leaving[partition], layout.shard_of[partition], 0)
+        return _FromTo(partition, layout.leaving[partition], layout.shard_of[partition], 0)
     return None
 
 

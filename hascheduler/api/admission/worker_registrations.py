@@ -18,7 +18,7 @@ from http import HTTPStatus
 
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.errors import NotFollowedHere, TooMany
+from hascheduler.errors import TooMany
 from hascheduler.model.processor import ProcessorRef, is_polling
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import Clock, ClusterView
@@ -107,7 +107,4 @@ class WorkerRegistrations:
         yield from (processor for _, processor in self._unseen.values())
 
     def _is_seen(self, id: str) -> bool:
-        try:
-            return self._view.processor(id) is not None
-        except NotFollowedHere:
-            return False
+        return self._view.processor(id) is not None

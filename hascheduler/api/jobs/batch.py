@@ -50,7 +50,7 @@ from hascheduler.api.routing.error_handlers import field_error
 from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.routing.warnings import require_lane, warn_of_lane
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.errors import Conflict, InvalidInput, Moving, StoreUnavailable
+from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.job import BATCH_PREFIX, JobState, NewJob
 from hascheduler.model.tenant import DEFAULT_TENANT
@@ -121,7 +121,7 @@ async def _submit_all(
     order = await run_in_slices(topological_levels(await run_in_slices(_dependencies(items, refs))))
     for index in order.in_cycles:
         items[index].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
-    resolver = _Resolver(items, refs, lookup, within_tenant=services.dependencies_within_tenant)
+    resolver = _Resolver(items, refs, lookup, within_tenant=services.is_one_of_several)
     if body.atomic:
         await _submit_together(resolver, [each for level in order.levels for each in level], services)
         return items
@@ -326,12 +326,7 @@ async def _submit_level(indexes: Sequence[int], resolver: "_Resolver", services:
     ready = await run_in_slices(resolver.resolve(indexes))
     for begin in range(0, len(ready), _AT_ONCE_MAX):
         chunk = ready[begin : begin + _AT_ONCE_MAX]
-        try:
-            submissions = await services.jobs.submit_many([item.job for item in chunk if item.job is not None])
-        except Moving as error:
-            if any(item.submission for item in resolver.items):
-                raise StoreUnavailable(f"submit the rest of the batch: {error}") from error
-            raise
+        submissions = await services.jobs.submit_many([item.job for item in chunk if item.job is not None])
         for item, submission in zip(chunk, submissions, strict=True):
             item.submission = submission
             if submission.answer is SubmitAnswer.OTHER:

@@ -15,7 +15,6 @@ from hascheduler.api.jobs.all_that_match import COUNTED_MAX
 from hascheduler.api.jobs.queries import JobFilterQuery
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.errors import NotFollowedHere
 from hascheduler.model.job import LIVE, JobState
 from hascheduler.ports import JobCounts, JobSelection
 
@@ -83,8 +82,5 @@ def _live_counts(which: JobSelection, services: ApiServices) -> dict[JobState, i
     others = replace(which, states=(), definition=None, tenant=None)
     if not services.view.ready or others != JobSelection() or None not in (which.definition, which.tenant):
         return None
-    try:
-        live = services.view.live_jobs(definition=which.definition, tenant=which.tenant)
-    except NotFollowedHere:
-        return None
+    live = services.view.live_jobs(definition=which.definition, tenant=which.tenant)
     return {state: live.get(state, 0) for state in LIVE if not which.states or state in which.states}

@@ -18,7 +18,6 @@ from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.middleware.timeouts import WAIT_S_MAX
 from hascheduler.api.routing.error_handlers import UnreadableDocument
-from hascheduler.api.routing.forwarding import require_followed
 from hascheduler.api.routing.long_poll import ClientGone
 from hascheduler.api.routing.queries import JobId, Page, page_of, place_text
 from hascheduler.api.services import ApiServices, Services
@@ -77,8 +76,6 @@ async def explain_job(id: JobId, services: Services, caller: Viewer) -> WhyRespo
             document = await services.jobs.get(id)
         return show_explanation(explanation, caller, document)
     document = await stored_job(id, caller, services)
-    if document.get("state") not in TERMINAL:
-        require_followed(services.view, document.get("tenant"))
     try:
         return show_unseen(document, services.view.unready_reason)
     except InvalidInput as error:

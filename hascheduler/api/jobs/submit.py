@@ -135,7 +135,7 @@ async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: A
     if not body.depends_on:
         return job
     lookup = await look_up(body.depends_on, caller, services)
-    within = tenant if services.dependencies_within_tenant else None
+    within = tenant if services.is_one_of_several else None
     found: Found = {}
     for place, named in enumerate(body.depends_on):
         found |= lookup.found(named, ("depends_on", place), within)

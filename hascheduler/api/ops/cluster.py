@@ -15,7 +15,7 @@ from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION, OLDEST_VERSION
-from hascheduler.ports import FAILOVERS_MAX, Cluster, ShardStatus
+from hascheduler.ports import FAILOVERS_MAX, Cluster
 from hascheduler.wire.fields import instant_text
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
@@ -219,23 +219,6 @@ def show_cluster(cluster: Cluster, unready_reason: str, *, of_all: bool) -> Clus
             QuarantinedResponse(collection=collection, id=id, reason=reason)
             for collection, id, reason in (cluster.quarantine if of_all else ())
         ],
-        shards=[_shard(shard) for shard in cluster.shards],
-    )
-
-
-def _shard(shard: ShardStatus) -> ShardResponse:
-    return ShardResponse(
-        name=shard.name,
-        leader=_leader(shard.lease),
-        leading=shard.leading,
-        ready=not shard.unready_reason,
-        unready_reason=shard.unready_reason,
-        stream_lag_ms=shard.stream_lag_ms,
-        journal_seq=shard.journal.seq if shard.journal else None,
-        processors=shard.processors,
-        counts={name: count for name, count in shard.counts.items() if name != "definitions"},
-        followers=list(shard.followers),
-        followed=shard.followed,
     )
 
 

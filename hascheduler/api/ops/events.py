@@ -23,8 +23,7 @@ ends; clients reconnect.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Annotated
 
@@ -38,9 +37,8 @@ from hascheduler.api.http.shares import Pool
 from hascheduler.api.middleware.auth import Viewer, still_identified
 from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
-from hascheduler.api.routing.forwarding import FORWARDED, LIST_AGAIN
 from hascheduler.api.routing.long_poll import until_left
-from hascheduler.api.services import ApiServices, JoinEvents, Services
+from hascheduler.api.services import Services
 from hascheduler.errors import InvalidInput
 from hascheduler.model.event import POSITION_PATTERN, EventType, encode_event, is_position
 from hascheduler.model.values.error_texts import quoted
@@ -50,15 +48,15 @@ from hascheduler.wire.fields import Name, QueryDurationMs, StrictModel, TextOrEm
 MEDIA_TYPE = "text/event-stream"
 _RETRY_MS = 2_000
 _SILENCE_MS = 15_000
-_PEER_SILENCE_MS = 500
-"""For another replica that merges these events with those of other shards: they wait for the position of each."""
+LIST_AGAIN = "; list the jobs again"
+"""What a stream adds to the reason of a gap."""
 _WRITE_PATIENCE_S = 30
 """A client that reads nothing for so long is taken for gone, whatever its connection's state."""
 
 
 class EventStream(Response):
     """Follows ``feed`` for as long as the client is connected and ``is_authorized`` holds, in a slot of ``pool``;
-    429 or 503 where there is none. Raises what entering ``feed`` and `EventFeed.follow` raise."""
+    429 or 503 if there is none. Raises what `EventFeed.follow` raises."""
 
     # Not FastAPI's `EventSourceResponse`: its keep-alive has no id to resume from, and it waits for a client that does
     # not read for as long as the connection lives.
@@ -66,7 +64,7 @@ class EventStream(Response):
 
     def __init__(
         self,
-        feed: AbstractAsyncContextManager[EventFeed],
+        feed: EventFeed,
         pool: Pool,
         after: str | None,
         which: EventFilter,
@@ -86,10 +84,8 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         slot = take(self._pool, scope)
-        with held_open(slot, scope):
-            async with self._feed as feed:
-                with feed.follow(self._after, self._which) as follower:
-                    await until_left(self._send_all(follower, send), receive)
+        with held_open(slot, scope), self._feed.follow(self._after, self._which) as follower:
+            await until_left(self._send_all(follower, send), receive)
 
     async def _send_all(self, follower: Follower, send: Send) -> None:
         loop = asyncio.get_running_loop()
@@ -196,34 +192,15 @@ async def follow_events(
     """
     which = query.filter(caller.filter_of(query.tenant))
     after = last_event_id or query.after
-    is_peer = FORWARDED in request.headers
+    if query.shard not in (None, services.work_terms.shard):
+        raise InvalidInput(
+            ("shard",), f"{quoted(query.shard)} is no shard", f"{services.work_terms.shard}, the only one"
+        )
     return EventStream(
-        nullcontext(services.events) if is_peer else _feed_of_all(services, request, which, after),
+        services.events,
         services.pools.followers,
         after,
         which,
         lambda: still_identified(request.scope, caller),
-        silence_ms=_PEER_SILENCE_MS if is_peer and which.shard is not None else query.keepalive or _SILENCE_MS,
+        silence_ms=query.keepalive or _SILENCE_MS,
     )
-
-
-def _feed_of_all(
-    services: ApiServices, request: Request, which: EventFilter, after: str | None
-) -> AbstractAsyncContextManager[EventFeed]:
-    """With the events of other replicas where those of several shards are wanted, and some are not followed here."""
-    if services.join_events is None and which.shard not in (None, services.work_terms.shard):
-        raise InvalidInput(
-            ("shard",), f"{quoted(which.shard)} is no shard", f"{services.work_terms.shard}, the only one"
-        )
-    unseen = [] if which.shard is not None else list(services.view.unseen_shards(which.tenant))
-    if not unseen or services.forwarder is None or services.join_events is None:
-        return nullcontext(services.events)
-    return _joined(services.join_events, services.forwarder.events(request, unseen, after))
-
-
-@asynccontextmanager
-async def _joined(
-    join: JoinEvents, others: AbstractAsyncContextManager[Mapping[str, EventFeed]]
-) -> AsyncIterator[EventFeed]:
-    async with others as feeds:
-        yield join(feeds)

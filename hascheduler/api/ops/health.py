@@ -6,8 +6,8 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from hascheduler.api.middleware.auth import ViewerOfAll
-from hascheduler.api.services import Services
-from hascheduler.telemetry.health import ReplicaHealth
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.telemetry.health import Health, ReplicaHealth
 from hascheduler.telemetry.registry import CONTENT_TYPE, text_of
 
 router = APIRouter(tags=["health"])
@@ -31,7 +31,7 @@ class LeadingResponse(BaseModel):
 @router.get("/livez", responses={503: {"model": LiveResponse, "description": "Restart the process"}})
 async def live(services: Services, response: Response) -> LiveResponse:
     """Whether the loops still turn; 503 only for a wedged process."""
-    reason = ReplicaHealth(services.view).not_alive()
+    reason = _health(services).not_alive()
     _say(response, reason)
     return LiveResponse(alive=not reason, reason=reason)
 
@@ -39,7 +39,7 @@ async def live(services: Services, response: Response) -> LiveResponse:
 @router.get("/readyz", responses={503: {"model": ReadyResponse, "description": "Not now"}})
 async def ready(services: Services, response: Response) -> ReadyResponse:
     """Whether the mirror is complete and fresh, and the replica is not about to end."""
-    reason = ReplicaHealth(services.view).not_ready()
+    reason = _health(services).not_ready()
     _say(response, reason)
     return ReadyResponse(ready=not reason, reason=reason)
 
@@ -47,9 +47,13 @@ async def ready(services: Services, response: Response) -> ReadyResponse:
 @router.get("/leaderz", responses={503: {"model": LeadingResponse, "description": "Another one leads, or none"}})
 async def leads(services: Services, response: Response) -> LeadingResponse:
     """Whether this replica leads. One that does not is as ready and as alive as one that does."""
-    reason = ReplicaHealth(services.view).not_leading()
+    reason = _health(services).not_leading()
     _say(response, reason)
     return LeadingResponse(leading=not reason, reason=reason)
+
+
+def _health(services: ApiServices) -> Health:
+    return services.health or ReplicaHealth(services.view)
 
 
 def _say(response: Response, reason: str) -> None:

@@ -6,7 +6,7 @@ the leader. How many there may be is bounded, and those of names that are gone a
 
 from collections.abc import Collection, Mapping
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
@@ -16,7 +16,6 @@ from hascheduler.api.middleware.auth import AdminOfAll, ViewerOfAll
 from hascheduler.api.ops.pause_all import since_text, store_pause
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PathName
-from hascheduler.api.routing.warnings import warn_of_unseen
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput, NotFound
 from hascheduler.model.pause import DRAIN_FORGOTTEN_AFTER_MS, DRAINS_MAX, StandingPause, drain_id
@@ -90,11 +89,8 @@ class DrainResponse(BaseModel):
 
 
 @router.get("")
-async def list_processors(services: Services, caller: ViewerOfAll, response: Response) -> ProcessorsResponse:
-    """All processors that are registered, by id, and the drained names that none of them has.
-
-    Where replicas follow some shards alone, those of the others are left out, and a `Warning` names these."""
-    warn_of_unseen(response, services.view, "processors")
+async def list_processors(services: Services, caller: ViewerOfAll) -> ProcessorsResponse:
+    """All processors that are registered, by id, and the drained names that none of them has."""
     return show_processors(services.view.cluster())
 
 
@@ -137,7 +133,7 @@ async def drain_processors(
     there = _names_there(services)
     if len(name) > NAME_CHARACTERS_MAX:
         raise InvalidInput(("name",), f"{len(name)} characters", f"at most {NAME_CHARACTERS_MAX}")
-    is_known = name in there or bool(services.view.unseen_shards())
+    is_known = name in there or services.is_one_of_several
     if not is_known and await services.pauses.get(drain_id(name)) is None:
         raise NotFound("processor", name)
     await _make_room(name, services, there)
@@ -162,8 +158,7 @@ async def _make_room(name: str, services: ApiServices, there: Collection[str]) -
     drains: Mapping[str, StandingPause] = services.view.cluster().drains
     before_ms = services.clock.wall_ms() - DRAIN_FORGOTTEN_AFTER_MS
     forgotten = 0
-    # Processors of shards that this replica does not follow may be there all the same.
-    for other, drain in () if services.view.unseen_shards() else drains.items():
+    for other, drain in () if services.is_one_of_several else drains.items():  # other shards may have that processor
         if other != name and other not in there and drain.since_ms < before_ms:
             forgotten += await services.pauses.delete(drain.id, drain.rev)
     if name not in drains and len(drains) - forgotten >= DRAINS_MAX:

@@ -17,16 +17,12 @@ from starlette.routing import Match
 
 from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemError, invalid, problem
 from hascheduler.api.middleware.outcomes import outcome_unknown
-from hascheduler.api.routing.forwarding import Forwards, unanswered
 from hascheduler.errors import (
     CallerError,
     InvalidInput,
-    Moving,
-    NotFollowedHere,
     NotFound,
     Overloaded,
     RevisionMismatch,
-    ShardUnavailable,
     TooMany,
     WorldError,
 )
@@ -146,27 +142,11 @@ async def _world(request: Request, error: Exception) -> Response:
         return problem(
             HTTPStatus.SERVICE_UNAVAILABLE, "overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)}
         )
-    if isinstance(error, Moving):
-        return problem(HTTPStatus.SERVICE_UNAVAILABLE, "moving", str(error), headers={"Retry-After": _RETRY_AFTER_S})
     log.warning("request_unanswered", method=request.method, path=request.scope["path"], reason=str(error))
     detail = "the database did not answer in time"
-    if isinstance(error, ShardUnavailable):
-        detail = f"shard {error.shard}: {detail}"
     headers = {"Retry-After": _RETRY_AFTER_S}
     away = problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, headers=headers)
     return outcome_unknown(request.scope, detail) or away
-
-
-async def _elsewhere(request: Request, error: Exception) -> Response:
-    """The answer of a replica that follows the shard."""
-    assert isinstance(error, NotFollowedHere)
-    forwarder: Forwards | None = request.state.services.forwarder
-    if forwarder is None:
-        return unanswered(error.shard)
-    try:
-        return await forwarder.answer(request, error.shard)
-    except ProblemError as refused:
-        return await _http(request, refused)
 
 
 async def _unreadable(request: Request, error: Exception) -> Response:
@@ -180,7 +160,6 @@ _HANDLERS: Mapping[type, Callable[[Request, Exception], Awaitable[Response]]] = 
     StarletteHTTPException: _http,
     RequestValidationError: _validation,
     CallerError: _caller,
-    NotFollowedHere: _elsewhere,
     WorldError: _world,
     UnreadableDocument: _unreadable,
 }

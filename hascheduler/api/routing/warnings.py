@@ -17,13 +17,6 @@ def warn(response: Response, text: str) -> None:
     response.headers.append("Warning", f'299 - "{plain}"')
 
 
-def warn_of_unseen(response: Response, view: ClusterView, what: str) -> None:
-    """Of shards that this replica does not follow ``what`` is not in the answer."""
-    unseen = view.unseen_shards()
-    if unseen:
-        warn(response, f"the {what} of shards that this replica does not follow are left out: {', '.join(unseen)}")
-
-
 def warn_of_lane(response: Response, lane: str, view: ClusterView) -> None:
     """An undefined lane has the defaults, so a misspelt one takes its jobs out of the limits that were meant."""
     lanes = view.lanes()

@@ -210,7 +210,7 @@ class _All:
         if body.after is None:
             require_expected(answer, body)
         last, _ = await last_verdicts(query.verdict, services)
-        known = await known_schedules(tenant, services)
+        known = known_schedules(services)
         now = services.clock.wall_ms()
         steps = first_names(query, tenant, last, known, CHANGED_MAX + 1, after=body.after, now=now)
         names = await run_in_slices(steps)

@@ -7,7 +7,6 @@ schedules, where its cursor is.
 """
 
 from collections.abc import Collection, Generator, Mapping, Sequence
-from contextlib import suppress
 from heapq import merge, nsmallest
 from itertools import chain, islice
 from typing import Annotated
@@ -15,13 +14,13 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelledQuery, LabelsQuery, NameText
+from hascheduler.api.routing.queries import LabelledQuery, LabelsQuery, NameText
 from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.schedules.all_verdicts import not_fired
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.partition import partition_of
 from hascheduler.model.schedule import ScheduleRef, ScheduleState
 from hascheduler.model.trigger import Once, Times, Trigger
 from hascheduler.model.values.instants import WallMs
@@ -34,8 +33,6 @@ LABELS_LOOKED_AT_MAX = 2_000
 LABELLED_MAX = 10_000
 """Schedules whose labels are looked at for one count."""
 _LABELLED_AT_ONCE = 2_500
-STORED_MAX = 10_000
-"""Schedules that are read for one request where some are in shards that this replica does not follow."""
 DECISIONS_MAX = 5_000
 _DECISIONS_AT_ONCE = 1_000
 _SLICE = 5_000
@@ -81,7 +78,7 @@ async def page_of_schedules(
         return documents[:limit], str(documents[limit - 1]["_id"]) if len(documents) > limit else None
     looked_at = LABELS_LOOKED_AT_MAX if labels else limit
     last, _ = await last_verdicts(query.verdict, services)
-    known = await known_schedules(tenant, services)
+    known = known_schedules(services)
     now = services.clock.wall_ms()
     steps = first_names(query, tenant, last, known, looked_at + 1, after=query.after, now=now)
     names = await run_in_slices(steps)
@@ -97,7 +94,7 @@ async def count_matching(
     """How many match, by state; False: there may be more."""
     labels = query.labels()
     last, exact = await last_verdicts(query.verdict, services)
-    known = await known_schedules(tenant, services)
+    known = known_schedules(services)
     found = await run_in_slices(matching(query, tenant, last, known, now=services.clock.wall_ms(), with_states=True))
     counts = {state: len(names) for state, names in found.items()}
     if not labels:
@@ -128,39 +125,14 @@ async def last_verdicts(verdicts: Sequence[Verdict], services: ApiServices) -> t
     return found, False
 
 
-async def known_schedules(tenant: str | None, services: ApiServices) -> Sequence[ScheduleRef]:
-    """Those that may be of ``tenant``, or all, in no order: as the mirror shows them; where some are in shards that
-    this replica does not follow, as they are stored, without those that can't be read.
-
-    `StoreUnavailable` where this replica does not know all schedules yet, `InvalidInput` where too many would have to
-    be read.
-    """
+def known_schedules(services: ApiServices) -> Sequence[ScheduleRef]:
+    """Return all schedules, in no order, as the mirror shows them; `StoreUnavailable` if it does not show all yet."""
     view = services.view
     if not view.ready:
         raise StoreUnavailable(f"this replica can't tell now which schedules match: {view.unready_reason}")
-    if not view.unseen_shards(tenant):
-        # A list of its own: the mirror changes meanwhile.
-        return [*view.schedules().values()]
-    found: list[ScheduleRef] = []
-    after: str | None = None
-    for _ in range(STORED_MAX // PAGE_SIZE_MAX):
-        documents = await services.schedules.list(after, PAGE_SIZE_MAX, {}, tenant=tenant)
-        found += await run_in_slices(decoded(documents))
-        if len(documents) < PAGE_SIZE_MAX:
-            return found
-        after = str(documents[-1]["_id"])
-    problem = f"more than {STORED_MAX} schedules would have to be read, as this replica does not follow all shards"
-    raise InvalidInput(("tenant",), problem, "a tenant with fewer, or a query without text, state, verdict and ahead")
-
-
-def decoded(documents: Sequence[StoredDocument]) -> Generator[None, None, list[ScheduleRef]]:
-    """Without those that can't be read."""
-    found: list[ScheduleRef] = []
-    for document in documents:
-        yield  # it may list ten thousand times
-        with suppress(InvalidInput):
-            found.append(decode_schedule(document["_id"], document))
-    return found
+    copied, found = view.copied_partitions(), view.schedules().values()
+    # A list of its own: the mirror changes meanwhile.
+    return [each for each in found if not copied or partition_of(each.template.tenant) not in copied]
 
 
 def matching(

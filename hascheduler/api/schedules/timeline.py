@@ -192,7 +192,7 @@ async def _page(query: TimelineQuery, caller: Caller, services: ApiServices) -> 
     text = None if query.text is None else query.text.lower()
     labels = query.labels()
     if not labels:
-        schedules = await known_schedules(caller.only, services)
+        schedules = known_schedules(services)
         found = await run_in_slices(_first_named(schedules, query.after, text, caller, query.limit + 1))
         return found[: query.limit], found[query.limit - 1].name if len(found) > query.limit else None
     # Labels are in the database alone.

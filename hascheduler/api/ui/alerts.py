@@ -44,10 +44,6 @@ def alerts(cluster: Cluster, gauges: Gauges, unready_reason: str) -> list[Alert]
 def _of_leadership(cluster: Cluster) -> Iterator[Alert]:
     if cluster.lease is None or not cluster.lease.holder:
         yield Alert(Severity.PAGE, "HaschedulerNobodyLeads", "No replica leads: nothing fires and nothing starts.")
-    for shard in cluster.shards[1:]:
-        if shard.lease is None or not shard.lease.holder:
-            text = f"No replica leads shard {shard.name}: nothing of its tenants fires or starts."
-            yield Alert(Severity.PAGE, "HaschedulerShardWithoutLeader", text)
     for replica in cluster.replicas:
         if replica.id in cluster.silent:
             yield Alert(Severity.TICKET, "HaschedulerUnreachable", f"Replica {replica.name} is silent.")

@@ -38,11 +38,10 @@ from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
 from hascheduler.api.ops.cluster import show_cluster
 from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
 from hascheduler.api.ops.processors import show_processors
-from hascheduler.api.routing.forwarding import require_followed
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import ApiServices, Services, services_of
 from hascheduler.api.ui.alerts import alerts
-from hascheduler.errors import NotFollowedHere, Overloaded
+from hascheduler.errors import Overloaded
 from hascheduler.model.event import EventType
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Closing, ClusterView, EventFeed, EventFilter, Follower, Lagging, NewEvents
@@ -125,8 +124,6 @@ async def _counted(sight: _Sight, feed: EventFeed) -> Counter[str] | None:
             sight.events = sight.counting.enter_context(feed.follow(None, which))
         except Overloaded:  # no room: the picture has no numbers of events
             return counted
-        except NotFollowedHere:
-            return None if sight.tenant is None else counted
     while True:
         match await sight.events.next(0):
             case NewEvents(events) if events:
@@ -249,8 +246,6 @@ async def follow_cluster(request: Request, services: Services, caller: Viewer) -
     Each `picture` is whole: a client that comes back needs nothing of those before. A stream ends after an hour at
     most.
     """
-    if caller.only is not None:
-        require_followed(services.view, caller.only)
     return LiveStream(
         request.app.state.live,
         caller,

@@ -16,9 +16,8 @@ from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.errors import InvalidInput, WorldError
-from hascheduler.model.routing import Routing
 from hascheduler.settings import Settings
-from hascheduler.sharding.plans import even_moves, moves_to, slot_counts
+from hascheduler.shards.layout import Layout, even_moves, moves_to, partition_counts
 
 _SETTINGS = (
     "mongodb_uri", "database", "shard", "shards", "mongodb_tls_ca_file", "mongodb_tls_cert_file", "startup_patience_ms",
@@ -86,16 +85,16 @@ def apply(
     _show(routing, {}, as_json=as_json)
 
 
-def _routing(settings: Settings) -> Routing:
+def _routing(settings: Settings) -> Layout:
     from hascheduler import assembly
 
-    routing = asyncio.run(assembly.routing(settings))
+    routing = asyncio.run(assembly.layout(settings))
     if routing is None:
         raise InvalidInput(("HASCHEDULER_SHARDS",), "the deployment has one shard", "several, set for its replicas")
     return routing
 
 
-def _moves(routing: Routing, *, even: bool, tenants: Sequence[str], slots: Sequence[int], to: str) -> Mapping[int, int]:
+def _moves(routing: Layout, *, even: bool, tenants: Sequence[str], slots: Sequence[int], to: str) -> Mapping[int, int]:
     if even:
         if tenants or slots or to:
             raise InvalidInput(("--even",), "stands beside --tenant, --slot or --to", "one or the other")
@@ -107,7 +106,7 @@ def _moves(routing: Routing, *, even: bool, tenants: Sequence[str], slots: Seque
     return moves_to(routing, to, tenants, slots) if to else {}
 
 
-def _followed(settings: Settings, routing: Routing) -> Routing:
+def _followed(settings: Settings, routing: Layout) -> Layout:
     from hascheduler import assembly
 
     begun = {*routing.moving, *routing.leaving}
@@ -116,7 +115,7 @@ def _followed(settings: Settings, routing: Routing) -> Routing:
     with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
         bar = progress.add_task("slots", total=len(begun))
 
-        def seen(now: Routing) -> bool:
+        def seen(now: Layout) -> bool:
             left = [slot for slot in begun if not now.is_at_rest(slot)]
             arrived = len(begun & set(now.leaving))
             what = f"slots ({arrived} open there, the rest follows)" if arrived else "slots"
@@ -124,13 +123,13 @@ def _followed(settings: Settings, routing: Routing) -> Routing:
             return not left
 
         try:
-            return asyncio.run(assembly.follow_routing(settings, seen, _LOOK_S)) or routing
+            return asyncio.run(assembly.follow_layout(settings, seen, _LOOK_S)) or routing
         except KeyboardInterrupt:
             raise WorldError("left: what moves goes on moving, see hascheduler shards plan") from None
 
 
-def _show(routing: Routing, moves: Mapping[int, int], *, as_json: bool) -> None:
-    now, then = slot_counts(Routing(1, routing.shards, routing.shard_of_slot)), slot_counts(routing, moves)
+def _show(routing: Layout, moves: Mapping[int, int], *, as_json: bool) -> None:
+    now, then = partition_counts(Layout(1, routing.shards, routing.shard_of)), partition_counts(routing, moves)
     if as_json:
         print_json(_document(routing, moves, now, then))
         return
@@ -149,14 +148,14 @@ def _show(routing: Routing, moves: Mapping[int, int], *, as_json: bool) -> None:
             console().print(what, markup=False)
 
 
-def _document(routing: Routing, moves: Mapping[int, int], now: Sequence[int], then: Sequence[int]) -> dict[str, Any]:
+def _document(routing: Layout, moves: Mapping[int, int], now: Sequence[int], then: Sequence[int]) -> dict[str, Any]:
     return {
         "epoch": routing.epoch,
         "shards": [
             {"name": name, "slots": before, "then": after}
             for name, before, after in zip(routing.shards, now, then, strict=True)
         ],
-        "moving": [{"slot": slot, "to": routing.shards[to]} for slot, to in sorted(routing.moving.items())],
+        "moving": [{"slot": slot, "to": routing.shards[to]} for slot, (to, _) in sorted(routing.moving.items())],
         "leaving": [{"slot": slot, "from": routing.shards[source]} for slot, source in sorted(routing.leaving.items())],
         "would_move": [{"slot": slot, "to": routing.shards[to]} for slot, to in sorted(moves.items())],
     }

@@ -11,7 +11,6 @@ from hascheduler.model.documents.lease import LEASE_FIELDS
 from hascheduler.model.documents.pause import PAUSE_FIELDS
 from hascheduler.model.documents.processor import PROCESSOR_FIELDS
 from hascheduler.model.documents.replica import REPLICA_FIELDS
-from hascheduler.model.documents.routing import ROUTING_FIELDS
 from hascheduler.model.documents.schedule import SCHEDULE_FIELDS
 from hascheduler.model.documents.tenant import TENANT_FIELDS
 from hascheduler.model.documents.token import TOKEN_FIELDS
@@ -19,8 +18,7 @@ from hascheduler.model.schema_version import SCHEMA_FIELDS
 
 _UNMIRRORED = (
     Collection.VERDICTS, Collection.ACCOUNTS, Collection.AUDIT, Collection.BUCKETS, Collection.FAILOVERS,
-    Collection.NAMES, Collection.IDENTITIES, Collection.DEPARTURES,
-    Collection.ARRIVALS,
+    Collection.ROUTING, Collection.NAMES, Collection.IDENTITIES,
 )  # fmt: skip
 MIRRORED = tuple(collection for collection in Collection if collection not in _UNMIRRORED)
 LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
@@ -31,7 +29,6 @@ LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.TOKENS: TOKEN_FIELDS,
     Collection.PAUSES: PAUSE_FIELDS,
     Collection.HOLDS: HOLD_FIELDS,
-    Collection.ROUTING: ROUTING_FIELDS,
     Collection.SCHEDULES: SCHEDULE_FIELDS,
     Collection.PROCESSORS: PROCESSOR_FIELDS,
     Collection.JOBS: JOB_FIELDS,

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from hascheduler.model.documents.shard_report import decode_shard_reports, encode_shard_reports
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schema_version import INDEX_GENERATION, UNSTATED_VERSION, WRITTEN_VERSION, require_known_version
 from hascheduler.model.values.fields import (
@@ -17,12 +16,12 @@ from hascheduler.model.values.instants import WallMs
 REPLICA_FIELDS = (
     "v", "name", "beat", "started_at_ms", "http_endpoint", "liveness_endpoint", "ready", "stream_lag_ms",
     "position", "digest", "quarantined", "version", "reads", "marks", "audited",
-    "decision_lag_ms", "followed", "shards", "zone_data",
+    "decision_lag_ms", "zone_data",
 )  # fmt: skip
 
 
 def encode_replica(status: ReplicaStatus) -> dict[str, Any]:
-    encoded = {
+    return {
         "_id": status.id,
         "v": WRITTEN_VERSION,
         "name": status.name,
@@ -44,9 +43,6 @@ def encode_replica(status: ReplicaStatus) -> dict[str, Any]:
         "decision_lag_ms": status.decision_lag_ms,
         "zone_data": status.zone_data,
     }
-    if status.followed is not None:
-        encoded |= {"followed": encode_shard_reports(status.followed), "shards": status.shards}
-    return encoded
 
 
 def decode_replica(id: object, fields: Document) -> ReplicaStatus:
@@ -69,8 +65,6 @@ def decode_replica(id: object, fields: Document) -> ReplicaStatus:
         marks=tuple(_pairs(fields.get("marks"))),
         last_check=_decode_last_check(fields.get("audited")),
         decision_lag_ms=None if decision_lag is None else integer(fields, "decision_lag_ms"),
-        shards=None if fields.get("shards") is None else integer(fields, "shards"),
-        followed=decode_shard_reports(fields.get("followed")),
         zone_data=text_or_none(fields, "zone_data"),
     )
 

@@ -22,7 +22,7 @@ from hascheduler.mongo.work.store import REGISTRATION_KEPT_MS
 _SMALL = (
     Collection.META, Collection.LEASES, Collection.PROCESSORS, Collection.REPLICAS, Collection.DEFINITIONS,
     Collection.LANES, Collection.CALENDARS, Collection.TENANTS, Collection.TOKENS, Collection.PAUSES,
-    Collection.HOLDS, Collection.ROUTING,
+    Collection.HOLDS,
 )  # fmt: skip
 _HEARD_LATELY_MS = 30_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

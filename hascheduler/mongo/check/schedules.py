@@ -28,7 +28,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.verdict import verdict_id
 from hascheduler.model.job import ScheduleId, fire_job_id
-from hascheduler.model.routing import slot_of
+from hascheduler.model.partition import partition_of
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
@@ -121,7 +121,7 @@ class ScheduleScan:
             # By other time-zone data a local time may be due later.
             led = led and (self._is_of_own_data or not offset_zones(schedule))
             self._report(check_cursor(self._on_its_days(schedule), self._now, self._config, led=led))
-            if compare and slot_of(schedule.template.tenant) not in self._moving:
+            if compare and partition_of(schedule.template.tenant) not in self._moving:
                 await self._compare_with_verdicts(schedule)
         except InvalidInput as error:
             self._report([unreadable(Collection.SCHEDULES, schedule.name, error)])

@@ -30,7 +30,6 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.event import EVENTS_OF_A_CHANGE_MAX, number_of, position
 from hascheduler.model.values.instants import from_datetime
-from hascheduler.ports.sharding import MOVE_MARK
 
 _LOSSES = frozenset({"drop", "rename", "dropDatabase", "invalidate"})
 _OF_ANY_COLLECTION = ["rename", "dropDatabase", "invalidate"]
@@ -81,7 +80,6 @@ def event_pipeline() -> list[dict[str, Any]]:
                 "operationType": True,
                 "clusterTime": True,
                 "wallTime": True,
-                f"fullDocument.{MOVE_MARK}": True,
                 "ns.coll": True,
                 "to.coll": True,
                 "documentKey": True,
@@ -110,10 +108,7 @@ def change_of(event: Mapping[str, Any], position: str = "") -> Change | Reread |
     if operation == "delete":
         return Change(collection, _DELETE, id, {}, position, at_ms)
     if operation != "update":
-        document = event.get("fullDocument") or {}
-        # A document that has arrived keeps its mark, so of a later replacement it says nothing.
-        moved = operation == "insert" and MOVE_MARK in document
-        return Change(collection, _PUT, id, _lean(document, lean), position, at_ms, moved=moved)
+        return Change(collection, _PUT, id, _lean(event.get("fullDocument"), lean), position, at_ms)
     description = event.get("updateDescription") or {}
     if _part_of(lean, event, description):
         return Reread(collection, id)

@@ -16,7 +16,7 @@ OF_ACME, OF_OTHER = ({"definition": "log", "tenant": tenant} for tenant in ("acm
 
 @pytest.fixture
 async def client(app: Edge, world: World) -> AsyncIterator[httpx.AsyncClient]:
-    app.services = replace(world.services(), dependencies_within_tenant=True)
+    app.services = replace(world.services(), is_one_of_several=True)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
         yield client
 

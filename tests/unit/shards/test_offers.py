@@ -11,7 +11,7 @@ from hascheduler.shards.offers import TURN_MS, ResourceRound, ShardLoad, SlotOff
 
 TICK_MS = 50
 LOOK_MS = 1_000
-PATIENCE_MS = 4_000
+PATIENCE_MS = 3_000
 ENDLESS = 10**9
 
 
@@ -36,7 +36,6 @@ class Play:
     """With when it ends."""
     done: Counter[int] = field(default_factory=Counter)
     given_back: Counter[int] = field(default_factory=Counter)
-    first_done_ms: dict[int, int] = field(default_factory=dict)
     most_waited_ms: dict[int, int] = field(default_factory=Counter)
     changes: int = 0
 
