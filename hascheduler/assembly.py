@@ -24,7 +24,7 @@ from hascheduler.assembly_replica import (
     liveness_endpoint,
     pem_files,
 )
-from hascheduler.check.finding import CheckReport, merged_report
+from hascheduler.check.finding import CheckReport
 from hascheduler.clock import SystemClock
 from hascheduler.compiled import compiled_rooms, is_stale
 from hascheduler.daemon.leadership.liveness import LivenessServer
@@ -36,17 +36,18 @@ from hascheduler.model.schema_version import Migration, MigrationStep
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.mongo.check.scan import MongoInvariantScan
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.identities import peer_key
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import require_readable
-from hascheduler.ports.invariant_scan import THOROUGH, ScanProgress
+from hascheduler.ports.invariant_scan import THOROUGH, InvariantScan, ScanProgress
 from hascheduler.processor import Handlers, ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.rabbitmq.connection import require_access
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.settings import Settings, heartbeat_deadline_ms
+from hascheduler.shards.check import PlacedScan, deployment_report
 from hascheduler.shards.databases import ShardDatabases
+from hascheduler.shards.gateways import peer_key
 from hascheduler.shards.home import LayoutStore, agreed_layout, stored_layout
 from hascheduler.shards.layout import Layout
 from hascheduler.telemetry.health import Vitals
@@ -274,15 +275,19 @@ async def follow_layout(settings: Settings, is_enough: Callable[[Layout], bool],
 
 
 async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | None:
-    """What is broken in the databases of all shards, by a thorough look; None where a signal came first."""
+    """Return what is broken in the databases of all shards, by a thorough look; None if a signal came first."""
     async with ShardDatabases(settings) as databases:
         if not await _are_own(settings, databases, new=False):
             return None
-        reports = {}
-        for shard, database in zip(settings.shard_names, databases.all, strict=True):
-            scan = MongoInvariantScan(database, deployment_of(settings, shard, _by_shard(settings, databases)))
-            reports[shard] = await scan.look(THOROUGH, progress)
-        return reports[settings.shard] if len(reports) == 1 else merged_report(reports)
+        names = settings.shard_names
+        scans: list[InvariantScan] = [
+            MongoInvariantScan(database, deployment_of(settings, shard))
+            for shard, database in zip(names, databases.all, strict=True)
+        ]
+        if len(scans) == 1:
+            return await scans[0].look(THOROUGH, progress)
+        placed = {shard: PlacedScan(scans[index], databases.all, names, index) for index, shard in enumerate(names)}
+        return await deployment_report(placed, THOROUGH, progress)
 
 
 async def require_servers(settings: Settings) -> None:
@@ -296,11 +301,6 @@ async def _broker_accessible(settings: Settings, *, must_answer: bool = False) -
     """`InvalidInput` where the broker refuses us, unless the settings ask for patience: its users may come soon."""
     if settings.transport == "rabbitmq" and not settings.startup_patience_ms:
         await require_access(settings.amqp_url.get_secret_value(), broker_tls(settings), must_answer=must_answer)
-
-
-def _by_shard(settings: Settings, databases: ShardDatabases) -> Mapping[str, Database]:
-    """Of several shards alone."""
-    return dict(zip(settings.shard_names, databases.all, strict=True)) if settings.shards > 1 else {}
 
 
 def peer_tls(settings: Settings) -> ssl.SSLContext | None:

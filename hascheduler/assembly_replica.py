@@ -5,7 +5,7 @@ A shard knows of no other. So this serves a deployment of one shard, and each sh
 
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.traces import MongoJobTraces
 from hascheduler.mongo.transport import MongoTransport
 from hascheduler.ports import Clock, EventExchange, LeaseStore, Transport
+from hascheduler.ports.invariant_scan import InvariantScan
 from hascheduler.rabbitmq.events import RabbitEventExchange
 from hascheduler.rabbitmq.publisher import RabbitTransport
 from hascheduler.settings import PREFIX, Settings
@@ -57,12 +58,13 @@ class ReplicaParts:
         part: tuple[int, int] = (0, 1),
         silencing: Silencing | None = None,
         prepare: Callable[[], Awaitable[None]] | None = None,
+        scan: Callable[[InvariantScan], InvariantScan] = lambda own: own,
     ) -> Replica:
         """Return the replica of that shard, which has not begun.
 
         ``part`` is the shard's place and how many there are: it keeps its part of each cap. ``silencing`` hears whether
         this replica is out of touch; None: the process's liveness endpoint does, for ever. ``prepare`` is what is left
-        to do before the first stream is opened.
+        to do before the first stream is opened. ``scan`` may add to what its leader looks for in its database.
         """
         settings = self.settings
         return Replica(
@@ -84,7 +86,7 @@ class ReplicaParts:
                 # Of the transports only the broker carries headers.
                 traces=MongoJobTraces(database) if settings.transport == "rabbitmq" else None,
                 failovers=MongoFailoverStore(database),
-                scan=MongoInvariantScan(database, deployment_of(settings, shard, {})),
+                scan=scan(MongoInvariantScan(database, deployment_of(settings, shard))),
                 metrics=self.metrics,
             ),
         )
@@ -123,15 +125,15 @@ class ReplicaParts:
         return KubernetesLeaseStore(self.cluster, f"{name}-{shard}" if name and shard != self.settings.shard else name)
 
 
-def deployment_of(settings: Settings, shard: str, databases: Mapping[str, Database]) -> Deployment:
-    """Return what a check of that shard's database has to know; ``databases`` are those of all shards, if several."""
+def deployment_of(settings: Settings, shard: str) -> Deployment:
+    """Return what a check of that shard's database has to know."""
     config = CheckConfig(
         job_retention_ms=settings.job_retention_ms,
         journal_retention_ms=settings.journal_retention_ms,
         heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
         start_timeout_ms=settings.start_timeout_ms,
     )
-    return Deployment(config, shard, settings.lease_store == "mongodb", settings.max_concurrency, databases)
+    return Deployment(config, shard, settings.lease_store == "mongodb", settings.max_concurrency)
 
 
 def liveness_endpoint(settings: Settings, liveness: LivenessServer) -> str:

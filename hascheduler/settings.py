@@ -170,8 +170,8 @@ class Settings(BaseSettings):
     shard: str = Field(
         default="default",
         pattern=r"^[a-z0-9-]{1,32}$",
-        description="the name of the shard to serve; of several, that of the first, or of the only one that a processor"
-        " serves [default]",
+        description="the name of the shard; of several shards, that of the first one, or for a processor the only one"
+        " that it serves [default]",
     )
     shards: int = Field(
         default=1,
@@ -184,13 +184,13 @@ class Settings(BaseSettings):
         default=0,
         ge=0,
         le=SHARDS_MAX,
-        description="of several shards: how many replicas follow each of them, 2 or more, besides the first, which all"
-        " follow; 0: all follow all [0]",
+        description="of several shards: how many replicas host each of them, 2 or more; all host the first one; 0: all"
+        " host all [0]",
     )
     shard_mongodb_uris: SecretStr = Field(
         default=SecretStr(""),
-        description="of several shards: those whose databases are in another MongoDB, as 0004=URI or 0004-0007=URI,"
-        " several separated by spaces; the same for replicas and processors [all are in the one of the first shard]",
+        description="the MongoDB of each shard that is not in the one of the first shard, as 0004=URI or 0004-0007=URI,"
+        " several separated by spaces; the same for replicas and processors [none]",
     )
 
     http_host: str = Field(default="127.0.0.1", description="address the API listens on [127.0.0.1]")
@@ -322,8 +322,8 @@ class Settings(BaseSettings):
     rebalance_after_ms: Milliseconds = _duration(
         "REBALANCE_AFTER",
         "30s",
-        "of several shards: a replica that should lead one gets it from another once it has been ready for so long;"
-        " 0: never",
+        "a replica that should lead one of several shards gets it from another once it has been ready for so long; 0:"
+        " never",
     )
     clock_skew_max_ms: Milliseconds = _duration(
         "CLOCK_SKEW_MAX", "30s", "a replica's clock that is further off MongoDB's is not followed"

@@ -5,7 +5,7 @@ the edge and the routes may put in those of one shard, in a copy of the state. S
 Their pools, metrics, logins, tokens, auth and audit must be the same objects, as those belong to the process.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -82,6 +82,8 @@ class ApiServices:
     are not known here may be there."""
     health: Health | None = None
     """That of the process; None: that of the replica that ``view`` is of."""
+    tenants_in: Callable[[int], Awaitable[Collection[str]]] | None = None
+    """Reads the tenants of a partition that have any document here; None: there is one shard."""
     peer_key: bytes | None = None
     """The key by which replicas prove what they say of the requests that they pass on; None: none is believed."""
 

@@ -51,7 +51,7 @@ _HINTS: Mapping[Collection, str] = {
     Collection.PAUSES: "it pauses nothing: delete it in MongoDB, then pause again (hascheduler pause --all, or"
     " hascheduler processor drain)",
     Collection.HOLDS: "it holds nothing: put it back from a backup of that database",
-    Collection.NAMES: "no schedule of that name can be made: delete it in the home's database (db.names.deleteOne)",
+    Collection.ROUTING: "no process of the deployment starts: put it back from a backup of the home's database",
     Collection.TOKENS: "it grants no access: delete it in MongoDB, and create another (hascheduler token create)",
 }
 _REPLACED = (

@@ -54,7 +54,6 @@ class FindingKind(StrEnum):
     ZONE_DATA_DIFFER = "zone_data_differ"
     MISPLACED = "misplaced"
     NAME_UNRESERVED = "name_unreserved"
-    NAME_UNUSED = "name_unused"
     UNKNOWN_STATE = "unknown_state"
     UNKNOWN_FORM = "unknown_form"
     UNREADABLE = "unreadable"

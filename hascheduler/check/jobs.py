@@ -56,6 +56,8 @@ class CheckContext:
     """By tenant, of those that have such a cap."""
     replicas: dict[str, ReplicaStatus] = field(default_factory=dict)
     """By id: those with a recent heartbeat, by the database's clock."""
+    held: set[int] = field(default_factory=set)
+    """The partitions of which something may be on its way to another database, or from it."""
 
     def definition(self, name: str) -> Definition:
         return self.definitions.get(name) or Definition(name)

@@ -53,9 +53,10 @@ _JOB: CommandTable = {
 }
 
 _SHARDS: CommandTable = {
-    "plan": LazyCommand("setup.shards:plan", "Show how many slots each shard has, and what would move."),
+    "plan": LazyCommand("setup.shards:plan", "Show how many partitions each shard has, and what would move."),
     "apply": LazyCommand(
-        "setup.shards:apply", "Move slots to other shards while everything runs, and follow them until they are there."
+        "setup.shards:apply",
+        "Move partitions to other shards while everything runs, and follow them until they are there.",
     ),
 }
 
@@ -131,7 +132,7 @@ COMMANDS: CommandTable = {
         "setup.migrate:migrate",
         "Make collections and indexes, and raise the database's schema version to that of this release.",
     ),
-    "shards": LazyGroup("See which shard has what, and move slots of tenants between shards.", _SHARDS),
+    "shards": LazyGroup("See which shard has what, and move partitions of tenants between shards.", _SHARDS),
     "bootstrap": LazyGroup("Make the servers ready for a deployment.", _BOOTSTRAP),
     "version": LazyCommand("app:version", "Show the version, and whether the core runs compiled."),
 }

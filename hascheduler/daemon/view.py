@@ -174,6 +174,9 @@ class ReplicaView:
             return counts.of_definition.get(definition, {})
         return counts.jobs if tenant is None else counts.of_tenant.get(tenant, {})
 
+    def copied_partitions(self) -> SomeOf[int]:
+        return self.feeder.mirror.silent_partitions
+
     def schedules_on(self, calendar: str) -> list[str]:
         return self.core.schedules_on(calendar)
 

@@ -22,12 +22,13 @@ from hascheduler.demo.environment import (
     until,
 )
 from hascheduler.embedded.children import Child
-from hascheduler.embedded.stack import Stack, StackPlan, list_servers, list_stack, open_stack, processors_for
-from hascheduler.model.routing import Routing, shard_database, slot_of
+from hascheduler.embedded.stack import Stack, StackPlan, list_servers, list_stack, open_stack
+from hascheduler.model.partition import partition_of, shard_database
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.faults import faults, translated
-from hascheduler.mongo.routing import MongoRoutingStore
+from hascheduler.shards.home import LayoutStore
+from hascheduler.shards.layout import Layout
 
 _HOME = "default"
 _TENANTS_A_SHARD = 2
@@ -54,7 +55,6 @@ async def open_local_environment(
             "HASCHEDULER_SHARD": _HOME,
             **({"HASCHEDULER_REBALANCE_AFTER": _REBALANCE_AFTER} if shards > 1 else {}),
         },
-        processors=processors_for(shards),
         shards=shards,
     )
     async with (
@@ -64,8 +64,8 @@ async def open_local_environment(
     ):
         say("everything is ready")
         with translated("running the demo"):
-            routing = await MongoRoutingStore(databases[0]).get() if shards > 1 else None
-            yield LocalEnvironment(stack, databases, routing, api)
+            layout = await LayoutStore(databases[0]).get() if shards > 1 else None
+            yield LocalEnvironment(stack, databases, layout, api)
 
 
 @asynccontextmanager
@@ -85,7 +85,7 @@ async def _databases(stack: Stack, names: Sequence[str]) -> AsyncIterator[Sequen
 
 class LocalEnvironment(DemoEnvironment):
     """A takeover is measured from the signal to the first decision that
-    the next term wrote down, in each shard that the replica led. ``routing`` None: there is one shard."""
+    the next term wrote down, in each shard that the replica led. ``layout`` is None for one shard."""
 
     where = "pid"
     prefix = ""
@@ -94,13 +94,13 @@ class LocalEnvironment(DemoEnvironment):
     processor_way = "kill -9"
     cuts_outputs = False
 
-    def __init__(self, stack: Stack, databases: Sequence[Database], routing: Routing | None, api: ReplicaApi) -> None:
+    def __init__(self, stack: Stack, databases: Sequence[Database], layout: Layout | None, api: ReplicaApi) -> None:
         self._stack = stack
-        self._shards = dict(zip([_HOME] if routing is None else routing.shards, databases, strict=True))
-        self._routing = routing
+        self._shards = dict(zip([_HOME] if layout is None else layout.shards, databases, strict=True))
+        self._layout = layout
         self.api = api
-        self.shards: Sequence[str] = () if routing is None else routing.shards
-        self.tenants: Sequence[str] = () if routing is None else tenants_of_each_shard(routing)
+        self.shards: Sequence[str] = () if layout is None else layout.shards
+        self.tenants: Sequence[str] = () if layout is None else tenants_of_each_shard(layout)
         self.title = f"transport {stack.transport}" + (f", {len(self.shards)} shards" if self.shards else "")
 
     def wall_ms(self) -> WallMs:
@@ -119,7 +119,7 @@ class LocalEnvironment(DemoEnvironment):
         return [list_stack(self._stack), list_servers(self._stack)]
 
     def shard_of(self, tenant: str) -> str:
-        return _HOME if self._routing is None else self._routing.shards[self._routing.index_of(tenant)]
+        return _HOME if self._layout is None else self._layout.shards[self._layout.index_of(tenant)]
 
     async def leader(self) -> CurrentLeader:
         async def look() -> CurrentLeader | None:
@@ -176,19 +176,19 @@ class LocalEnvironment(DemoEnvironment):
         return await until(look, f"a decision after term {term}", _PATIENCE_S, _LOOK_S)
 
 
-def tenants_of_each_shard(routing: Routing) -> Sequence[str]:
-    """So many for each, in the order of the shards: taken in turns, they spread schedules evenly.
+def tenants_of_each_shard(layout: Layout) -> Sequence[str]:
+    """Return the same number for each shard, in the order of the shards: taken in turns, they spread schedules evenly.
 
-    Each has a slot of its own, so that where one moves, no other goes with it.
+    Each has a partition of its own, so that no other goes with it when it moves.
     """
-    found: dict[int, dict[int, str]] = {index: {} for index in range(len(routing.shards))}
+    found: dict[int, dict[int, str]] = {index: {} for index in range(len(layout.shards))}
     numbers = count(1)
-    while any(len(of_slots) < _TENANTS_A_SHARD for of_slots in found.values()):
+    while any(len(of_shard) < _TENANTS_A_SHARD for of_shard in found.values()):
         tenant = f"team-{next(numbers)}"
-        of_slots = found[routing.index_of(tenant)]
-        if len(of_slots) < _TENANTS_A_SHARD:
-            of_slots.setdefault(slot_of(tenant), tenant)
-    return [list(of_slots.values())[turn] for turn in range(_TENANTS_A_SHARD) for of_slots in found.values()]
+        of_shard = found[layout.index_of(tenant)]
+        if len(of_shard) < _TENANTS_A_SHARD:
+            of_shard.setdefault(partition_of(tenant), tenant)
+    return [list(of_shard.values())[turn] for turn in range(_TENANTS_A_SHARD) for of_shard in found.values()]
 
 
 def _running(stack: Stack) -> Mapping[str, str]:

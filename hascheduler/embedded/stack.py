@@ -27,7 +27,7 @@ _HANDLERS = ("processors.log", "processors.sleep", "processors.webhook", "proces
 @dataclass(frozen=True, slots=True)
 class StackPlan:
     """``transport`` None: RabbitMQ where there is one, else MongoDB alone. ``settings`` go to every process;
-    ``handlers`` are modules. Several ``shards`` want as many processors: each serves one at a time."""
+    ``handlers`` are modules. Each processor serves up to eight ``shards`` at once."""
 
     folder: Path
     replicas: int = 3
@@ -209,8 +209,3 @@ def list_servers(stack: Stack) -> str:
     """The servers' addresses and the folder of the processes' logs, a line each, to be copied whole."""
     shown = {**stack.servers, "logs": f"{stack.logs}/<process>.log"}
     return "\n".join(f"{name:<11}  {where}" for name, where in shown.items())
-
-
-def processors_for(shards: int) -> int:
-    """How many processors so many shards want at least."""
-    return max(2, shards)

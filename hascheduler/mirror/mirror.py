@@ -81,7 +81,7 @@ class Mirror:
         self._wanted: dict[tuple[Collection, str], None] = {}
         self._fetching: dict[tuple[Collection, str], None] = {}
         self._digest = Digest()
-        self._silent: frozenset[int] = frozenset()
+        self.silent_partitions: frozenset[int] = frozenset()
         """The partitions that are held silently."""
         self._events: list[Event] = []
         self._marks: list[Mark] = []
@@ -168,7 +168,7 @@ class Mirror:
             return
         key = (collection, change.id)
         self.ahead += change.ahead
-        if self._silent and self._is_of_silent(change):
+        if self.silent_partitions and self._is_of_silent(change):
             pass  # its events were those of the shard that it came from
         elif collection is _JOBS and change.position:
             self._events += events_of(change, self._nouns[_JOBS].get(change.id))
@@ -199,7 +199,7 @@ class Mirror:
             for hold in holds
             if hold.is_held and hold.is_silent and (partition := partition_of_key(hold.key)) is not None
         )
-        changed, self._silent = self._silent ^ silent, silent
+        changed, self.silent_partitions = self.silent_partitions ^ silent, silent
         for collection in (_JOBS, _SCHEDULES) if changed else ():
             for noun in self._nouns[collection].values():
                 partition = partition_of(_tenant_of(collection, noun))
@@ -215,12 +215,12 @@ class Mirror:
             return False
         known = self._nouns[collection].get(change.id)
         tenant = change.fields.get("tenant") if known is None else _tenant_of(collection, known)
-        return (partition_of(tenant) if isinstance(tenant, str) else partition_in(change.id)) in self._silent
+        return (partition_of(tenant) if isinstance(tenant, str) else partition_in(change.id)) in self.silent_partitions
 
     def _count(self, collection: Collection, before: Any | None, after: Any | None) -> None:
-        if self._silent and collection in _OF_TENANTS:
+        if self.silent_partitions and collection in _OF_TENANTS:
             before, after = (
-                None if noun is None or partition_of(_tenant_of(collection, noun)) in self._silent else noun
+                None if noun is None or partition_of(_tenant_of(collection, noun)) in self.silent_partitions else noun
                 for noun in (before, after)
             )
         self.live_counts.replaced(collection, before, after)

@@ -2,8 +2,6 @@
 
 Two replicas that disagreed about where a shard is would lead it twice. So each database gets a random identity once,
 and the home remembers that of each shard. A copy of a database that people moved has its identity too.
-
-The home has the key of the replicas as well: see `hascheduler.api.http.peer`.
 """
 
 from pymongo.errors import DuplicateKeyError
@@ -15,7 +13,6 @@ from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 
 _OWN = "own"
-_PEERS = "*peers"  # no shard has such a name
 
 
 async def require_own_database(home: Database, database: Database, shard: str, new_identity: str) -> None:
@@ -51,12 +48,6 @@ def _require_same(here: str | None, known: str, database: Database, shard: str) 
             f"the database {quoted(database.name)} there is another one than that of shard {shard} was until now",
             "the MongoDB that has the shard's documents",
         )
-
-
-async def peer_key(home: Database, new_key: str) -> bytes:
-    """Return the key by which the replicas of a deployment know each other; the first to ask makes it ``new_key``."""
-    with faults("read the key of the replicas"):
-        return (await _identity(home, _PEERS) or await _recorded(home, _PEERS, new_key)).encode()
 
 
 async def _identity(database: Database, key: str) -> str | None:

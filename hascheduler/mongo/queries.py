@@ -34,6 +34,8 @@ def job_query(which: JobSelection) -> dict[str, Any]:
         "target": which.target,
     }
     query: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    if which.tenant is None and which.not_of:
+        query["tenant"] = {"$nin": sorted(which.not_of)}
     if which.made_by is not None:
         query |= {"schedule": which.made_by.name, **made_by(which.made_by)}
     if which.labels:

@@ -17,8 +17,8 @@ class ScanBounds:
     It pauses ``pause_s`` after each ``batch`` of documents, and after ``limit_s`` leaves the rest for the next look.
     Of each schedule the newest ``times_max`` times are compared with their verdicts, of at most ``compared_max``
     schedules; of the journal the newest ``entries_max`` entries of each shard are read, of pending jobs the first
-    ``pending_max``. Of several shards, ``placed_max`` schedules and as many reserved names are looked at, and as many
-    jobs of each of ``tenants_max`` tenants. What may be in motion is looked at again after ``look_again_s``.
+    ``pending_max``. Of several shards, ``placed_max`` schedules are looked at, and as many jobs of each of
+    ``tenants_max`` tenants. What may be in motion is looked at again after ``look_again_s``.
     """
 
     batch: int
@@ -46,7 +46,7 @@ LIGHT = ScanBounds(
     placed_max=2_000,
     tenants_max=200,
 )
-"""For a leader, beside its work; schedules, names and tenants take turns."""
+"""For a leader, beside its work; schedules and tenants take turns."""
 
 
 class InvariantScan(Protocol):

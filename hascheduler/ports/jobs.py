@@ -122,6 +122,8 @@ class JobSelection:
     before_ms: WallMs | None = None
     ids: Collection[str] | None = None
     id_prefix: str | None = None
+    not_of: Collection[str] = ()
+    """Tenants whose jobs are left out, if no ``tenant`` is given."""
 
 
 def revived_states(which: JobSelection) -> tuple[JobState, ...]:

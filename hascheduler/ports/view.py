@@ -177,6 +177,9 @@ class ClusterView(Protocol):
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
         """How many live jobs there are by state: of that definition, or of that tenant, or in all. Not of both."""
 
+    def copied_partitions(self) -> Collection[int]:
+        """The partitions whose documents here are copies: another shard counts for their tenants."""
+
     def schedules_on(self, calendar: str) -> list[str]:
         """The schedules that use the calendar of that name."""
 

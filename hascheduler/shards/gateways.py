@@ -2,6 +2,9 @@
 
 Each writes one document: how many shards it knows, and the newest epoch such that no write of a partition that is
 frozen in it is under way there. Who lives is judged by the clock of the home's server alone.
+
+Beside these documents is the key by which replicas know each other (`hascheduler.api.http.peer`): processors have no
+right to read this collection.
 """
 
 import asyncio
@@ -26,6 +29,21 @@ _LIVES_FOR = timedelta(seconds=5)
 _KEPT_FOR = timedelta(minutes=2)
 """Longer than the heartbeat of a dead replica is kept."""
 _KNOWN_FOR_S = 1.0
+_KEY = "*peers"
+
+
+async def peer_key(home: Database, new_key: str) -> bytes:
+    """Return the key by which the replicas of a deployment know each other; the first to ask makes it ``new_key``."""
+    with faults("read the key of the replicas"):
+        found = (
+            await home["gateways"]
+            .with_options(write_concern=MAJORITY)
+            .find_one_and_update(
+                {"_id": _KEY}, {"$setOnInsert": {"key": new_key}}, upsert=True, return_document=ReturnDocument.AFTER
+            )
+        )
+    assert found is not None, "an upsert returned no document"
+    return str(found["key"]).encode()
 
 
 class GatewayBoard:

@@ -38,6 +38,7 @@ from hascheduler.mongo.replicas import ready_replicas
 from hascheduler.mongo.tenants import MongoTenantStore
 from hascheduler.ports import Gauges
 from hascheduler.shards.addresses import HostAddresses
+from hascheduler.shards.check import PlacedScan
 from hascheduler.shards.copies import Copier, Copies, KeepableDefinitions
 from hascheduler.shards.databases import ShardDatabases
 from hascheduler.shards.events import follow_events, follow_pictures
@@ -220,11 +221,17 @@ class Ring:
             part=(index, count),
             silencing=silencing,
             prepare=partial(self._databases.catch_up, index),
+            scan=lambda own: PlacedScan(own, self._databases.all, settings.shard_names, index),
         )
         services = services_of(settings, self._process, name, database, replica, count=count)
         if index == 0:
             services = replace(services, definitions=KeepableDefinitions(services.definitions, count))
-        return replica, replace(services, is_one_of_several=True, peer_key=self._key)
+        return replica, replace(
+            services,
+            is_one_of_several=True,
+            tenants_in=MongoTenantStore(database, settings.job_retention_ms).tenants,
+            peer_key=self._key,
+        )
 
     def _beside(self, board: GatewayBoard) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
         settings, databases, hosting, clock = self._settings, self._databases.all, self.hosting, self._process.clock

@@ -7,7 +7,8 @@ import pytest
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.mongo.connection import Client, Database, open_database
-from hascheduler.mongo.identities import peer_key, require_known_database, require_own_database
+from hascheduler.mongo.identities import require_known_database, require_own_database
+from hascheduler.shards.gateways import peer_key
 
 pytestmark = pytest.mark.real
 

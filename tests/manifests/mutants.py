@@ -297,7 +297,7 @@ PLANTED: dict[Rule, dict[str, Spoil]] = {
         "no budget for processors": remove("PodDisruptionBudget", "processor"),
     },
     lifecycle.each_shard_has_a_processor: {
-        "more shards than processors": setting("HASCHEDULER_SHARDS", "4"),
+        "more shards than two processors serve": setting("HASCHEDULER_SHARDS", "9"),
         "an autoscaler that leaves one": create("HorizontalPodAutoscaler", "processor", spec={"minReplicas": 1}),
     },
     changes.selectors_never_change: {

@@ -5,7 +5,8 @@ every replica. It ends after some seconds, and a caller repeats it with ``next``
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -213,6 +214,7 @@ async def _change(
     note.unaudited = body.dry_run
     at_ms = services.clock.wall_ms() if body.after is None else WallMs(body.after)
     which = body.filter.selection(caller, services, None if body.after is None else at_ms + _SKEW_MS)
+    which = replace(which, not_of=await _tenants_of_copies(services))
     answer = counted_only(await services.jobs.count(which, states(which), COUNTED_MAX + 1))
     if body.dry_run:
         return answer
@@ -221,6 +223,7 @@ async def _change(
     answer.complete, answer.next = False, instant_text(at_ms)
     with take(services.pools.changes, request.scope):
         async for _ in turns(services):
+            which = replace(which, not_of=await _tenants_of_copies(services))
             left = CHANGED_MAX - answer.changed - answer.asked_to_stop
             changed, asked = await change_slice(which, at_ms, min(_SLICE, left))
             answer.changed, answer.asked_to_stop = answer.changed + changed, answer.asked_to_stop + asked
@@ -230,6 +233,14 @@ async def _change(
             if answer.changed + answer.asked_to_stop >= CHANGED_MAX:
                 break
     return answer
+
+
+async def _tenants_of_copies(services: ApiServices) -> Collection[str]:
+    """Return the tenants that are about to move here: what is here of them are copies, which nobody may change."""
+    partitions = services.view.copied_partitions()
+    if services.tenants_in is None or not partitions:
+        return ()
+    return {tenant for partition in sorted(partitions) for tenant in await services.tenants_in(partition)}
 
 
 def require_expected(counted: ChangedResponse, body: SomeBody) -> None:

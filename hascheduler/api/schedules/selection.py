@@ -20,6 +20,7 @@ from hascheduler.api.schedules.all_verdicts import not_fired
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.model.partition import partition_of
 from hascheduler.model.schedule import ScheduleRef, ScheduleState
 from hascheduler.model.trigger import Once, Times, Trigger
 from hascheduler.model.values.instants import WallMs
@@ -129,7 +130,9 @@ def known_schedules(services: ApiServices) -> Sequence[ScheduleRef]:
     view = services.view
     if not view.ready:
         raise StoreUnavailable(f"this replica can't tell now which schedules match: {view.unready_reason}")
-    return [*view.schedules().values()]  # a list of its own: the mirror changes meanwhile
+    copied, found = view.copied_partitions(), view.schedules().values()
+    # A list of its own: the mirror changes meanwhile.
+    return [each for each in found if not copied or partition_of(each.template.tenant) not in copied]
 
 
 def matching(

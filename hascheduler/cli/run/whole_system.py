@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hascheduler.embedded.stack import StackPlan
 
 
-_SHARDS_SHOWN_MAX = 9
-"""More processes than that are of no use on one machine."""
+_SHARDS_SHOWN_MAX = 8
+"""As many as one processor serves at once."""
 
 
 class _Transport(StrEnum):
@@ -33,10 +33,7 @@ class _Transport(StrEnum):
 def dev(
     *,
     replicas: Annotated[int, typer.Option(min=1, max=9, help="How many replicas.")] = 3,
-    processors: Annotated[
-        int | None,
-        typer.Option(min=0, max=_SHARDS_SHOWN_MAX, help="How many processors [2, and one for each shard]"),
-    ] = None,
+    processors: Annotated[int, typer.Option(min=0, max=9, help="How many processors.")] = 2,
     slots: Annotated[int, typer.Option(min=1, max=1_000, help="Jobs that each processor runs at once.")] = 8,
     transport: Annotated[
         _Transport | None, typer.Option(help="How jobs reach processors; RabbitMQ where it is installed.")
@@ -51,13 +48,13 @@ def dev(
     from rich.console import Console
 
     from hascheduler.embedded.children import run_in_foreground
-    from hascheduler.embedded.stack import StackPlan, processors_for
+    from hascheduler.embedded.stack import StackPlan
 
     _require_folder(folder)
     plan = StackPlan(
         folder,
         replicas,
-        processors_for(shards) if processors is None else processors,
+        processors,
         slots,
         None if transport is None else transport.value,
         shards=shards,

@@ -1,4 +1,4 @@
-"""``hascheduler shards``: which shard has how many slots of tenants, and moves of slots while everything runs."""
+"""``hascheduler shards``: which shard has how many partitions of tenants, and moves of them while everything runs."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,11 +25,11 @@ _SETTINGS = (
 )  # fmt: skip
 _LOOK_S = 0.3
 
-Even = Annotated[bool, typer.Option("--even", help="Until all shards have as many slots; the fewest moves.")]
-Tenants = Annotated[list[str] | None, typer.Option("--tenant", help="The slot of this tenant; may be given again.")]
-Slots = Annotated[list[int] | None, typer.Option("--slot", help="This slot, 0 to 255; may be given again.")]
+Even = Annotated[bool, typer.Option("--even", help="Until all shards have as many partitions; the fewest moves.")]
+Tenants = Annotated[list[str] | None, typer.Option("--tenant", help="The partition of this tenant; repeatable.")]
+Partitions = Annotated[list[int] | None, typer.Option("--partition", help="This partition, 0 to 255; repeatable.")]
 To = Annotated[str, typer.Option("--to", help="The name of the shard that they go to.")]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Begin, and do not follow: it goes on by itself.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Begin the moves and return; they go on by themselves.")]
 
 
 @example("hascheduler shards plan --even", "hascheduler shards plan --tenant acme --to 0002")
@@ -38,19 +38,20 @@ def plan(
     *,
     even: Even = False,
     tenant: Tenants = None,
-    slot: Slots = None,
+    partition: Partitions = None,
     to: To = "",
     as_json: AsJson = False,
     settings: Settings,
 ) -> None:
-    """Show how many slots each shard has, and what would move. It changes nothing.
+    """Show how many partitions each shard has, and what would move. It changes nothing.
 
-    A tenant is in one of 256 slots, by a hash of its name, and a slot is in one shard. Without options it shows what is
-    there, and what moves now.
+    A tenant is in one of 256 partitions, by a hash of its name, and a partition is in one shard. Without options, show
+    what is there and what moves now.
     """
     configure_logging(settings)
-    routing = _routing(settings)
-    _show(routing, _moves(routing, even=even, tenants=tenant or (), slots=slot or (), to=to), as_json=as_json)
+    layout = _layout(settings)
+    moves = _moves(layout, even=even, tenants=tenant or (), partitions=partition or (), to=to)
+    _show(layout, moves, as_json=as_json)
 
 
 @example("hascheduler shards apply --even", "hascheduler shards apply --tenant acme --to 0002 --no-wait")
@@ -59,103 +60,105 @@ def apply(
     *,
     even: Even = False,
     tenant: Tenants = None,
-    slot: Slots = None,
+    partition: Partitions = None,
     to: To = "",
     no_wait: NoWait = False,
     as_json: AsJson = False,
     settings: Settings,
 ) -> None:
-    """Move slots to other shards while everything runs, and follow them until they are there.
+    """Move partitions to other shards while everything runs, and follow them until they are there.
 
-    Nothing of a slot is started for a moment, until what runs has ended and its schedules are there; then it goes on
-    there, and the rest follows. Until all of it is there, its tenants' submits are answered 503 with Retry-After.
-    Ctrl-C leaves it going. Status 1: it was not there in the end.
+    A partition is copied while it runs. Then it stands still for about two seconds: nothing of it starts, and writes
+    for its tenants are answered 503 with Retry-After. Ctrl-C ends the command, and the moves go on. Status 1: the
+    command ended before the moves did.
     """
     from hascheduler import assembly  # every driver there is: only when it runs
 
-    if not (even or tenant or slot):
-        raise InvalidInput(("--even",), "nothing is to move", "--even, or --tenant or --slot with --to")
+    if not (even or tenant or partition):
+        raise InvalidInput(("--even",), "nothing is to move", "--even, or --tenant or --partition with --to")
     configure_logging(settings)
-    routing = _routing(settings)
-    moves = _moves(routing, even=even, tenants=tenant or (), slots=slot or (), to=to)
+    layout = _layout(settings)
+    moves = _moves(layout, even=even, tenants=tenant or (), partitions=partition or (), to=to)
     if moves:
-        routing = asyncio.run(assembly.begin_moves(settings, routing, moves))
-    if not no_wait and (routing.moving or routing.leaving):
-        routing = _followed(settings, routing)
-    _show(routing, {}, as_json=as_json)
+        layout = asyncio.run(assembly.begin_moves(settings, layout, moves))
+    if not no_wait and (layout.moving or layout.leaving):
+        layout = _followed(settings, layout)
+    _show(layout, {}, as_json=as_json)
 
 
-def _routing(settings: Settings) -> Layout:
+def _layout(settings: Settings) -> Layout:
     from hascheduler import assembly
 
-    routing = asyncio.run(assembly.layout(settings))
-    if routing is None:
+    layout = asyncio.run(assembly.layout(settings))
+    if layout is None:
         raise InvalidInput(("HASCHEDULER_SHARDS",), "the deployment has one shard", "several, set for its replicas")
-    return routing
+    return layout
 
 
-def _moves(routing: Layout, *, even: bool, tenants: Sequence[str], slots: Sequence[int], to: str) -> Mapping[int, int]:
+def _moves(
+    layout: Layout, *, even: bool, tenants: Sequence[str], partitions: Sequence[int], to: str
+) -> Mapping[int, int]:
     if even:
-        if tenants or slots or to:
-            raise InvalidInput(("--even",), "stands beside --tenant, --slot or --to", "one or the other")
-        return even_moves(routing)
-    if (tenants or slots) and not to:
-        raise InvalidInput(("--to",), "is missing", f"one of {', '.join(routing.shards)}")
-    if to and not (tenants or slots):
-        raise InvalidInput(("--to",), "nothing is to go there", "--tenant or --slot beside it")
-    return moves_to(routing, to, tenants, slots) if to else {}
+        if tenants or partitions or to:
+            raise InvalidInput(("--even",), "stands beside --tenant, --partition or --to", "one or the other")
+        return even_moves(layout)
+    if (tenants or partitions) and not to:
+        raise InvalidInput(("--to",), "is missing", f"one of {', '.join(layout.shards)}")
+    if to and not (tenants or partitions):
+        raise InvalidInput(("--to",), "nothing is to go there", "--tenant or --partition beside it")
+    return moves_to(layout, to, tenants, partitions) if to else {}
 
 
-def _followed(settings: Settings, routing: Layout) -> Layout:
+def _followed(settings: Settings, layout: Layout) -> Layout:
     from hascheduler import assembly
 
-    begun = {*routing.moving, *routing.leaving}
+    begun = {*layout.moving, *layout.leaving}
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     shown = Console(stderr=True)
     with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
-        bar = progress.add_task("slots", total=len(begun))
+        bar = progress.add_task("partitions", total=len(begun))
 
         def seen(now: Layout) -> bool:
-            left = [slot for slot in begun if not now.is_at_rest(slot)]
-            arrived = len(begun & set(now.leaving))
-            what = f"slots ({arrived} open there, the rest follows)" if arrived else "slots"
-            progress.update(bar, completed=len(begun) - len(left), description=what)
+            left = [partition for partition in begun if not now.is_at_rest(partition)]
+            progress.update(bar, completed=len(begun) - len(left))
             return not left
 
         try:
-            return asyncio.run(assembly.follow_layout(settings, seen, _LOOK_S)) or routing
+            return asyncio.run(assembly.follow_layout(settings, seen, _LOOK_S)) or layout
         except KeyboardInterrupt:
             raise WorldError("left: what moves goes on moving, see hascheduler shards plan") from None
 
 
-def _show(routing: Layout, moves: Mapping[int, int], *, as_json: bool) -> None:
-    now, then = partition_counts(Layout(1, routing.shards, routing.shard_of)), partition_counts(routing, moves)
+def _show(layout: Layout, moves: Mapping[int, int], *, as_json: bool) -> None:
+    now = [layout.shard_of.count(index) for index in range(len(layout.shards))]
+    then = partition_counts(layout, moves)
     if as_json:
-        print_json(_document(routing, moves, now, then))
+        print_json(_document(layout, moves, now, then))
         return
-    table = Table("shard", "slots", "then")
-    for name, before, after in zip(routing.shards, now, then, strict=True):
+    table = Table("shard", "partitions", "then")
+    for name, before, after in zip(layout.shards, now, then, strict=True):
         table.add_row(name, str(before), str(after))
     console().print(table)
     told = (
-        ("moves now", "move now", routing.moving),
-        ("is open there, the rest follows", "are open there, the rest follows", routing.leaving),
+        ("moves now", "move now", layout.moving),
+        ("has arrived, and the rest of it follows", "have arrived, and the rest of them follows", layout.leaving),
         ("would move", "would move", moves),
     )
     for one, several, some in told:
         if some:
-            what = f"1 slot {one}" if len(some) == 1 else f"{len(some)} slots {several}"
+            what = f"1 partition {one}" if len(some) == 1 else f"{len(some)} partitions {several}"
             console().print(what, markup=False)
 
 
-def _document(routing: Layout, moves: Mapping[int, int], now: Sequence[int], then: Sequence[int]) -> dict[str, Any]:
+def _document(layout: Layout, moves: Mapping[int, int], now: Sequence[int], then: Sequence[int]) -> dict[str, Any]:
+    names, moving, leaving = layout.shards, sorted(layout.moving.items()), sorted(layout.leaving.items())
     return {
-        "epoch": routing.epoch,
+        "epoch": layout.epoch,
         "shards": [
-            {"name": name, "slots": before, "then": after}
-            for name, before, after in zip(routing.shards, now, then, strict=True)
+            {"name": name, "partitions": before, "then": after}
+            for name, before, after in zip(names, now, then, strict=True)
         ],
-        "moving": [{"slot": slot, "to": routing.shards[to]} for slot, (to, _) in sorted(routing.moving.items())],
-        "leaving": [{"slot": slot, "from": routing.shards[source]} for slot, source in sorted(routing.leaving.items())],
-        "would_move": [{"slot": slot, "to": routing.shards[to]} for slot, to in sorted(moves.items())],
+        "moving": [{"partition": partition, "to": names[move.to]} for partition, move in moving],
+        "leaving": [{"partition": partition, "from": names[source]} for partition, source in leaving],
+        "would_move": [{"partition": partition, "to": names[to]} for partition, to in sorted(moves.items())],
     }

@@ -12,6 +12,7 @@ from hascheduler.check.finding import Finding, FindingKind, Report, short_id
 from hascheduler.check.jobs import CheckContext, RegisteredProcessor
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
+from hascheduler.model.hold import partition_of_key
 from hascheduler.mongo.check.indexes import PresentIndexes
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
@@ -78,6 +79,8 @@ def _take(collection: Collection, document: Mapping[str, Any], into: CheckContex
                 into.replicas[resource.id] = resource
         case Collection.PAUSES:
             into.pauses[resource.id] = resource
+        case Collection.HOLDS if resource.is_held and (partition := partition_of_key(resource.key)) is not None:
+            into.held.add(partition)
         case Collection.LEASES:
             into.leases[resource.shard] = resource
         case Collection.TENANTS if resource.max_running is not None:

@@ -2,7 +2,7 @@
 
 ::
 
-    indexes ─ small collections ─ journal, leases ─ jobs that hold slots ─ pending jobs ─ shards ─ schedules, times
+    indexes ─ small collections ─ journal, leases ─ jobs that hold slots ─ pending jobs ─ schedules, times
                                         │
                              suspects ──┴─► a pause ─► the same reads of the suspects alone ─► findings
 
@@ -11,15 +11,14 @@ processors, the definitions, the leases and a bounded number of findings stay in
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hascheduler.check.finding import CheckConfig, CheckReport, Finding, FindingCollector, FindingKind, Report
 from hascheduler.check.jobs import CheckContext
 from hascheduler.check.journal import check_lease, check_shard, check_zone_data
-from hascheduler.model.hold import partition_of_key
 from hascheduler.model.pause import EVERYTHING
 from hascheduler.mongo.check.context import long_expired, read_small_collections, server_now_ms
 from hascheduler.mongo.check.indexes import PresentIndexes, duplicate_idempotency_keys
@@ -27,13 +26,9 @@ from hascheduler.mongo.check.jobs import JobScan
 from hascheduler.mongo.check.journal import JournalScan
 from hascheduler.mongo.check.pace import ScanPace, ScanTimeOver
 from hascheduler.mongo.check.schedules import ScheduleScan, certain_since_ms, kept_for_ms
-from hascheduler.mongo.check.shards import ShardScan, ShardTurns
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.faults import faults
 from hascheduler.ports.invariant_scan import ScanBounds, ScanProgress
 
-_OF_SHARDS = (FindingKind.MISPLACED, FindingKind.NAME_UNRESERVED)
-"""Of these the second look is the shards' own."""
 _AGAIN_LIMIT_S = 60.0
 
 Suspects = Mapping[FindingKind, Mapping[str, Finding]]
@@ -41,14 +36,12 @@ Suspects = Mapping[FindingKind, Mapping[str, Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The deployment to check. ``leases_here``: the lease is in this database; ``max_concurrency``: the setting;
-    ``databases``: by shard, the home's first, where there are several."""
+    """The deployment to check. ``leases_here``: the lease is in this database; ``max_concurrency``: the setting."""
 
     config: CheckConfig
     shard: str
     leases_here: bool = True
     max_concurrency: int | None = None
-    databases: Mapping[str, Database] = field(default_factory=dict)
 
 
 class MongoInvariantScan:
@@ -58,12 +51,11 @@ class MongoInvariantScan:
         self._database = database
         self._deployment = deployment
         self._after_schedule = ""
-        self._shard_turns = ShardTurns()
 
     async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
         findings = FindingCollector()
         first = await self._new_pass(bounds, progress, findings)
-        complete = await first.look_at_all(self._after_schedule, self._shard_turns)
+        complete = await first.look_at_all(self._after_schedule)
         self._after_schedule = first.after_schedule
         if any(findings.suspects.values()):
             await asyncio.sleep(bounds.look_again_s)
@@ -109,18 +101,13 @@ class _Pass:
         self._context = CheckContext(now, self._config, deployment.max_concurrency)
         self._journal = JournalScan(database, pace, now, self._config, report)
         self._jobs = JobScan(database, pace, self._context, report)
-        self._shards = (
-            ShardScan(deployment.databases, deployment.shard, self._context, bounds, pace)
-            if deployment.databases
-            else None
-        )
 
     @property
     def after_schedule(self) -> str:
         """The schedule after which the next scan begins; "" if this pass reached the end."""
         return "" if self._schedules is None else self._schedules.compared_through
 
-    async def look_at_all(self, after_schedule: str, shard_turns: ShardTurns) -> bool:
+    async def look_at_all(self, after_schedule: str) -> bool:
         """Return whether all was looked at within the time limit."""
         with suppress(ScanTimeOver):
             indexes = await PresentIndexes.of(self._database)
@@ -133,8 +120,6 @@ class _Pass:
             await self._jobs.of_unknown_state()
             await self._jobs.occupying()
             await self._jobs.pending(None, self._bounds.pending_max)
-            if self._shards is not None:
-                await self._take(self._shards.all(shard_turns))
             await self._all_schedules(indexes, after_schedule)
             return True
         return False
@@ -148,26 +133,14 @@ class _Pass:
                 self._report(await long_expired(self._database, indexes, self.now, self._config.expiry_ms))
             if entries := suspects.get(FindingKind.JOURNAL_UNAPPLIED):
                 await self._journal.unapplied(entries)
-            others = [of_kind for kind, of_kind in suspects.items() if kind not in _OF_SHARDS]
-            if jobs := _ids(others, "jobs/"):
+            if jobs := _ids(suspects.values(), "jobs/"):
                 await self._jobs.occupying()
                 await self._jobs.pending(jobs, None)
-            unreserved = suspects.get(FindingKind.NAME_UNRESERVED, {})
-            unused = suspects.get(FindingKind.NAME_UNUSED, {})
-            misplaced = suspects.get(FindingKind.MISPLACED, {})
-            if self._shards is not None and (unreserved or unused or misplaced):
-                schedules = _ids([unreserved, misplaced], "schedules/")
-                await self._take(self._shards.again(_ids([misplaced], "jobs/"), schedules, _ids([unused], "names/")))
-            if schedules := _ids(others, "schedules/"):
+            if schedules := _ids(suspects.values(), "schedules/"):
                 schedule_scan = await self._schedule_scan(indexes)
                 await schedule_scan.check({"_id": {"$in": sorted(schedules)}}, led=self._decides)
             return True
         return False
-
-    async def _take(self, found: AsyncIterator[Finding]) -> None:
-        async with aclosing(found) as findings:  # type: ignore[type-var]  # they are generators
-            async for finding in findings:
-                self._report([finding])
 
     async def _leadership(self, entries_max: int | None) -> None:
         """The small collections, then the journal and the leases, which are one of them."""
@@ -211,16 +184,7 @@ class _Pass:
             self._report,
             kept_since_ms=certain_since_ms(self.now, kept_ms),
             times_max=self._bounds.times_max,
-            moving=await _held(self._database) if self._shards is None else await self._shards.moving(),
         )
-
-
-async def _held(database: Database) -> frozenset[int]:
-    """Return the partitions that are held: what is stored of them may be on its way to another database, or from it."""
-    with faults("read the holds"):
-        found = await database["holds"].find({"held": True}, ["_id"]).to_list(None)
-    partitions = (partition_of_key(hold["_id"]) for hold in found if isinstance(hold["_id"], str))
-    return frozenset(each for each in partitions if each is not None)
 
 
 def _ids(suspects: Iterable[Mapping[str, Finding]], prefix: str) -> set[str]:

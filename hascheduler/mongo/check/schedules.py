@@ -48,8 +48,8 @@ _PAYLOADS_AT_ONCE = 10
 
 
 class ScheduleScan:
-    """Verdicts decided after ``kept_since_ms`` can't have expired. Those of a schedule whose slot is ``moving`` may be
-    in two shards, so they are not compared. Owner of the progress through the schedules."""
+    """Verdicts decided after ``kept_since_ms`` can't have expired. Those of a schedule whose partition is held may
+    be in another database, so they are not compared. Owner of the progress through the schedules."""
 
     def __init__(
         self,
@@ -60,7 +60,6 @@ class ScheduleScan:
         *,
         kept_since_ms: int,
         times_max: int,
-        moving: frozenset[int] = frozenset(),
     ) -> None:
         self._database = database
         self._schedules = database[Collection.SCHEDULES.value]
@@ -73,7 +72,7 @@ class ScheduleScan:
         self._is_of_own_data = data <= {None, ZONE_DATA_VERSION}
         self._kept_since_ms = kept_since_ms
         self._times_max = times_max
-        self._moving = moving
+        self._held = context.held
         self._compared = 0
         self.compared_through = ""
         """The name of the last schedule whose verdicts were compared, or that had none to compare."""
@@ -121,7 +120,7 @@ class ScheduleScan:
             # By other time-zone data a local time may be due later.
             led = led and (self._is_of_own_data or not offset_zones(schedule))
             self._report(check_cursor(self._on_its_days(schedule), self._now, self._config, led=led))
-            if compare and partition_of(schedule.template.tenant) not in self._moving:
+            if compare and partition_of(schedule.template.tenant) not in self._held:
                 await self._compare_with_verdicts(schedule)
         except InvalidInput as error:
             self._report([unreadable(Collection.SCHEDULES, schedule.name, error)])

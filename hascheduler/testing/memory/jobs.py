@@ -295,5 +295,6 @@ def _matches(which: JobSelection, job: Document) -> bool:
         and (which.before_ms is None or at_ms < which.before_ms)
         and (which.made_by is None or (maker is not None and maker.is_same(which.made_by)))
         and all(getattr(which, name) in (None, job.get(name)) for name in _SELECTED_BY)
+        and (which.tenant is not None or job.get("tenant") not in which.not_of)
         and all(labels.get(name) == value for name, value in which.labels.items())
     )

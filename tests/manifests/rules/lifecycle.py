@@ -1,8 +1,10 @@
 """Times that must fit into each other, and counts that must not fall too low."""
 
 from collections.abc import Iterator
+from math import ceil
 
 from hascheduler.errors import InvalidInput
+from hascheduler.shards.processors import SERVED_MAX
 from tests.manifests.objects import Container, Objects
 from tests.manifests.rules.commands import settings_of
 
@@ -68,12 +70,12 @@ def who_must_not_all_be_away_has_a_budget(objects: Objects) -> Iterator[str]:
 
 
 def each_shard_has_a_processor(objects: Objects) -> Iterator[str]:
-    """Whoever says how many there are at least: the autoscaler, or the Deployment."""
+    """Two for every eight shards, whoever says how many there are at least: the autoscaler, or the Deployment."""
     [shards] = {settings_of(objects, container).shards for container in objects.containers() if container.is_ours}
     scalers = [found["spec"] for found in objects.of("HorizontalPodAutoscaler", "ScaledObject")]
     for spec in scalers or [objects.get("Deployment", "processor")["spec"]]:
         least = spec.get("minReplicas") or spec.get("minReplicaCount") or spec.get("replicas", 1)
-        if least < max(2, shards):
+        if least < 2 * ceil(shards / SERVED_MAX):
             yield f"{least} processors at least, for {shards} shards"
 
 

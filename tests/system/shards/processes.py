@@ -8,12 +8,13 @@ from typing import Any
 from pymongo.asynchronous.database import AsyncDatabase
 
 from hascheduler.embedded.children import Daemon
-from hascheduler.model.routing import Routing, shard_database, shard_name
+from hascheduler.model.partition import shard_database, shard_name
+from hascheduler.shards.layout import Layout
 from tests.system.processes import Processes, environment_of, eventually
 
 SHARD_COUNT = 4
 SHARDS = [shard_name("default", index) for index in range(SHARD_COUNT)]
-PLACES = Routing.even(SHARDS)
+PLACES = Layout.even(SHARDS)
 TENANTS = [next(f"t{n}" for n in range(999) if PLACES.index_of(f"t{n}") == index) for index in range(SHARD_COUNT)]
 """One of each shard."""
 

@@ -34,7 +34,7 @@ async def test_the_replica_that_leads_most_is_killed_again_and_again_and_nothing
             assert await processes.stored(f"fire:{name}:{nominal_ms}") == [index]
 
 
-async def test_one_processor_serves_all_shards_in_turn(processes: ShardedProcesses) -> None:
+async def test_one_processor_serves_all_shards_at_once(processes: ShardedProcesses) -> None:
     await processes.replica("one")
     await processes.processor("worker")
     jobs = [

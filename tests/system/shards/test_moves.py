@@ -1,10 +1,10 @@
-"""Slots of tenants move between shards of real processes, and deployments grow: nothing is missed, nothing doubled."""
+"""Partitions move between shards of real processes, and deployments grow: nothing is missed, nothing doubled."""
 
 import asyncio
 import json
 from collections import Counter
 
-from hascheduler.model.routing import slot_of
+from hascheduler.model.partition import partition_of
 from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
 
 EVERY_MS = 200
@@ -17,7 +17,7 @@ async def apply(processes: ShardedProcesses, *options: str) -> dict[str, object]
     return document
 
 
-async def test_a_slot_moves_again_and_again_while_leaders_are_killed_and_its_schedule_misses_nothing(
+async def test_a_partition_moves_again_and_again_while_leaders_are_killed_and_its_schedule_misses_nothing(
     processes: ShardedProcesses,
 ) -> None:
     await processes.together("one", "two", "three")
@@ -55,13 +55,13 @@ async def test_a_deployment_of_one_shard_grows_and_is_divided(processes: Sharded
     status, out, _ = await processes.command("shards", "plan", "--even", "--json")
     planned = json.loads(out)
     assert status == 0
-    assert [(shard["slots"], shard["then"]) for shard in planned["shards"]] == [(256, 64), *[(0, 64)] * 3]
+    assert [(shard["partitions"], shard["then"]) for shard in planned["shards"]] == [(256, 64), *[(0, 64)] * 3]
     applied = await apply(processes, "--even")
-    assert [shard["slots"] for shard in applied["shards"]] == [64] * SHARD_COUNT  # type: ignore[attr-defined]
-    routing = await processes.database.routing.find_one({})
-    assert routing is not None
+    assert [shard["partitions"] for shard in applied["shards"]] == [64] * SHARD_COUNT  # type: ignore[attr-defined]
+    layout = await processes.database.routing.find_one({})
+    assert layout is not None
     for id, tenant in zip(ids, TENANTS, strict=True):
-        assert await processes.stored(id) == [routing["slots"][slot_of(tenant)]]
+        assert await processes.stored(id) == [layout["partitions"][partition_of(tenant)]]
         assert (await processes.get(f"/v1/jobs/{id}"))["id"] == id
     assert [each["name"] for each in (await processes.get("/v1/schedules"))["items"]] == [
         f"s-{index}" for index in range(SHARD_COUNT)
@@ -71,11 +71,11 @@ async def test_a_deployment_of_one_shard_grows_and_is_divided(processes: Sharded
 async def test_what_can_not_be_moved_is_refused_in_one_line(processes: ShardedProcesses) -> None:
     await processes.replica("one")
     for options, said in (
-        (("apply",), "--even: nothing is to move; expected --even, or --tenant or --slot with --to"),
+        (("apply",), "--even: nothing is to move; expected --even, or --tenant or --partition with --to"),
         (("plan", "--tenant", "a", "--to", "0009"), "--to: there is no shard '0009'; expected one of"),
-        (("plan", "--slot", "256", "--to", "0001"), "--slot: 256; expected 0 to 255"),
-        (("plan", "--slot", "1"), "--to: is missing; expected one of"),
-        (("plan", "--even", "--to", "0001"), "--even: stands beside --tenant, --slot or --to"),
+        (("plan", "--partition", "256", "--to", "0001"), "--partition: 256; expected 0 to 255"),
+        (("plan", "--partition", "1"), "--to: is missing; expected one of"),
+        (("plan", "--even", "--to", "0001"), "--even: stands beside --tenant, --partition or --to"),
     ):
         status, _, err = await processes.command("shards", *options)
         assert (status, len(err.splitlines())) == (2, 1), err

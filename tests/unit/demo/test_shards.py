@@ -10,22 +10,23 @@ from hascheduler.demo.evidence import Effect, Expectation, evaluate
 from hascheduler.demo.local import tenants_of_each_shard
 from hascheduler.demo.run import print_report
 from hascheduler.demo.scenario import Kill, RunRecord
-from hascheduler.model.routing import Routing, slot_of
+from hascheduler.model.partition import partition_of
 from hascheduler.model.trigger import Once, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.shards.layout import Layout
 
 ONCE = Trigger(Once(WallMs(2_500)))
 
 
 @pytest.mark.parametrize("shards", [2, 4, 9])
 def test_each_shard_has_about_as_many_schedules(shards: int) -> None:
-    routing = Routing.even([f"{index}" for index in range(shards)])
-    tenants = tenants_of_each_shard(routing)
+    layout = Layout.even([f"{index}" for index in range(shards)])
+    tenants = tenants_of_each_shard(layout)
     bodies = scenario.schedule_bodies(WallMs(0), tenants=tenants)
-    owned = Counter(routing.index_of(body["job"]["tenant"]) for body in bodies)
+    owned = Counter(layout.index_of(body["job"]["tenant"]) for body in bodies)
     assert sorted(owned) == list(range(shards))
     assert max(owned.values()) - min(owned.values()) <= 1
-    assert len(set(map(slot_of, tenants))) == len(tenants), "each moves alone"
+    assert len(set(map(partition_of, tenants))) == len(tenants), "each moves alone"
 
 
 def test_of_one_shard_no_tenant_is_named() -> None:
