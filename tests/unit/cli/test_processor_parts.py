@@ -19,6 +19,8 @@ TWO = encode_layout(Layout.even(["default", "0001"]))
 class Home:
     """A database whose reads of the layout end as they are told to, one after the other; then there is none."""
 
+    name = "x"
+
     def __init__(self, *answers: PyMongoError | dict[str, Any]) -> None:
         self._answers = list(answers)
 
