@@ -10,9 +10,9 @@
             assembly_api         with its part for HTTP, which only replicas import,
             assembly_processor   and that for processors
             bootstrap │          a replica set and its users, before anything else runs
-      ┌───────┬───────┼────────┬────────┬──────────┬──────────┬────────┐
-    daemon   api  processor  mongo  rabbitmq  kubernetes  embedded  sharding  the world, one technology a room
-      └───────┴───────┴────┬───┴────────┴──────────┴──────────┴────────┘
+      ┌───────┬───────┼────────┬────────┬──────────┬──────────┐
+    daemon   api  processor  mongo  rabbitmq  kubernetes  embedded     the world, one technology a room
+      └───────┴───────┴────┬───┴────────┴──────────┴──────────┘
            tls  gc_tuning  │  lifecycle  telemetry    a process: certificates, memory, signals, what it shows
            compiled        │                          which of the pure rooms run as native code
                        ┌───┴────┐

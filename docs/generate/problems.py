@@ -8,7 +8,8 @@ from pathlib import Path
 
 from docs.generate.markdown import code, fenced, head, table
 
-_API = Path(__file__).parents[2] / "hascheduler" / "api"
+_PACKAGE = Path(__file__).parents[2] / "hascheduler"
+_MODULES = (*sorted((_PACKAGE / "api").rglob("*.py")), *sorted((_PACKAGE / "shards").rglob("*.py")))
 _KIND = re.compile(r"[a-z]+(-[a-z]+)*")
 _INTRO = """\
 Every refusal is `application/problem+json` ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)): a
@@ -36,7 +37,7 @@ _MEANINGS = {
     "malformed-http": "not an HTTP request, or its head is too large; the connection ends",
     "malformed-json": "the body is not JSON",
     "method-not-allowed": "`Allow` has the methods of this path",
-    "moving": "what is of that tenant moves to another shard: ask for it again after `Retry-After`",
+    "moving": "the tenant moves to another shard; writes are refused for a moment: repeat it after `Retry-After`",
     "no-such-route": "nothing is at that path",
     "not-found": "nothing by that name or id exists for this token's tenant",
     "not-registered": "the processor is not registered, or another token's name registered it: register again",
@@ -45,8 +46,8 @@ _MEANINGS = {
     "overloaded": "the shard, or this replica, has too much to do: come again after `Retry-After`",
     "refused": "refused by the framework: `detail` says why",
     "revision-mismatch": "`If-Match` names another revision than the stored one: read it again",
-    "shard-unanswered": "no replica that follows that shard answers: come again after `Retry-After`. `detail` says"
-    " where a worker's request that was passed on may have been carried out: repeating it is harmless",
+    "shard-unanswered": "no replica that hosts that shard answers: come again after `Retry-After`. `detail` says if"
+    " a worker's request that was passed on may have been carried out: repeating it is harmless",
     "share-used-up": "this token or address holds its share of what the replica does at once: wait for your own",
     "slow-request": "the body arrived too slowly",
     "timed-out": "the answer took too long",
@@ -76,7 +77,7 @@ def page() -> str:
     )
     return "\n".join(
         (
-            head("Problem types", "the calls in hascheduler/api that make problems", _INTRO),
+            head("Problem types", "the calls in hascheduler/api and hascheduler/shards that make problems", _INTRO),
             fenced(_EXAMPLE, "json"),
             table(("status", "type", "means, and what to do"), rows),
             "A field of `errors` has `path` (from the top of the body, or the name of a parameter), `problem` and",
@@ -87,7 +88,7 @@ def page() -> str:
 
 def _calls() -> Iterator[tuple[str, str | None]]:
     """The kind and status of each call whose first two arguments are a status and a kind."""
-    for path in sorted(_API.rglob("*.py")):
+    for path in _MODULES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call):
                 continue

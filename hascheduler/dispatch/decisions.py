@@ -399,8 +399,7 @@ def _decode(row: list[Any]) -> Decision:
             return Cancel(job_id, attempt, reason)
         case ["count_failures", schedule, rev, failures, pause_at_ms]:
             return CountFailures(schedule, rev, failures, pause_at_ms)
-        case ["release_hold" | "release_share", key, rev]:
-            # The latter is of an earlier release, whose keys no hold has: it does nothing, and is LOST.
+        case ["release_hold", key, rev]:
             return ReleaseHold(key, rev)
         case _:
             raise InvalidInput(("decisions",), f"{str(row)[:64]!r} is unknown")

@@ -346,12 +346,17 @@ class Dispatcher:
     def _seen_in_held(self, seen: JobSeen, partition: int) -> None:
         """Let a job that a processor has go on; keep any other aside once nothing is promised of it any more."""
         job = seen.job
-        if job.state in OCCUPYING or self._ledger.move(job.id) is not None:
+        if self._has_slot_here(job, partition) or self._ledger.move(job.id) is not None:
             self._held.leaves(job, partition)
             self._jobs.put(job)
         else:
             self._jobs.remove(job.id)
             self._held.keep_job(seen, partition)
+
+    def _has_slot_here(self, job: JobRef, partition: int) -> bool:
+        """Whether a processor of this shard has the job; of a silent partition another shard's has what runs."""
+        hold = self._state.rules.holds.get(partition_key(partition))
+        return job.state in OCCUPYING and not (hold is not None and hold.is_silent)
 
     def _keep_schedule(self, seen: ScheduleSeen, partition: int) -> None:
         if self._times.schedule(seen.schedule.name) is not None:
@@ -365,7 +370,9 @@ class Dispatcher:
             partition = None if job is None else self._held.of(job.tenant)
             if job is None or partition is None:
                 self._held.forget_job(job_id)
-            elif job.state not in OCCUPYING and not (self._ledger.move(job_id) or self._ledger.is_unseen_fire(job_id)):
+            elif not (
+                self._has_slot_here(job, partition) or self._ledger.move(job_id) or self._ledger.is_unseen_fire(job_id)
+            ):
                 self._seen_in_held(JobSeen(job), partition)
         for name in self._held.leaving_schedules():
             schedule = self._times.schedule(name)

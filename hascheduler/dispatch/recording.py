@@ -70,8 +70,6 @@ _GONE: dict[str, type[Any]] = {
     "pause_gone": seen.PauseGone,
     "hold_gone": seen.HoldGone,
 }
-_FORGOTTEN = ("shares", "share_gone")
-"""Inputs of earlier releases that mean nothing any more."""
 _GONE_NAMES = {kind: name for name, kind in _GONE.items()}
 
 
@@ -189,7 +187,7 @@ def _steps(numbered: Iterable[tuple[int, str]]) -> Iterator[RecordedStep | Recor
         try:
             yield RecordedStep(
                 now=WallMs(line["now"]),
-                inputs=tuple(_decode(row) for row in line["inputs"] if row[0] not in _FORGOTTEN),
+                inputs=tuple(_decode(row) for row in line["inputs"]),
                 decisions=decode_decisions(line["decisions"]) if "decisions" in line else None,
             )
         except (InvalidInput, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -216,9 +214,7 @@ def _heading(line: Mapping[str, Any]) -> RecordingHeading:
         policy = dict(config.pop("policy"))
         policy["criteria"] = criteria(policy["criteria"])
         policy["idle_key_start"] = IdleKeyStart(policy["idle_key_start"])
-        # The names of earlier releases.
-        part = (config.pop("shard_index", 0), config.pop("shard_count", 1))
-        config["part"] = tuple(config.get("part", part))
+        config["part"] = tuple(config.get("part", (0, 1)))
         read = DispatchConfig(policy=PolicyConfig(**policy), **config)
         return RecordingHeading(WallMs(line["at_ms"]), str(line["replica"]), int(line["term"]), read)
     except (InvalidInput, KeyError, TypeError, ValueError) as error:

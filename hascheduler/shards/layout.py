@@ -20,7 +20,7 @@ from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import Document, is_integer, positive
 
 LAYOUT_ID = "routing"
-"""The id of the document, and of its collection; both are those of earlier releases."""
+"""The id of the document, and of its collection."""
 
 
 class PartitionMove(NamedTuple):
@@ -207,20 +207,13 @@ def encode_layout(layout: Layout) -> dict[str, Any]:
 
 
 def decode_layout(fields: Document) -> Layout:
-    """Return the layout; `InvalidInput` if the document is malformed. That of an earlier release (``slots``) is read
-    only while nothing moves."""
+    """Return the layout; `InvalidInput` if the document is malformed."""
     require_known_version(fields)
-    is_earlier = "partitions" not in fields and "slots" in fields
-    if is_earlier and (fields.get("moving") or fields.get("leaving")):
-        raise InvalidInput(
-            ("moving",), "an earlier release has begun to move tenants", "a layout at rest: let that release finish"
-        )
-    name = "slots" if is_earlier else "partitions"
-    shards, placed = fields.get("shards"), fields.get(name)
+    shards, placed = fields.get("shards"), fields.get("partitions")
     if not isinstance(shards, list) or not all(isinstance(each, str) and each for each in shards):
         raise InvalidInput(("shards",), f"{str(shards)[:64]}", "a list of names")
     if not isinstance(placed, list) or not all(map(is_integer, placed)):
-        raise InvalidInput((name,), f"{str(placed)[:64]}", "a list of indexes of shards")
+        raise InvalidInput(("partitions",), f"{str(placed)[:64]}", "a list of indexes of shards")
     frozen = fields.get("frozen", [])
     if not isinstance(frozen, list) or not all(map(is_integer, frozen)):
         raise InvalidInput(("frozen",), f"{str(frozen)[:64]}", "a list of partitions")

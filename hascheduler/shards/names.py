@@ -14,11 +14,10 @@ the two then, and the other deletes what it made. *No schedule loses its name.* 
 looked, so a create that reserved since keeps its name. One that stands still for a minute between its reservation and
 its insert finds at its second reservation that the name is another's, or binds it anew. A sweep leaves a partition that
 moves alone, and reads the layout before and after it looks.
-
-A document of an earlier release has the tenant in place of the partition.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from pymongo import ASCENDING
@@ -65,16 +64,10 @@ class Names:
     async def reserve(self, name: str, partition: int) -> bool:
         """Bind the name to that partition, or confirm that it is; False if it is bound to another one."""
         with faults("reserve a name"):
-            for _ in range(2):  # the first may have met an insert of the same name, or a document of an earlier release
-                try:
+            for _ in range(2):  # the first may have met an insert of the same name
+                with suppress(DuplicateKeyError):
                     used = {"$inc": {"use": 1}, "$set": {"at_ms": self._now()}}
                     await self._names.update_one({"_id": name, "partition": partition}, used, upsert=True)
-                except DuplicateKeyError:
-                    found = await self._names.find_one({"_id": name})
-                    if found is not None and "partition" not in found and bound_partition(found) == partition:
-                        earlier = {"_id": name, "tenant": found["tenant"], "partition": {"$exists": False}}
-                        await self._names.update_one(earlier, {"$set": {"partition": partition}})
-                else:
                     return True
         return False
 
@@ -137,9 +130,7 @@ class Names:
 
 def bound_partition(stored: Mapping[str, Any]) -> int | None:
     """Return the partition that a stored name is bound to; None if its document was broken by hand."""
-    partition, tenant = stored.get("partition"), stored.get("tenant")
-    if partition is None and isinstance(tenant, str):
-        return partition_of(tenant)
+    partition = stored.get("partition")
     return partition if is_integer(partition) and 0 <= partition < PARTITION_COUNT else None
 
 

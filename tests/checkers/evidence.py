@@ -84,6 +84,8 @@ class Evidence:
 
     effects: list[Effect] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
+    copies: list[Commit] = field(default_factory=list)
+    """Of several shards: what came from another one, or went there; nothing happened to it."""
     submits: list[Submitted] = field(default_factory=list)
     cancels: list[tuple[str, float]] = field(default_factory=list)
     """Jobs that were acknowledged as cancelled, and when the answer had come."""

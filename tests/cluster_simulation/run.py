@@ -53,11 +53,11 @@ class Result:
     effects: int = 0
     moves: int = 0
     """How often a cap that one of several shards has at a time went to the next."""
-    slots_moved: int = 0
-    """How often a routing of several shards changed."""
+    layouts: int = 0
+    """How often the layout of several shards changed."""
     begun: int = 0
     left: int = 0
-    """How often a replica began to follow a shard, and left one."""
+    """How often a replica began to host a shard, and left one."""
 
     @property
     def digest(self) -> str:

@@ -72,11 +72,11 @@ from hascheduler.testing.memory.leadership import (
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from hascheduler.testing.memory.work import MemoryWorkStore
+from tests.doubles.holds import MemoryHoldStore
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE
 from tests.doubles.shards import (
     MemoryCopyStore,
-    MemoryHoldStore,
     MemoryNameStore,
     MemoryRoutingStore,
 )

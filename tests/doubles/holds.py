@@ -3,29 +3,46 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.hold import decode_hold, encode_hold, readable_holds
 from hascheduler.model.hold import Hold
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase, MemoryStore
 
 
-class HeldInMemory:
+class MemoryHoldStore(MemoryStore):
     """`hascheduler.ports.holds.HoldStore`, and the release that a leader writes."""
 
-    def __init__(self) -> None:
-        self.stored: dict[str, Hold] = {}
+    def __init__(self, connection: MemoryConnection | None = None) -> None:
+        super().__init__(connection or MemoryConnection(MemoryDatabase()))
 
     async def get(self, key: str) -> Hold | None:
-        return self.stored.get(key)
+        async with self._connection.exchange("holds.get") as database:
+            found = database.find(Collection.HOLDS, key)
+            return None if found is None else decode_hold(key, found)
 
     async def all(self) -> Mapping[str, Hold]:
-        return dict(self.stored)
+        async with self._connection.exchange("holds.all"):
+            return self.stored
 
     async def put(self, hold: Hold) -> bool:
-        before = self.stored.get(hold.key)
-        if before is not None and before.rev >= hold.rev:
-            return False
-        self.stored[hold.key] = hold
-        return True
+        async with self._connection.exchange("holds.put"):
+            before = self.stored.get(hold.key)
+            if before is not None and before.rev >= hold.rev:
+                return False
+            self.write(hold)
+            return True
+
+    # Past the port
+
+    @property
+    def stored(self) -> Mapping[str, Hold]:
+        return readable_holds(self._connection.database.documents(Collection.HOLDS))
+
+    def write(self, hold: Hold) -> None:
+        """Put the hold in the place of any other."""
+        self._connection.database.replace(Collection.HOLDS, encode_hold(hold))
 
     def release(self, seen: Hold) -> None:
         """The leader that saw that hold releases it; a later one stays as it is."""
         if self.stored.get(seen.key) == seen:
-            self.stored[seen.key] = replace(seen, released=seen.rev)
+            self.write(replace(seen, released=seen.rev))

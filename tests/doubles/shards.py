@@ -1,16 +1,14 @@
 """The stores of several shards, in memory: routing, names of schedules, holds, moves of slots."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import decode_hold, encode_hold, readable_holds
 from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
-from hascheduler.model.hold import Hold, partition_of_key
+from hascheduler.model.hold import partition_of_key
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.model.routing import Routing, slot_of
-from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import StoredDocument
 from hascheduler.ports.sharding import (
@@ -82,28 +80,6 @@ class MemoryNameStore(MemoryStore):
             if database.find(Collection.NAMES, reserved.name) != encode_reserved_name(reserved):
                 return False
             return database.delete(Collection.NAMES, reserved.name)
-
-
-class MemoryHoldStore(MemoryStore):
-    """`hascheduler.ports.holds.HoldStore`."""
-
-    async def get(self, key: str) -> Hold | None:
-        async with self._connection.exchange("holds.get") as database:
-            found = database.find(Collection.HOLDS, key)
-            return None if found is None else decode_hold(key, found)
-
-    async def all(self) -> Mapping[str, Hold]:
-        async with self._connection.exchange("holds.all") as database:
-            return readable_holds(database.documents(Collection.HOLDS))
-
-    async def put(self, hold: Hold) -> bool:
-        async with self._connection.exchange("holds.put") as database:
-            found = database.find(Collection.HOLDS, hold.key) or {}
-            rev = found.get("rev")
-            if is_integer(rev) and rev >= hold.rev:
-                return False
-            database.replace(Collection.HOLDS, encode_hold(hold))
-            return True
 
 
 class MemorySlotStore:

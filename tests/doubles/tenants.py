@@ -1,4 +1,4 @@
-"""The documents of tenants, and the holds on their partitions, in memory."""
+"""The documents of tenants, in memory."""
 
 from collections.abc import Collection as SomeOf
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,33 +6,13 @@ from typing import Any
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import decode_hold, encode_hold
 from hascheduler.model.hold import Hold
 from hascheduler.model.job import LIVE
 from hascheduler.model.partition import partition_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import StoredDocument
 from hascheduler.ports.tenants import KEYS, Key, Version, marked, version_of, without_keys
-from hascheduler.testing.memory.database import MemoryDatabase, MemoryStore, RetainingStore
-
-
-class MemoryTenantHolds(MemoryStore):
-    """`hascheduler.ports.holds.HoldStore`."""
-
-    async def get(self, key: str) -> Hold | None:
-        return (await self.all()).get(key)
-
-    async def all(self) -> Mapping[str, Hold]:
-        async with self._connection.exchange("holds.all") as database:
-            return {each["_id"]: decode_hold(each["_id"], each) for each in database.documents(Collection.HOLDS)}
-
-    async def put(self, hold: Hold) -> bool:
-        async with self._connection.exchange("holds.put") as database:
-            stored = database.find(Collection.HOLDS, hold.key)
-            if stored is not None and stored["rev"] >= hold.rev:
-                return False
-            database.replace(Collection.HOLDS, encode_hold(hold))
-            return True
+from hascheduler.testing.memory.database import MemoryDatabase, RetainingStore
 
 
 class MemoryTenantStore(RetainingStore):

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from hascheduler.dispatch.decisions import (
     NOT_STARTED,
     CountFailures,
@@ -11,7 +13,6 @@ from hascheduler.dispatch.decisions import (
     ReleaseHold,
     Requeue,
     Settlement,
-    decode_decisions,
 )
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TrustLost
 from hascheduler.mirror.changes import HoldGone, HoldSeen, JobGone, JobSeen, ScheduleGone, ScheduleSeen, TenantSeen
@@ -83,6 +84,16 @@ def test_what_a_lost_processor_had_is_requeued_and_then_kept_aside() -> None:
     back = JobSeen(ours("a", attempt=1, rev=3))
     assert scene.at(11, Settled(requeued[0], Settlement.DONE), back).decisions == (RELEASE,)
     assert scene.core.kept_aside(PARTITION) == 1
+
+
+@pytest.mark.parametrize("is_held_first", [True, False])
+def test_the_copy_of_a_job_that_another_shard_runs_is_left_alone(is_held_first: bool) -> None:
+    copied: list[Any] = [JobSeen(dispatched("a", "theirs", tenant=TENANT))]
+    silent = HoldSeen(Hold(KEY, 5, is_held=True, is_silent=True))
+    scene = scene_of(*([silent, *copied] if is_held_first else [*copied, silent]))
+    assert scene.at(100_000).decisions == (RELEASE,), "what is there before the hold, a snapshot has told first"
+    assert scene.core.kept_aside(PARTITION) == 1
+    assert scene.at(200_000, HoldSeen(Hold(KEY, 5, True, True, 5)), *copied).decisions == ()
 
 
 def test_a_schedule_of_a_held_partition_fires_when_the_hold_is_lifted_and_not_before() -> None:
@@ -179,12 +190,3 @@ def test_jobs_of_a_released_partition_that_leave_one_by_one_are_kept_no_longer()
     assert scene.core.kept_aside(PARTITION) == 1
     assert scene.at(3, JobGone("b", None)).decisions == ()
     assert scene.core.kept_aside(PARTITION) == 0
-
-
-def test_a_release_in_the_journal_of_an_earlier_release_is_read_as_one_of_no_hold() -> None:
-    [read] = decode_decisions([["release_share", "slot/7f", 4]])
-    assert read == ReleaseHold("slot/7f", 4)
-    scene = scene_of()
-    scene.at(1, TrustLost())
-    assert scene.at(2, TermBegan(2, (read,))).decisions == ()
-    assert read in scene.at(3, Settled(read, Settlement.LOST)).settled

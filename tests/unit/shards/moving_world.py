@@ -15,7 +15,8 @@ from hascheduler.ports.tenants import MARK
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.moves import PartitionMover, ShardDocuments
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
-from tests.doubles.tenants import MemoryTenantHolds, MemoryTenantStore
+from tests.doubles.holds import MemoryHoldStore
+from tests.doubles.tenants import MemoryTenantStore
 from tests.factories import NOW
 
 SHARDS = ("default", "0001", "0002")
@@ -93,7 +94,7 @@ class MovingWorld:
         connections = [MemoryConnection(database) for database in self.databases]
         shards = [
             ShardDocuments(
-                self._hooked(self.store_type(each, RETENTION_MS), hook), self._hooked(MemoryTenantHolds(each), hook)
+                self._hooked(self.store_type(each, RETENTION_MS), hook), self._hooked(MemoryHoldStore(each), hook)
             )
             for each in connections
         ]

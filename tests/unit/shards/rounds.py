@@ -10,7 +10,7 @@ from typing import Any
 from hascheduler.model.hold import Hold
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.shards.turns import CapTurns
-from tests.doubles.holds import HeldInMemory
+from tests.doubles.holds import MemoryHoldStore
 from tests.doubles.turns import MemoryTurnStore
 
 Job = frozenset[str]
@@ -34,7 +34,7 @@ class Core:
     def __init__(self, name: str, *, is_first: bool) -> None:
         self.name = name
         self.is_first = is_first
-        self.store = HeldInMemory()
+        self.store = MemoryHoldStore()
         self.seen: dict[str, Hold] = {}
         self.waiting: list[Job] = []
         self.running: list[Job] = []
@@ -152,7 +152,7 @@ class Rounds:
         processes: int = 2,
         *,
         turns: type[MemoryTurnStore] = MemoryTurnStore,
-        holds: type[HeldInMemory] = HeldInMemory,
+        holds: type[MemoryHoldStore] = MemoryHoldStore,
         see: Callable[[Core], Seen] = Seen,
     ) -> None:
         self.clock = SteppedClock()
@@ -256,11 +256,11 @@ def released_in_any_case(core: Core) -> Seen:
     return Hasty(core)
 
 
-class ForgetfulHolds(HeldInMemory):
+class ForgetfulHolds(MemoryHoldStore):
     """A planted bug: an earlier revision replaces a later one."""
 
     async def put(self, hold: Hold) -> bool:
-        self.stored[hold.key] = hold
+        self.write(hold)
         return True
 
 

@@ -113,6 +113,7 @@ async def test_a_process_that_only_reads_the_layout_waits_until_there_is_one(hom
         ({"shards": ["a", "a"]}, "layout.shards: a name occurs twice"),
         ({"epoch": 0}, "layout.epoch: 0"),
         ({"moving": [[1, 2]]}, "layout.moving: "),
+        ({"partitions": None, "slots": [0] * 256}, "layout.partitions: "),
         ({"v": 1_000}, "layout.v: "),
     ],
 )
@@ -124,16 +125,6 @@ async def test_a_layout_that_cannot_be_read_is_refused_in_a_sentence_that_names_
         with pytest.raises(InvalidInput, match="in the layout that the database 'x' has") as refused:
             await reading
         assert str(refused.value).startswith(said)
-
-
-async def test_that_of_an_earlier_release_is_read_at_rest_alone(home: Database) -> None:
-    stored = encode_layout(Layout.even(SHARDS))
-    stored["slots"] = stored.pop("partitions")
-    await home["routing"].insert_one(stored)
-    assert await agreed(home, SHARDS) == Layout.even(SHARDS)
-    await home["routing"].update_one({"_id": "routing"}, {"$set": {"moving": [[4, 1]]}})
-    with pytest.raises(InvalidInput, match="earlier release has begun to move tenants"):
-        await agreed(home, SHARDS)
 
 
 # What several shards can't keep

@@ -65,15 +65,6 @@ async def test_of_many_at_once_one_partition_gets_the_name(deployment: Deploymen
     }
 
 
-async def test_a_name_that_an_earlier_release_reserved_is_its_tenants(deployment: Deployment) -> None:
-    await deployment.shards[0]["names"].insert_one({"_id": "tick", "tenant": "acme", "use": 3, "at_ms": NOW})
-    assert await deployment.names.partition_of("tick") == partition_of("acme")
-    assert not await deployment.names.reserve("tick", partition_of("acme") ^ 1)
-    assert await deployment.names.reserve("tick", partition_of("acme"))
-    assert (await deployment.stored("tick"))["use"] == 4
-    assert await deployment.names.partition_of("tick") == partition_of("acme")
-
-
 async def test_a_broken_document_gives_its_name_to_nobody(deployment: Deployment) -> None:
     await deployment.shards[0]["names"].insert_many(
         [{"_id": "tick", "partition": "1"}, {"_id": "tock", "partition": 256}, {"_id": "tack"}]

@@ -122,10 +122,10 @@ async def test_a_shard_whose_database_is_away_keeps_no_other_from_its_turn() -> 
 
     world.cores[0].waiting, world.cores[1].waiting = [frozenset({Y})], [JOB]
     world.turns.stored[Y] = CapTurn(Y, 5, "s0", wanted=frozenset({"s2"}))
-    world.cores[0].store.stored[Y] = Hold(Y, 4, is_held=True, released=4)
+    world.cores[0].store.write(Hold(Y, 4, is_held=True, released=4))
     world.cores[0].store.put = away  # type: ignore[method-assign]
     world.turns.stored[X] = CapTurn(X, 7, "s1")
-    world.cores[1].store.stored[X] = Hold(X, 6, is_held=True, released=6)
+    world.cores[1].store.write(Hold(X, 6, is_held=True, released=6))
     failed = 0
     for _ in range(8):
         try:
@@ -139,7 +139,8 @@ async def test_a_shard_whose_database_is_away_keeps_no_other_from_its_turn() -> 
 async def test_a_hold_that_is_ahead_of_the_document_stays_as_it_is() -> None:
     world = led()
     world.turns.stored[X] = CapTurn(X, 3, "s1", is_giving=True, wanted=frozenset({"s2"}))
-    ahead = world.cores[1].store.stored[X] = Hold(X, 9, is_held=True, released=9)
+    ahead = Hold(X, 9, is_held=True, released=9)
+    world.cores[1].store.write(ahead)
     world.cores[2].waiting = [JOB]
     for _ in range(20):
         await world.fast_round()

@@ -142,16 +142,6 @@ def test_what_a_fire_carries_is_read_as_it_was_written(carried: dict[str, Any]) 
     assert asdict(settled.decision) == asdict(fire)
 
 
-def test_the_names_of_an_earlier_release_are_read() -> None:
-    heading = heading_line(HEADING)
-    heading["config"] |= {"shard_index": 1, "shard_count": 3}
-    del heading["config"]["part"]
-    step = {"now": 5, "inputs": [["shares", "slot/7f", {"rev": 2, "limit": 0}], ["share_gone", "all"], ["resynced"]]}
-    read, steps = read_recording(map(json.dumps, [heading, step]))
-    assert read.config.part == (1, 3)
-    assert [each.inputs for each in steps if isinstance(each, RecordedStep)] == [(Resynced(),)]
-
-
 def test_a_recording_is_told_from_a_scenario_by_its_beginning() -> None:
     assert is_recording(written()[0])
     assert not is_recording('{"policy": "fair", "jobs": []}')
