@@ -23,7 +23,7 @@ from pymongo.errors import PyMongoError
 
 from hascheduler.embedded.children import Daemon, free_port, start_daemon
 from hascheduler.model.journal import EntryKind
-from hascheduler.model.routing import shard_database, shard_name
+from hascheduler.model.partition import shard_database, shard_name
 from hascheduler.mongo.connection import Client
 from tests.chaos import failpoints, faketime, hanging_loop, skewed_clock, slow_stream
 from tests.chaos.control import BUG, CONTROL, NAME, SINK, TELL_TASKS
