@@ -203,7 +203,7 @@ class ReplicaView:
         return Cluster(
             replica_id=self.config.replica_id,
             lease=self.leader.lease,
-            journal=mirror.journal_head(self.config.shard),
+            journal=mirror.journal_head(self.config.scheduler),
             leading=self.leader.leads(),
             ready=self.ready,
             replicas=[replica for _, replica in sorted(replicas.items())],
@@ -241,7 +241,6 @@ class ReplicaView:
         last_check = self.invariants.last_check
         return Gauges(
             leading=self.leader.leads(),
-            shards_led=int(self.leader.leads()),
             ready=self.ready,
             term=None if lease is None else lease.term,
             stream_lag_ms=self.heartbeat.lag_ms,

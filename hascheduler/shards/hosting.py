@@ -168,7 +168,7 @@ class Hosting:
         async with asyncio.TaskGroup() as tasks:
             for replica in self.replicas:
                 replica.http_endpoint = self.http_endpoint
-                tasks.create_task(run(replica), name=replica.shard)
+                tasks.create_task(run(replica), name=replica.scheduler)
             while not self._stopping.is_set():
                 for shard in await self.turn():
                     running[shard.name] = tasks.create_task(run(shard.begin(self.http_endpoint)), name=shard.name)

@@ -39,7 +39,7 @@ class PlacedReplica(Protocol):
     """`hascheduler.daemon.replica.Replica`, as far as it is used here."""
 
     @property
-    def shard(self) -> str: ...
+    def scheduler(self) -> str: ...
 
     @property
     def view(self) -> ClusterView: ...
@@ -96,10 +96,10 @@ class LeaderPlacement:
         live = [status for status in hosted[0].live_replicas() if status.ready]
         name_of = {status.id: status.name for status in live}
         orders = preferred_leaders(self._shards, {*name_of.values(), self._name}, self._candidates)
-        self._forget_others({replica.shard for replica in hosted})
+        self._forget_others({replica.scheduler for replica in hosted})
         ripe = None
         for replica in hosted:
-            order, holder = orders[replica.shard], name_of.get(replica.lease_holder)
+            order, holder = orders[replica.scheduler], name_of.get(replica.lease_holder)
             if self._name not in order:
                 order = (*order, self._name)  # it is about to leave, or others are about to hear of it
             rivals = [name for name in order if name == self._name or name != holder]
@@ -110,7 +110,7 @@ class LeaderPlacement:
                 ripe = replica
         if ripe is not None:
             self._moved_at.append(now)
-            log.info("shard_handed_over", shard=ripe.shard, to=orders[ripe.shard][0])
+            log.info("shard_handed_over", shard=ripe.scheduler, to=orders[ripe.scheduler][0])
             await ripe.hand_over()
 
     def _forget_others(self, hosted: Set[str]) -> None:
@@ -127,13 +127,13 @@ class LeaderPlacement:
 
     def _led_for_ms(self, replica: PlacedReplica, now: int) -> int:
         if not replica.view.leading:
-            self._led_since.pop(replica.shard, None)
+            self._led_since.pop(replica.scheduler, None)
             return 0
-        return now - self._led_since.setdefault(replica.shard, now)
+        return now - self._led_since.setdefault(replica.scheduler, now)
 
     def _ready_for_ms(self, replica: PlacedReplica, name: str, now: int) -> int:
         """Return for how long a replica of that name has been ready in this shard, as far as was seen here."""
-        shard, is_ready = replica.shard, any(each.ready and each.name == name for each in replica.live_replicas())
+        shard, is_ready = replica.scheduler, any(each.ready and each.name == name for each in replica.live_replicas())
         for key in [key for key in self._ready_since if key[0] == shard and (key[1] != name or not is_ready)]:
             del self._ready_since[key]
         return now - self._ready_since.setdefault((shard, name), now) if is_ready else 0

@@ -73,7 +73,7 @@ class _LedCaps:
 
     @property
     def name(self) -> str:
-        return self.replica.shard
+        return self.replica.scheduler
 
     @property
     def leading(self) -> bool:
@@ -182,7 +182,7 @@ class Ring:
 
     def _gauges(self) -> Mapping[str, Gauges]:
         """Return those of each hosted shard, by its name."""
-        return {replica.shard: replica.view.gauges() for replica in self.hosting.replicas}
+        return {replica.scheduler: replica.view.gauges() for replica in self.hosting.replicas}
 
     async def run(self, answering: asyncio.Task[None]) -> None:
         """Host until `stop`. Once what is hosted then has ended in good order, end ``answering``, the server of the
@@ -300,5 +300,5 @@ def _services(shard: HostedShard) -> ApiServices | None:
 
 
 async def _run(replica: HostedReplica) -> None:
-    bind_contextvars(shard=replica.shard)  # on the lines of this task and of those that it begins
+    bind_contextvars(shard=replica.scheduler)  # on the lines of this task and of those that it begins
     await replica.run()

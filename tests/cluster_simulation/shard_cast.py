@@ -247,7 +247,7 @@ class _Turning:
     """`hascheduler.shards.turns.TurningShard`."""
 
     def __init__(self, replica: HostedReplica) -> None:
-        self.name = replica.shard
+        self.name = replica.scheduler
         self.leading = replica.view.leading
         self.short_of = replica.short_of
         self._replica = replica

@@ -81,7 +81,7 @@ class _Sight:
 
 
 class LivePictures:
-    """Owner of the pictures of one replica; each of its views, one a shard, has its own."""
+    """Owner of the pictures of one replica; each of its views has its own."""
 
     def __init__(self) -> None:
         self._sights: dict[tuple[int, str | None], _Sight] = {}

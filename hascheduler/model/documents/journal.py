@@ -16,13 +16,13 @@ _KINDS = {kind.value: kind for kind in EntryKind}
 JOURNAL_FIELDS = ("v", "term", "kind", "holder", "applied_through")
 
 
-def journal_id(shard: str, seq: int) -> dict[str, Any]:
-    return {"shard": shard, "seq": seq}
+def journal_id(name: str, seq: object) -> dict[str, Any]:
+    return {"shard": name, "seq": seq}
 
 
 def encode_journal_head(head: JournalHead) -> dict[str, Any]:
     return {
-        "_id": journal_id(head.shard, head.seq),
+        "_id": journal_id(head.name, head.seq),
         "v": WRITTEN_VERSION,
         "term": head.term,
         "kind": head.kind.value,
@@ -39,7 +39,7 @@ def decode_journal_head(id: object, fields: Document) -> JournalHead:
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidInput(("kind",), f"{str(kind)[:64]!r} is unknown")
     return JournalHead(
-        shard=text(id, "shard"),
+        name=text(id, "shard"),
         seq=integer(id, "seq"),
         term=integer(fields, "term"),
         kind=_KINDS[kind],

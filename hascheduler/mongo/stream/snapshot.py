@@ -126,7 +126,7 @@ async def _read_batches(database: Database, session: Any, batches: Sequence[str]
 
 
 async def _newest_journal_entries(database: Database, session: Any) -> list[Change]:
-    """One read a shard, from the last shard to the first: the newest entry below all entries of the shard before."""
+    """One read a journal, from the last name to the first: the newest entry below all entries of the name before."""
     journal = database[Collection.JOURNAL.value]
     newest: list[Change] = []
     # An object, so that the range holds objects only.

@@ -38,7 +38,7 @@ class Replica:
     """One that hosts a shard, as far as these tests go."""
 
     def __init__(self, shard: str, live: Sequence[ReplicaStatus], *, ready: bool) -> None:
-        self.shard = shard
+        self.scheduler = shard
         self.http_endpoint = ""
         self.lease_holder = ""
         self.live = live
@@ -364,7 +364,7 @@ async def test_what_runs_at_the_end_ends_in_good_order(most: int) -> None:
     async def run(replica: Any) -> None:
         assert replica.http_endpoint == "a:80"
         await replica.run()
-        ran.append(replica.shard)
+        ran.append(replica.scheduler)
 
     running = asyncio.create_task(member.hosting.run(run))
     async with asyncio.timeout(10):

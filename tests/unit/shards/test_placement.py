@@ -21,7 +21,7 @@ def status(name: str, *, ready: bool = True) -> ReplicaStatus:
 
 @dataclass
 class Shard:
-    shard: str
+    scheduler: str
     replicas: list[ReplicaStatus] = field(default_factory=lambda: [status(name) for name in NAMES])
     leads: bool = False
     delay_ms: int = 0
@@ -82,10 +82,10 @@ async def test_the_first_try_at_a_free_lease_is_left_to_those_before_it() -> Non
 async def test_the_holder_of_a_lease_is_no_rival_for_it() -> None:
     room = Room("b")
     for shard in room.shards:
-        shard.holder = f"{ORDERS[shard.shard][0]}.1"
+        shard.holder = f"{ORDERS[shard.scheduler][0]}.1"
     await room.at(0)
     for shard in room.shards:
-        before = ORDERS[shard.shard].index("b")
+        before = ORDERS[shard.scheduler].index("b")
         assert shard.delay_ms == max(before - 1, 0) * RANK_DELAY_MS
 
 
@@ -171,7 +171,9 @@ async def test_a_replica_that_comes_and_goes_costs_so_many_moves_in_ten_minutes_
 async def test_of_few_candidates_one_leads_and_who_is_none_hands_over() -> None:
     shards = [Shard(name) for name in SHARDS]
     orders = preferred_leaders(SHARDS, NAMES, 2)
-    stranger, shard = next((name, shard) for shard in shards[1:] for name in NAMES if name not in orders[shard.shard])
+    stranger, shard = next(
+        (name, shard) for shard in shards[1:] for name in NAMES if name not in orders[shard.scheduler]
+    )
     clock = HandClock()
     placement = LeaderPlacement(SHARDS, lambda: shards, name=stranger, clock=clock, after_ms=AFTER_MS, candidates=2)
     shard.leads, shard.holder = True, f"{stranger}.1"
@@ -185,7 +187,7 @@ async def test_of_few_candidates_one_leads_and_who_is_none_hands_over() -> None:
 async def test_a_shard_that_is_not_hosted_here_is_left_alone_and_waits_anew_once_it_is_again() -> None:
     room = Room()
     shard = room.shards[OTHERS[0]]
-    assert shard.shard != SHARDS[0]
+    assert shard.scheduler != SHARDS[0]
     shard.leads = True
     await room.at(0)
     shard.is_hosted, shard.delay_ms = False, -1
