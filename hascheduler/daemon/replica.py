@@ -43,8 +43,8 @@ from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 
 
 class Replica:
-    """A replica but for its HTTP side, which reads `view` and follows `events`. `run` ends after
-    `stop`. The process runs the liveness endpoint.
+    """A replica but for its HTTP side, which reads `view` and follows `events`. `run` ends after `stop`.
+    The process runs the liveness endpoint.
 
     ``http_endpoint`` may be set until `run`, and listeners to the arrival of jobs added.
     """
@@ -170,7 +170,6 @@ class Replica:
             publisher=self._publisher,
             invariants=self._invariants,
             digests=self._digests,
-            events=self.events,
             ended=self._ended,
             dispatched=self._dispatched,
             clock=clock,

@@ -69,8 +69,6 @@ class Gauges:
     """Replicas whose mirrors differ from this one's, or did a moment ago."""
     pause: StandingPause | None = None
     """That of everything."""
-    events_per_s: Mapping[str, int] = field(default_factory=dict)
-    """Events of jobs by type, over the last heartbeat interval."""
 
 
 @dataclass(frozen=True, slots=True)
