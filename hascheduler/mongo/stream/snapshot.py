@@ -13,6 +13,7 @@ from pymongo import DESCENDING
 
 from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.journal import JOURNAL_NAME
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL, JobState, is_batch
 from hascheduler.mongo.connection import Database, awaited
@@ -144,7 +145,7 @@ async def _newest_journal_entries(database: Database, session: Any) -> list[Chan
         if first_field is None:
             return newest
         name, value = first_field
-        below = {"$gte": {}, "$lt": {name: value, "seq": MinKey()} if name == "shard" else id}
+        below = {"$gte": {}, "$lt": {name: value, "seq": MinKey()} if name == JOURNAL_NAME else id}
 
 
 def _projection(collection: Collection) -> list[str]:
