@@ -84,7 +84,7 @@ def test_settings_that_can_not_work_are_refused(wrong: dict[str, Any]) -> None:
     right: dict[str, Any] = {
         "id": "p.1",
         "name": "p",
-        "shard": "default",
+        "scheduler": "default",
         "slots": 1,
         "heartbeat_interval_ms": 1_000,
         "heartbeat_deadline_ms": 4_000,
