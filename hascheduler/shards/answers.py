@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.problems import problem
 from hascheduler.errors import InvalidInput
@@ -84,6 +84,25 @@ def named(answer: WholeAnswer, shard: str) -> WholeAnswer:
     body = orjson.dumps(told)
     headers = [each for each in answer.headers if each[0] != b"content-length"]
     return WholeAnswer(answer.status, [*headers, (b"content-length", str(len(body)).encode())], [body])
+
+
+def naming_refusals(shard: str, routes: ASGIApp) -> ASGIApp:
+    """Return the routes of that shard, whose answers of status 503 have its name before what they say."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        refused = WholeAnswer()
+
+        async def pass_on(message: Message) -> None:
+            if message.get("status", refused.status) != HTTPStatus.SERVICE_UNAVAILABLE:
+                await send(message)
+                return
+            await refused.take(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                await named(refused, shard).send(send)
+
+        await routes(scope, receive, pass_on)
+
+    return answer
 
 
 def read(answer: WholeAnswer, shard: str) -> Body | WholeAnswer:

@@ -38,6 +38,7 @@ from hascheduler.mongo.replicas import ready_replicas
 from hascheduler.mongo.tenants import MongoTenantStore
 from hascheduler.ports import Gauges
 from hascheduler.shards.addresses import HostAddresses
+from hascheduler.shards.answers import naming_refusals
 from hascheduler.shards.check import PlacedScan
 from hascheduler.shards.copies import Copier, Copies, KeepableDefinitions
 from hascheduler.shards.databases import ShardDatabases
@@ -159,7 +160,10 @@ class Ring:
             headers_of=lambda scope: peer_headers(peer_key, scope),
         )
         routes = create_routes()
-        places = [Hosted(shard.name, partial(_services, shard), routes, self._peers) for shard in shards]
+        places = [
+            Hosted(shard.name, partial(_services, shard), naming_refusals(shard.name, routes), self._peers)
+            for shard in shards
+        ]
         self._gateway = Gateway(
             self._watch,
             places,

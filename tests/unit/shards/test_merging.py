@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.http.problems import problem
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.partition import partition_of
 from hascheduler.model.pause import StandingPause, drain_id
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
+from hascheduler.shards.answers import naming_refusals
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.merging import MERGED, Key, newest_first, newest_first_text, pages_as_one
 from tests.factories import make_failover
@@ -296,6 +298,22 @@ async def test_a_refusal_of_one_is_the_answer_of_all() -> None:
     async with asking(merged_at(places)) as client:
         for path in ("/v1/jobs?limit=0", "/v1/jobs?after=x", "/v1/timeline?behind=x", "/v1/jobs?nonsense=1"):
             assert (await client.get(path)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("refusal", "detail"),
+    [
+        (problem(503, "unavailable", "the database did not answer in time"), "shard 0001: the database did not"),
+        (problem(503, "shard-unanswered", "shard 0001 is away"), "shard 0001 is away"),
+        (problem(409, "conflict", "it is there"), "it is there"),
+        (Response("{", 503), "no replica that hosts shard 0001 answers"),
+    ],
+)
+async def test_what_a_shard_can_not_do_now_is_refused_with_its_name(refusal: Response, detail: str) -> None:
+    async with asking(naming_refusals("0001", refusal)) as client:
+        answer = await client.get("/v1/jobs/x")
+    assert answer.status_code == refusal.status_code
+    assert answer.json()["detail"].startswith(detail)
 
 
 async def test_processors_of_all_shards_and_names_that_none_has() -> None:
