@@ -6,7 +6,7 @@ simulator has more of them (`tests.cluster_simulation.mutants`).
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pymongo.errors import DuplicateKeyError
@@ -14,11 +14,12 @@ from pymongo.errors import DuplicateKeyError
 from hascheduler.dispatch.decisions import encode_decisions
 from hascheduler.dispatch.schedules import trigger_periods
 from hascheduler.model.documents.journal import encode_journal_head
+from hascheduler.model.event import number_of
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import to_terminal
-from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, StartedJob
+from hascheduler.ports import AttemptOutcome, Batch, FinishAnswer, JournalEntry, StartedJob
 from hascheduler.triggers import local_order
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
 
@@ -92,6 +93,28 @@ class _FinishWithoutAttempt:
         return FinishAnswer.DONE
 
 
+class _TransactionsWithoutEvents:
+    """What is inserted at the same moment as something before it has no place among the events."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    async def open(self, resume: Any | None) -> Any:
+        stream = await self._source.open(resume)
+        next_batch = stream.next_batch
+
+        async def next_with_gaps(wait_ms: int) -> Batch:
+            batch: Batch = await next_batch(wait_ms)
+            changes = [replace(each, position="") if number_of(each.position) else each for each in batch.changes]
+            return replace(batch, changes=changes)
+
+        stream.next_batch = next_with_gaps
+        return stream
+
+
 def _believed_alone(clock: Any) -> Any:
     """A replica goes by its own clock, whatever the database's says."""
     clock.compared = lambda *_: None
@@ -120,6 +143,7 @@ PLANTED: Mapping[str, Planted] = {
     "start-without-compare-and-set": Planted("MongoWorkStore", _StartWithoutCompare, "strange-messages"),
     "attempt-check-dropped-on-finish": Planted("MongoWorkStore", _FinishWithoutAttempt, "processor-stops-at-finish"),
     "resume-from-now-after-lost-history": Planted("MongoChangeSource", ResumesFromNow, "history-lost"),
+    "transactions-without-events": Planted("MongoChangeSource", _TransactionsWithoutEvents, "leader-sigkill"),
     "clock-believed-alone": Planted("TrustedClock", _believed_alone, "clock-day-ahead"),
     "zone-data-of-others-forgotten": Planted("Replica", _forgets_other_zone_data, "zone-data-differ"),
     "able-without-consuming": Planted("RabbitDeliveries", _AlwaysConsuming, "processor-port-closed"),

@@ -1,8 +1,8 @@
 """What MongoDB committed, in its own words and order: the oplog, turned into the versions of each document.
 
 It is read from the end of a run, or followed beside it where history is short. What was rolled back is not in it. A
-document that moves to another shard is the same document: nothing happens to it when a mover copies it there, or takes
-it away here.
+document that moves with its partition to another shard is the same document: nothing happens to it, neither when it is
+copied nor when it is taken away.
 """
 
 import asyncio
@@ -69,14 +69,12 @@ class Oplog:
     def _take(self, entry: Mapping[str, Any]) -> None:
         at_s = (int(entry["wall"].timestamp() * 1_000 + 0.5) - self._epoch_ms) / 1_000
         changes = list(_unpacked(entry))
-        held = _databases_of_movers(changes)
+        moves = _moves_documents(changes)
         for change in changes:
             database, _, name = change["ns"].partition(".")
             if database not in self.commits_of:
                 continue
-            if database in held and name in VERSION_FIELDS:
-                self._move(database, name, change)
-            elif change["op"] == "c":
+            if change["op"] == "c":
                 dropped = change["o"].get("drop")
                 if dropped in _WATCHED:
                     for key in [key for key in self._present if key[:2] == (database, dropped)]:
@@ -84,19 +82,21 @@ class Oplog:
             elif name in _WATCHED and change["op"] in ("i", "u", "d"):
                 document = change["o2"] if change["op"] == "u" else change["o"]
                 key = (database, name, repr(document["_id"]))
-                self._commit(at_s, key, _after(change, self._present.get(key)))
+                after = _after(change, self._present.get(key))
+                if moves and name in VERSION_FIELDS:
+                    self._change(key, after)
+                else:
+                    self._commit(at_s, key, after)
 
-    def _move(self, database: str, name: str, change: Mapping[str, Any]) -> None:
-        document = change["o2"] if change["op"] == "u" else change["o"]
-        key = (database, name, repr(document["_id"]))
-        after = _after(change, self._present.pop(key, None))
-        if after is not None:
-            self._present[key] = after
-
-    def _commit(self, at_s: float, key: tuple[str, str, str], after: dict[str, Any] | None) -> None:
+    def _change(self, key: tuple[str, str, str], after: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return what was there before."""
         before = self._present.pop(key, None)
         if after is not None:
             self._present[key] = after
+        return before
+
+    def _commit(self, at_s: float, key: tuple[str, str, str], after: dict[str, Any] | None) -> None:
+        before = self._change(key, after)
         if before is not None or after is not None:
             database, name, _ = key
             commit = Commit(at_s, _WATCHED[name], before, after)
@@ -113,10 +113,10 @@ def _unpacked(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield entry
 
 
-def _databases_of_movers(changes: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the databases that a mover writes to: its transactions alone write a hold and other documents."""
-    names = [change["ns"].partition(".") for change in changes] if len(changes) > 1 else []
-    return {database for database, _, name in names if name == Collection.HOLDS.value}
+def _moves_documents(changes: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether it is a mover's transaction, which demands the hold of the partition beside its documents."""
+    names = {change["ns"].partition(".")[2] for change in changes}
+    return Collection.HOLDS.value in names and len(names) > 1
 
 
 def _after(change: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any] | None:

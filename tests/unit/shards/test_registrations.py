@@ -37,8 +37,8 @@ def ring() -> Ring:
     return ring
 
 
-async def registered(ring: Ring, definitions: object = ("log",)) -> str:
-    await ring.ask(REGISTER, {"name": "a", "definitions": definitions}, caller=WORKER)
+async def registered(ring: Ring, definitions: object = ("log",), slots: object = 1) -> str:
+    await ring.ask(REGISTER, {"name": "a", "definitions": definitions, "slots": slots}, caller=WORKER)
     return [sent.shard for sent in ring.log if sent.path == "/v1/work/processors"][-1]
 
 
@@ -58,6 +58,15 @@ async def test_else_where_the_most_jobs_have_no_slot(ring: Ring) -> None:
 async def test_else_where_the_fewest_slots_are(ring: Ring) -> None:
     tell(ring, 2, [])
     assert await registered(ring) == "0002"
+
+
+async def test_those_that_come_together_are_spread(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registrations, "_FRESH_S", 600.0)
+    for index, waiting in enumerate((1, 5, 3)):
+        tell(ring, index, [], log=waiting)
+    assert [await registered(ring, slots=2) for _ in range(3)] == ["0001", "0002", "default"]
+    assert [await registered(ring, slots=2) for _ in range(2)] == ["0001", "0002"]
+    assert await registered(ring, slots=-1) in SHARDS
 
 
 async def test_jobs_that_it_does_not_run_count_for_nothing(ring: Ring) -> None:
