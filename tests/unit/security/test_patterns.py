@@ -86,6 +86,8 @@ INLINE: dict[str, tuple[re.Pattern[Any], str]] = {
     "hascheduler/api/middleware/audit.py: '[/=]'": (re.compile(r"[/=]"), "search"),
     "hascheduler/cli/setup/bootstrap.py: '- *(\\\\S+)'": (re.compile(r"- *(\S+)"), "match"),
     """hascheduler/rabbitmq/connection.py: "'[^']*'\"""": (re.compile(r"'[^']*'"), "search"),
+    "hascheduler/shards/routes.py: '\\\\\\\\{(\\\\w+)\\\\\\\\}'": (re.compile(r"\\{(\w+)\\}"), "search"),
+    "hascheduler/shards/routes.py: computed": (re.compile(r"/v1/schedules/(?P<name>[^/]+)/fires"), "fullmatch"),
     "hascheduler/triggers/expressions.py: '\\\\s+'": (re.compile(r"\s+"), "search"),
 }
 # In the settings, which pydantic judges: its engine knows no way back. By their text.
@@ -233,7 +235,7 @@ def _found() -> tuple[set[str], set[str], set[str]]:
                     named.add(f"{shown}:{ast.unparse(of_names[id(node)].targets[0])}")
                 else:
                     text = node.args[0]
-                    inline.add(f"{shown}: {ast.unparse(text) if isinstance(text, ast.Constant) else 'days'}")
+                    inline.add(f"{shown}: {ast.unparse(text) if isinstance(text, ast.Constant) else 'computed'}")
     return named, inline, fields
 
 
