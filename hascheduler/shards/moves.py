@@ -270,9 +270,9 @@ class PartitionMover:
         found, wanted = await _both(target.versions(tenants, since, known), source.versions(tenants, since, known))
         wanted |= await source.versions_of(found.keys() - wanted.keys())
         found |= await target.versions_of(wanted.keys() - found.keys())
-        if before is not None and (edited := _edited(wanted, found)):  # an edit may withdraw verdicts of long ago
-            wanted |= await source.verdicts(edited)
-            found |= await target.verdicts(edited)
+        if before is not None and (changed := _changed(wanted, found, before.began_ms - self._late_ms // 2)):
+            wanted |= await source.verdicts(changed)
+            found |= await target.verdicts(changed)
         late = [key for key, version in found.items() if _is_late(version, wanted.get(key))]
         await self._copied(target, source, here, late, is_late=True)
         foreign = {key: each for key, each in found.items() if key not in wanted or each.mark != way.began}
@@ -402,10 +402,18 @@ def _is_late(there: Version, here: Version | None) -> bool:
     return not there.mark if here is None else there.is_after(here)
 
 
-def _edited(wanted: Mapping[Key, Version], found: Mapping[Key, Version]) -> Sequence[str]:
-    """Return the schedules that have another revision in the target."""
-    schedules = [(key, each) for key, each in wanted.items() if key.collection == "schedules"]
-    return [key.id for key, each in schedules if key not in found or each[:2] != found[key][:2]]
+def _changed(wanted: Mapping[Key, Version], found: Mapping[Key, Version], since_ms: int) -> Sequence[str]:
+    """Return the schedules whose verdicts of long ago may have changed: those that have another revision in the target,
+    as an edit withdraws some, and those that have gone on from before that instant. What was decided of them long ago
+    may have been carried out only now, by a successor."""
+    schedules = {key: each for key, each in wanted.items() if key.collection == "schedules"}
+    return [
+        key.id
+        for key, each in schedules.items()
+        if (there := found.get(key)) is None
+        or each[:2] != there[:2]
+        or (each.cursor_ms != there.cursor_ms and there.cursor_ms < since_ms)
+    ]
 
 
 def _batches(keys: Sequence[Key]) -> Iterable[Sequence[Key]]:

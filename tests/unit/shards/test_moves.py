@@ -203,6 +203,17 @@ async def test_verdicts_that_an_edit_withdrew_are_withdrawn_there() -> None:
     assert record not in world.documents(TO)
 
 
+async def test_a_verdict_of_long_ago_that_a_successor_carries_out_goes_along() -> None:
+    world = begun()
+    mover = world.mover()
+    while "tick" not in world.documents(TO):
+        await mover.step(PARTITION)
+    record = {"_id": "tick:0000000000000", "schedule": "tick", "last_ms": 0, "decided_at_ms": NOW - 1_000_000}
+    world.databases[FROM].insert(Collection.VERDICTS, record)
+    await world.moved(mover)
+    assert record["_id"] in world.documents(TO)
+
+
 async def test_a_key_that_an_ended_job_lost_goes_to_its_next_holder() -> None:
     """The look of since the last one does not see that the ended job has lost it."""
     world = begun()
