@@ -160,7 +160,8 @@ class StandingView:
     rests: dict[str, Rest] = field(default_factory=dict)
     learned: dict[tuple[str, str], int] = field(default_factory=dict)
     """What jobs of a definition took on a target."""
-    unseen: Sequence[str] = ()
+    copied: frozenset[int] = frozenset()
+    """The partitions that another shard counts for."""
     waiters: Waiters = field(default_factory=Waiters)
     """For ends and dispatches, by the id of the job or the processor; a test notifies them."""
 
@@ -168,8 +169,8 @@ class StandingView:
     def unready_reason(self) -> str:
         return "" if self.ready else "the mirror is not complete yet"
 
-    def unseen_shards(self, tenant: str | None = None) -> Sequence[str]:
-        return self.unseen
+    def copied_partitions(self) -> frozenset[int]:
+        return self.copied
 
     def processor(self, id: str) -> ProcessorRef | None:
         return next((processor for processor in self.processors() if processor.id == id), None)

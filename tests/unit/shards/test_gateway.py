@@ -34,7 +34,7 @@ from tests.unit.shards.gateways import (
 HEADER = ONE_SHARD.decode()
 TICK = {"name": "tick", "trigger": {"type": "interval", "every": "1s"}, "job": {"definition": "log", "tenant": ONE}}
 FROZEN = LAYOUT.beginning({PARTITION: 2}).freezing(PARTITION)
-ARRIVED = FROZEN.arrived(PARTITION)
+ARRIVED = FROZEN.arrived(PARTITION).thawed(PARTITION)
 
 
 @pytest.fixture
