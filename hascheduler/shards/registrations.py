@@ -7,7 +7,6 @@ of the worker find it (`hascheduler.model.processor`). A worker that is let go i
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from http import HTTPStatus
 from random import random
 from typing import Any, NamedTuple
@@ -20,8 +19,8 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.work.schemas import DEFINITIONS_MAX
 from hascheduler.model.processor import ANY_DEFINITION, overlap
 from hascheduler.model.token import ALL_TENANTS, Role
-from hascheduler.shards.place import Place, WholeAnswer, ask_all
-from hascheduler.shards.subrequests import kept_answer, no_body, own_request
+from hascheduler.shards.answers import answer_of, own_request, replayed
+from hascheduler.shards.place import Place, ask_all
 
 _ASKS = Caller(Role.VIEWER, ALL_TENANTS, "registrations")
 _PROCESSORS, _COUNTS = "/v1/processors", "/v1/jobs:counts"
@@ -41,7 +40,7 @@ class _Lack(NamedTuple):
 
 
 class Registrations:
-    """Owner of what the shards have told in the last second, and of since when workers idle, as seen here."""
+    """Owner of what the shards answered in the last second, and of since when workers idle, as seen here."""
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
@@ -78,7 +77,7 @@ class Registrations:
         if index not in lacks or lacks[index].unmet or not any(lack.unmet for lack in lacks.values()):
             return False
         asked = own_request(scope, "DELETE", f"/v1/work/processors/{processor}")
-        return (await kept_answer(self._places[index], asked, no_body())).status < HTTPStatus.BAD_REQUEST
+        return (await answer_of(self._places[index], asked, replayed())).status < HTTPStatus.BAD_REQUEST
 
     async def _lacks(self, definitions: Sequence[str], scope: Scope) -> Mapping[int, _Lack]:
         named = () if ANY_DEFINITION in definitions or len(definitions) > _COUNTED_MAX else definitions
@@ -94,8 +93,8 @@ class Registrations:
             servers = [one for one in servers if overlap(frozenset(one["definitions"]), wanted)]
             waiting = sum(each["pending"] for each in counts)
             free = sum(max(one["slots"] - one["occupied"], 0) for one in servers)
-            unserved = 0 if servers else waiting
-            return _Lack(unserved, max(waiting - free, 0), -sum(one["slots"] for one in servers))
+            slots = sum(one["slots"] for one in servers)
+            return _Lack(0 if servers else waiting, max(waiting - free, 0), -slots)
 
         found = await ask_all(lack(index) for index in range(len(self._places)))
         return {index: each for index, each in enumerate(found) if each is not None}
@@ -104,11 +103,8 @@ class Registrations:
         """Return what the shard tells, at most a second old; None if it tells nothing."""
         key, now_s = (index, f"{path}?{query}"), asyncio.get_running_loop().time()
         if key not in self._told or now_s - self._told[key][0] >= _FRESH_S:
-            answer = WholeAnswer()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_FRESH_S):
-                    asked = own_request(scope, "GET", path, query, caller=_ASKS)
-                    answer = await kept_answer(self._places[index], asked, no_body())
+            asked = own_request(scope, "GET", path, query, caller=_ASKS)
+            answer = await answer_of(self._places[index], asked, replayed(), _FRESH_S)
             if len(self._told) >= _KEPT_MAX:
                 self._told.clear()
             self._told[key] = now_s, orjson.loads(answer.body) if answer.status == HTTPStatus.OK else None

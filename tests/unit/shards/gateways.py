@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from starlette.types import Message, Receive, Scope, Send
@@ -11,6 +11,7 @@ from hascheduler.api.middleware.auth import ANONYMOUS, Caller
 from hascheduler.api.middleware.pools import Pools
 from hascheduler.model.partition import partition_of
 from hascheduler.model.token import Role
+from hascheduler.shards.answers import Exchange
 from hascheduler.shards.gateway import Gateway
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import WholeAnswer
@@ -92,7 +93,7 @@ class WorldPlace:
 
 @dataclass
 class FakeWatch:
-    """`LayoutSource`: ``newer`` is what the home has and nobody has read."""
+    """A `LayoutWatch`: ``newer`` is what the home has and nobody has read."""
 
     now: Layout = LAYOUT
     newer: Layout | None = None
@@ -154,10 +155,10 @@ class Ring:
         self.streamed: list[str] = []
         routes = [each.partition(" ")[::2] for rule in (Rule.LIST, Rule.CHANGE, Rule.WHOLE) for each in ROUTES[rule]]
         self.gateway = Gateway(
-            self.watch,
+            cast("Any", self.watch),
             self.places,
-            self.names,
-            self.copies,
+            cast("Any", self.names),
+            cast("Any", self.copies),
             Registrations(self.places),
             Pools(),
             dict.fromkeys(routes, self._merge),
@@ -169,7 +170,7 @@ class Ring:
         """The shards that were asked, in their order."""
         return [sent.shard for sent in self.log]
 
-    async def _merge(self, layout: Layout, places: Sequence[Any], body: Any, *exchange: Any) -> None:
+    async def _merge(self, layout: Layout, places: Sequence[Any], body: Any, exchange: Exchange) -> None:
         scope, _, send = exchange
         self.merged.append((scope["path"], body))
         await WholeAnswer(200, [], [b"{}"]).send(send)

@@ -1,13 +1,11 @@
 """A batch of several shards: each gets its part, and the client one answer."""
 
-from http import HTTPStatus
 from typing import Any
 
 import orjson
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from hascheduler.api.http.problems import ProblemError
 from hascheduler.shards.place import WholeAnswer
 from tests.unit.shards.gateways import HOME, ONE, TWO, Ring, Sent, WorldPlace, only
 
@@ -96,16 +94,6 @@ async def test_if_the_first_part_is_refused_nothing_is_submitted(ring: Ring) -> 
     answer = await ring.ask(f"POST {PATH}", jobs(*MIXED))
     assert (answer.status, answer.json) == (429, {"of": "default"})
     assert ring.asked == ["default"]
-
-
-async def test_a_part_that_finds_no_room_on_its_way_is_refused_alone(ring: Ring) -> None:
-    async def crowded(scope: Scope, receive: Receive, send: Send) -> None:
-        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "too-busy", "no room")
-
-    ring.places[1].ask = crowded  # type: ignore[method-assign]
-    answer = await ring.ask(f"POST {PATH}", jobs(*MIXED))
-    assert [each["status"] for each in answer.json["results"]] == [201, 503, 201, 503, 201]
-    assert answer.json["results"][1]["problem"]["detail"] == "no room"
 
 
 async def test_a_part_without_an_answer_is_refused_alone(ring: Ring) -> None:

@@ -35,7 +35,7 @@ def merged_at(places: list[WorldPlace], layout: Layout = LAYOUT) -> Answer:
         message = await receive()
         body = message.get("body", b"")
         merge = MERGED[scope["method"], scope["path"]]
-        await merge(layout, places, orjson.loads(body) if body else None, scope, receive, send)
+        await merge(layout, places, orjson.loads(body) if body else None, (scope, receive, send))
 
     return in_front(places[0].world, answer)
 
