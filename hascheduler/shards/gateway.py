@@ -30,10 +30,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.admission.worker_registrations import not_registered
-from hascheduler.api.http.problems import ProblemError, problem
+from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import PATTERN, AuditNote
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.api.middleware.pools import Pools, is_held_open
 from hascheduler.api.routing.body import BODY_BYTES_MAX, receive_bounded
 from hascheduler.api.routing.error_handlers import answer_to
@@ -46,7 +45,7 @@ from hascheduler.model.processor import shard_in
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.token import Power
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.shards.answers import Merge, answer_of, own_request, replayed, tenant_named
+from hascheduler.shards.answers import Merge, answer_of, named, own_request, replayed, tenant_named, whole
 from hascheduler.shards.batches import read_batch, submit_batch, tenants_of
 from hascheduler.shards.copies import Copies
 from hascheduler.shards.home import LayoutWatch
@@ -114,10 +113,7 @@ class Gateway:
     merged: Mapping[tuple[str, str], Merge]
     streams: Mapping[str, Stream]
     _under_way: dict[_Asked, Collection[int] | None] = field(default_factory=dict, init=False)
-    _acknowledged: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._acknowledged = self.layout.now.epoch
+    _acknowledged: int = field(default=0, init=False)
 
     def acknowledged_epoch(self) -> int:
         """Return the newest epoch seen of which no write in a partition that is frozen in it is under way here. A
@@ -139,25 +135,20 @@ class Gateway:
         # For the edge, which records them: a shard that is hosted here gets a copy of the scope.
         scope[PATTERN], scope["path_params"] = route.pattern, dict(parameters)
         scope["state"].setdefault("audit_note", AuditNote())
-        asked = _Asked(scope, receive, send, route, next(iter(parameters.values()), ""), caller)
         try:
-            await self._answer(asked)
-        except (ProblemError, CallerError) as error:
+            await self._answer(_Asked(scope, receive, send, route, next(iter(parameters.values()), ""), caller))
+        except (ProblemError, CallerError, WorldError) as error:
             refused = await answer_to(Request(scope), error)
             assert refused is not None
-            await refused(scope, receive, send)
-        except WorldError as error:
-            log.warning("home_unanswered", method=route.method, path=scope["path"], reason=str(error))
-            detail = f"shard {self.places[0].name}: the database did not answer in time"
-            away = problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, headers={"Retry-After": "2"})
-            await (outcome_unknown(scope, detail) or away)(scope, receive, send)
+            answer = whole(refused)
+            await (named(answer, self.places[0].name) if isinstance(error, WorldError) else answer).send(send)
         except ClientDisconnect:
             log.debug("client_left", method=route.method, path=scope["path"])
 
     async def _answer(self, asked: _Asked) -> None:
-        named = dict(asked.scope["headers"]).get(ONE_SHARD)
-        if named is not None:
-            asked.only = self._index_of(named.decode("latin-1"), ONE_SHARD.decode())
+        shard = dict(asked.scope["headers"]).get(ONE_SHARD)
+        if shard is not None:
+            asked.only = self._index_of(shard.decode("latin-1"), ONE_SHARD.decode())
             if not asked.route.writes or asked.route.rule is Rule.WORK:
                 await self._ask(asked, asked.only)
                 return
@@ -288,8 +279,8 @@ class Gateway:
     async def _batch(self, asked: _Asked) -> None:
         receive, body, tenants = asked.receive, None, [asked.caller.only or DEFAULT_TENANT]
         if asked.caller.only is None and asked.caller.role.may(Power.SUBMIT):
-            whole, body = await read_batch(asked.scope, asked.receive, self.pools)
-            receive, tenants = replayed(whole, asked.receive), [*tenants_of(body)] or tenants
+            read, body = await read_batch(asked.scope, asked.receive, self.pools)
+            receive, tenants = replayed(read, asked.receive), [*tenants_of(body)] or tenants
         partitions = {*map(partition_of, tenants)}
         await self._require_there(asked, partitions)
         with self._writing(asked, partitions):
