@@ -1,10 +1,11 @@
 """A gateway before three shards that write down what they are asked, and what tests ask of it."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import orjson
+from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.middleware.auth import ANONYMOUS, Caller
@@ -17,19 +18,10 @@ from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import WholeAnswer
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.routes import ROUTES, Rule
-from tests.unit.api.doubles import World, app_of
+from tests.unit.shards.worlds import LAYOUT, TENANTS
+from tests.unit.shards.worlds import NAMES as SHARDS
 
-SHARDS = ("default", "0001", "0002")
-LAYOUT = Layout.even(SHARDS)
-
-
-def tenant_in(index: int, number: int = 0) -> str:
-    """Return the ``number``-th tenant of that shard."""
-    return [f"t{n}" for n in range(64) if LAYOUT.index_of(f"t{n}") == index][number]
-
-
-HOME, ONE, TWO = (tenant_in(index) for index in range(len(SHARDS)))
-"""A tenant of each shard."""
+HOME, ONE, TWO = TENANTS
 PARTITION = partition_of(ONE)
 
 
@@ -50,9 +42,6 @@ class Sent:
         return orjson.loads(self.body)
 
 
-Answering = Callable[[Sent], tuple[int, Any] | Awaitable[tuple[int, Any]]]
-
-
 @dataclass
 class FakePlace:
     """Answers as ``answers`` says by path, else 200 with its own name."""
@@ -64,11 +53,7 @@ class FakePlace:
     async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = b""
         if scope["method"] in ("POST", "PUT", "PATCH"):
-            while True:
-                message = await receive()
-                body += message.get("body", b"")
-                if not message.get("more_body"):
-                    break
+            body = await Request(scope, receive).body()
         sent = Sent(self.name, scope["method"], scope["path"], body, scope)
         self.log.append(sent)
         answer = self.answers.get(scope["path"], (200, {"shard": self.name}))
@@ -77,18 +62,6 @@ class FakePlace:
         status, told = await answer if isinstance(answer, Awaitable) else answer
         content = told if isinstance(told, bytes) else orjson.dumps(told)
         await WholeAnswer(status, [(b"content-type", b"application/json")], [content]).send(send)
-
-
-class WorldPlace:
-    """A shard with the real routes on stores in memory."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.world = World()
-
-    async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
-        state = {key: value for key, value in scope["state"].items() if key != "caller"}
-        await app_of(self.world)({**scope, "state": state, "http_version": "1.1", "scheme": "http"}, receive, send)
 
 
 @dataclass
@@ -194,6 +167,8 @@ class Ring:
         content = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
         scope: Scope = {
             "type": "http",
+            "http_version": "1.1",
+            "scheme": "http",
             "method": method,
             "path": path,
             "raw_path": path.encode(),
