@@ -1,8 +1,9 @@
 """In which shard a worker over HTTP is of most use when it registers, and when an idle one is let go for another shard.
 
 Each shard is asked by its public routes how many jobs wait and who runs such jobs; the answers are kept for a second.
-A shard that does not answer is left out. The id that a shard gives a worker names the shard, so that all other requests
-of the worker find it (`hascheduler.model.processor`). A worker that is let go is deregistered, and registers again.
+Workers that were sent there since count as free, so that those that come together are spread. A shard that does not
+answer is left out. The id that a shard gives a worker names the shard, so that all other requests of the worker find it
+(`hascheduler.model.processor`). A worker that is let go is deregistered, and registers again.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import orjson
 from starlette.types import Scope
 
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.work.schemas import DEFINITIONS_MAX
+from hascheduler.api.work.schemas import DEFINITIONS_MAX, SLOTS_MAX
 from hascheduler.model.processor import ANY_DEFINITION, overlap
 from hascheduler.model.token import ALL_TENANTS, Role
 from hascheduler.shards.answers import answer_of, own_request, replayed
@@ -40,11 +41,13 @@ class _Lack(NamedTuple):
 
 
 class Registrations:
-    """Owner of what the shards answered in the last second, and of since when workers idle, as seen here."""
+    """Owner of what the shards answered in the last second, of the slots of workers that were sent to them since, and
+    of since when workers idle, as seen here."""
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
         self._told: dict[tuple[int, str], tuple[float, Any]] = {}
+        self._sent: dict[int, tuple[float, int]] = {}
         self._idle_since_s: dict[str, float] = {}
         self._looked_at_s = -_FRESH_S
 
@@ -54,7 +57,16 @@ class Registrations:
         if not isinstance(definitions, list) or not all(isinstance(each, str) for each in definitions):
             return 0  # which refuses it
         lacks = await self._lacks(definitions[:DEFINITIONS_MAX], scope)
-        return max(lacks, key=lambda index: (*lacks[index], random()), default=0)  # noqa: S311  # no secret
+        index = max(lacks, key=lambda index: (*lacks[index], random()), default=0)  # noqa: S311  # no secret
+        slots = body.get("slots")
+        slots = slots if isinstance(slots, int) and 0 < slots <= SLOTS_MAX else 1
+        self._sent[index] = asyncio.get_running_loop().time(), self._sent_to(index) + slots
+        return index
+
+    def _sent_to(self, index: int) -> int:
+        """Return how many slots the workers have that were sent there, each within a second of the next one."""
+        at_s, slots = self._sent.get(index, (-_FRESH_S, 0))
+        return slots if asyncio.get_running_loop().time() - at_s < _FRESH_S else 0
 
     async def lets_go(self, processor: str, index: int, scope: Scope, *, is_idle: bool) -> bool:
         """Return whether that shard's worker, whose request shows whether it is idle, has been deregistered because
@@ -92,9 +104,10 @@ class Registrations:
             servers = [one for one in there["items"] if one["alive"] and not one["draining"]]
             servers = [one for one in servers if overlap(frozenset(one["definitions"]), wanted)]
             waiting = sum(each["pending"] for each in counts)
-            free = sum(max(one["slots"] - one["occupied"], 0) for one in servers)
-            slots = sum(one["slots"] for one in servers)
-            return _Lack(0 if servers else waiting, max(waiting - free, 0), -slots)
+            sent = self._sent_to(index)
+            free = sum(max(one["slots"] - one["occupied"], 0) for one in servers) + sent
+            slots = sum(one["slots"] for one in servers) + sent
+            return _Lack(0 if servers or sent else waiting, max(waiting - free, 0), -slots)
 
         found = await ask_all(lack(index) for index in range(len(self._places)))
         return {index: each for index, each in enumerate(found) if each is not None}

@@ -474,13 +474,13 @@ def slot_moves(
     pending: Annotated[int, typer.Option(min=500, help="Jobs of the tenant that wait; by 500.")] = 10_000,
     schedules: Annotated[int, typer.Option(min=10, help="Of the tenant.")] = 100,
     every: Annotated[int, typer.Option(min=1, help="Seconds between two fires of a schedule.")] = 1,
-    moves: Annotated[int, typer.Option(min=1, help="How often its slot moves to another shard.")] = 4,
+    moves: Annotated[int, typer.Option(min=1, help="How often its partition moves to another shard.")] = 4,
     shards: Annotated[int, typer.Option(min=2, help="In all.")] = SHARDS,
     replicas: Count = 3,
     processors: Count = SHARDS,
     slots: Slots = 128,
 ) -> None:
-    """How long nothing of a tenant starts while its slot moves to another shard, and whether anything is missed."""
+    """How long nothing of a tenant starts while its partition moves, and whether anything is missed."""
     plan = MovePlan(pending, schedules, every, moves, Crew(replicas, processors, slots, shards))
     run_bench("slot-moves", lambda: measure_slot_moves(plan), 1)
 
@@ -491,7 +491,7 @@ def shards_memory(
     jobs: Annotated[int, typer.Option(min=0, help="That wait in each of them.")] = 1_000,
     seconds: Count = 10,
 ) -> None:
-    """Memory and CPU of a replica that follows all of many shards, and of one of 20 where each has two candidates."""
+    """Memory and CPU of a replica that hosts all of many shards, and of one of 20 where each has two candidates."""
     plan = MemoryPlan(shards, jobs, seconds)
     run_bench("shards-memory", lambda: run_in_foreground(measure_shards_memory(plan, FOLDER / "shards-memory")), 1)
 

@@ -138,16 +138,16 @@ ROWS = (
     ),
     Row(
         "slot-moves",
-        "a slot with {case} moves to another shard",
+        "a partition with {case} moves to another shard",
         "nothing of it starts for {pause_p50_ms}, at most {pause_max_ms} ms of {moves} moves"
         " ({undisturbed_ms} without one), all of it is there after {moved_p50_ms}; {missed} missed, {doubled} doubled",
-        goal="≤ 1,000 ms, 0 missed, 0 doubled",
+        goal="≤ 2,000 ms, 0 missed, 0 doubled",
         headline="pause_p50_ms",
     ),
     Row(
         "shards-memory",
         "memory of a replica, {case}",
-        "{memory_mb} MB of {followed} shards that it follows; {idle_cpu_percent} % of a core",
+        "{memory_mb} MB of {hosted} shards that it hosts; {idle_cpu_percent} % of a core",
         headline="memory_mb",
     ),
     *(

@@ -32,8 +32,9 @@ from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.election.preferences import preferred_leaders
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import InvalidInput, WorldError
-from hascheduler.model.routing import Routing, shard_database, shard_name
+from hascheduler.model.partition import shard_database, shard_name
 from hascheduler.model.values.instants import format_instant
+from hascheduler.shards.layout import Layout
 from hascheduler.simulate.report import percentile
 from tests.bench.cast import Cast, cpu_s, leading, servers
 from tests.bench.failover import dispatch_pause_ms, journal_end, next_dispatch
@@ -108,13 +109,13 @@ def measure_shards(plan: Plan) -> dict[str, Figures]:
 
 def tenants_of_all(total: int) -> list[str]:
     """The first so many that are spread evenly, the shards' in turns."""
-    routing = Routing.even([shard_name("default", index) for index in range(SHARDS)])
+    layout = Layout.even([shard_name("default", index) for index in range(SHARDS)])
     found: list[list[str]] = [[] for _ in range(SHARDS)]
     for number in count(1):
         if all(len(tenants) >= total // SHARDS for tenants in found):
             break
         tenant = f"bench-{number}"
-        found[routing.index_of(tenant)].append(tenant)
+        found[layout.index_of(tenant)].append(tenant)
     return [found[index][turn] for turn in range(total // SHARDS) for index in range(SHARDS)]
 
 
@@ -169,11 +170,10 @@ class _Deployment:
 
 @asynccontextmanager
 async def _deployed(stack: Stack, database: str, shards: int) -> AsyncIterator[_Deployment]:
-    """With its processors, each started when those before it are seen: of two that look for a shard at once both may
-    take the same one, and another one has none for ten seconds."""
+    """With its processors, each of which serves all shards."""
     for number in range(1, PROCESSORS + 1):
         await stack.start_processor(f"processor-{number}")
-        await stack.processors_ready()
+    await stack.processors_ready()
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
         yield _Deployment(stack, [client[shard_database(database, index)] for index in range(shards)])
 

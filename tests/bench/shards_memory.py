@@ -1,9 +1,8 @@
-"""What a replica's memory is made of where there are many shards: by how many of them it follows.
+"""What a replica's memory is made of where there are many shards: by how many of them it hosts.
 
-One replica is real; the others are modelled by their heartbeats in the home, in which each tells that it follows the
-shards that it is a candidate of, as `hascheduler.sharding.following` has it. So the real one follows what it would
-follow of so many replicas. It runs on the ``mongo`` transport; in each shard the same number of jobs wait, for a
-definition that no processor has.
+One replica is real; the others are modelled by their heartbeats in the home. So the real one hosts the shards that it
+would be a candidate of among so many replicas. It runs on the ``mongo`` transport. In each shard the same number of
+jobs wait, for a definition that no processor has.
 """
 
 import asyncio
@@ -17,22 +16,21 @@ from pymongo import AsyncMongoClient
 
 from hascheduler.client import AsyncScheduler
 from hascheduler.clock import SystemClock
-from hascheduler.election.preferences import candidates_of
 from hascheduler.embedded.servers import start_mongod
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import NewJob
-from hascheduler.model.replica import ReplicaStatus, ShardReport
-from hascheduler.model.routing import Routing, shard_database, shard_name, with_slot
+from hascheduler.model.partition import shard_database, shard_name, with_partition
+from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.replicas import MongoReplicaBoard
+from hascheduler.shards.layout import Layout
 from tests.bench.figures import Figures
 from tests.bench.lone_replica import LoneReplica, start_lone_replica
 
 REPLICAS = 20
 CANDIDATES = 2
 _DATABASE = "bench-shards-memory"
-_REAL = "bench"
 _BEAT_S = 1.0
 
 
@@ -63,17 +61,17 @@ async def measure_shards_memory(plan: MemoryPlan, folder: Path) -> dict[str, Fig
     jobs = f"{plan.shards} shards with {plan.jobs:,} jobs each"
     return {
         f"{jobs}, {CANDIDATES} candidates of {REPLICAS} replicas": some,
-        f"{jobs}, all followed": all_of_them,
+        f"{jobs}, all hosted": all_of_them,
     }
 
 
 async def _measured(real: LoneReplica, plan: MemoryPlan) -> Figures:
     ready_s = await real.leads()
     resting = await real.rests(plan.seconds)
-    return {**resting, "ready_s": ready_s, "followed": await _followed(real)}
+    return {**resting, "ready_s": ready_s, "hosted": await _hosted(real)}
 
 
-async def _followed(real: LoneReplica) -> int:
+async def _hosted(real: LoneReplica) -> int:
     async with AsyncScheduler(real.url) as scheduler:
         status: Any = await scheduler.cluster.status()
     return sum(shard["followed"] for shard in status["shards"])
@@ -83,7 +81,7 @@ async def _followed(real: LoneReplica) -> int:
 async def modelled(client: AsyncMongoClient[Any], plan: MemoryPlan) -> AsyncIterator[None]:
     """The heartbeats of all replicas but the real one, for as long as this lasts."""
     board = MongoReplicaBoard(open_database(client, _DATABASE))
-    beating = asyncio.create_task(_beat(board, modelled_replicas(plan.names)), name="modelled replicas")
+    beating = asyncio.create_task(_beat(board, modelled_replicas()), name="modelled replicas")
     try:
         yield
     finally:
@@ -91,18 +89,10 @@ async def modelled(client: AsyncMongoClient[Any], plan: MemoryPlan) -> AsyncIter
         await asyncio.wait([beating])
 
 
-def modelled_replicas(shards: Sequence[str]) -> Sequence[ReplicaStatus]:
-    names = [_REAL, *(f"modelled-{number}" for number in range(1, REPLICAS))]
-    candidates = candidates_of(shards, names, CANDIDATES)
-
-    def status(name: str) -> ReplicaStatus:
-        followed = {shard: ShardReport(ready=True) for shard in shards[1:] if name in candidates[shard]}
-        at_ms = SystemClock().wall_ms()
-        return ReplicaStatus(
-            f"{name}.1", name, 0, at_ms, "", "", True, 1, "", "", 0, followed=followed, shards=len(shards)
-        )
-
-    return [status(name) for name in names[1:]]
+def modelled_replicas() -> Sequence[ReplicaStatus]:
+    at_ms = SystemClock().wall_ms()
+    names = [f"modelled-{number}" for number in range(1, REPLICAS)]
+    return [ReplicaStatus(f"{name}.1", name, 0, at_ms, "", "", True, 1, "", "", 0) for name in names]
 
 
 async def _beat(board: MongoReplicaBoard, replicas: Sequence[ReplicaStatus]) -> None:
@@ -114,10 +104,12 @@ async def _beat(board: MongoReplicaBoard, replicas: Sequence[ReplicaStatus]) -> 
 
 
 async def _write(client: AsyncMongoClient[Any], plan: MemoryPlan) -> None:
-    routing, at_ms = Routing.even(plan.names), SystemClock().wall_ms()
+    layout, at_ms = Layout.even(plan.names), SystemClock().wall_ms()
     for index in range(plan.shards):
-        tenant = next(f"t{n}" for n in range(100_000) if routing.index_of(f"t{n}") == index)
-        jobs = [_job(with_slot(f"job:{index:04d}{number:08d}", tenant), tenant, at_ms) for number in range(plan.jobs)]
+        tenant = next(f"t{n}" for n in range(100_000) if layout.index_of(f"t{n}") == index)
+        jobs = [
+            _job(with_partition(f"job:{index:04d}{number:08d}", tenant), tenant, at_ms) for number in range(plan.jobs)
+        ]
         if jobs:
             await client[shard_database(_DATABASE, index)].jobs.insert_many([new_job_document(job) for job in jobs])
 

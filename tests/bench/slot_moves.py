@@ -1,12 +1,12 @@
-"""What a slot that moves to another shard costs its tenant: how long nothing of it starts, and that nothing is missed.
+"""What a partition that moves costs its tenant: how long nothing of it starts, and that nothing is missed.
 
 One tenant has many jobs that wait for a processor that is not there, and schedules that fire every second or every few,
-evenly spread over them. Its slot moves from shard to shard, again and again, while everything runs. The pause is the
-longest time between two starts of its jobs, from the begin of a move until all of the slot is there, by the handler's
-clock; what it is without a move is told beside it. Until then the tenant's submits are refused.
+evenly spread over them. Its partition moves from shard to shard, again and again, while everything runs. The pause is
+the longest time between two starts of its jobs, from the begin of a move until all of the partition is there, by the
+handler's clock; what it is without a move is told beside it. For about as long the tenant's submits are refused.
 
-``fires_behind_max`` is how many jobs of fires waited where a move began: where there are many, the machine does not
-carry the load, and the pause is also the time that processors take to come to where work waits.
+``fires_behind_max`` is how many jobs of fires waited when a move began: if there are many, the machine does not carry
+the load. ``open_…`` is from the begin of a move until requests go to the other shard.
 """
 
 import asyncio
@@ -26,9 +26,10 @@ from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import WorldError
 from hascheduler.model.job import TERMINAL, JobState
-from hascheduler.model.routing import Routing, shard_database, slot_of
+from hascheduler.model.partition import partition_of, shard_database
 from hascheduler.model.values.instants import format_instant
-from hascheduler.mongo.routing import MongoRoutingStore
+from hascheduler.shards.home import LayoutStore
+from hascheduler.shards.layout import Layout
 from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.made_schedules import make_schedules
@@ -44,8 +45,8 @@ _PATIENCE_S = 120
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """``pending`` jobs of one tenant, and ``schedules`` that fire every ``every_s``; its slot moves so many times, from
-    each of the ``shards`` of the crew to the next."""
+    """``pending`` jobs of one tenant, and ``schedules`` that fire every ``every_s``; its partition moves so many times,
+    from each of the ``shards`` of the crew to the next."""
 
     pending: int
     schedules: int
@@ -95,7 +96,7 @@ async def _measure(stack: Stack, scheduler: AsyncScheduler, databases: Sequence[
     await make_schedules(list(stack.urls.values()), bodies)
     await scheduler.cluster.resume()
     await asyncio.sleep(_SETTLE_S)
-    store = MongoRoutingStore(databases[0])
+    store = LayoutStore(databases[0])
     behind: list[int] = []
     began_ms: list[int] = []
     pauses_ms: list[int] = []
@@ -103,11 +104,11 @@ async def _measure(stack: Stack, scheduler: AsyncScheduler, databases: Sequence[
     took_ms: list[int] = []
     for _ in range(plan.moves):
         behind.append(await _caught_up(databases, plan))
-        routing = await _routing(store)
-        to = (routing.index_of(_TENANT) + 1) % len(databases)
+        layout = await _layout(store)
+        to = (layout.index_of(_TENANT) + 1) % len(databases)
         from_ms = clock.wall_ms()
         began_ms.append(from_ms)
-        opened_ms, there_ms = await _move(store, routing, to)
+        opened_ms, there_ms = await _move(store, layout, to)
         open_ms.append(opened_ms - from_ms)
         took_ms.append(there_ms - from_ms)
         await asyncio.sleep(_SETTLE_S)
@@ -160,20 +161,20 @@ async def _drained(scheduler: AsyncScheduler, databases: Sequence[Any]) -> None:
     await asyncio.sleep(_AROUND_MS / 1_000)
 
 
-async def _routing(store: MongoRoutingStore) -> Routing:
+async def _layout(store: LayoutStore) -> Layout:
     stored = await store.get()
     if stored is None:
-        raise WorldError("the deployment has no routing")
+        raise WorldError("the deployment has no layout")
     return stored
 
 
-async def _move(store: MongoRoutingStore, routing: Routing, to: int) -> tuple[int, int]:
-    """When it is decided there, and when all of it is there, by the wall clock."""
-    slot, opened_ms = slot_of(_TENANT), 0
-    await store.replace(routing.epoch, routing.beginning({slot: to}))
-    async with _patience("all of the slot is there"):
-        while not (now := await _routing(store)).is_at_rest(slot):
-            if slot in now.leaving and not opened_ms:
+async def _move(store: LayoutStore, layout: Layout, to: int) -> tuple[int, int]:
+    """Return when requests go there, and when all of it is there, by the wall clock."""
+    partition, opened_ms = partition_of(_TENANT), 0
+    await store.replace(layout.epoch, layout.beginning({partition: to}))
+    async with _patience("all of the partition is there"):
+        while not (now := await _layout(store)).is_at_rest(partition):
+            if partition in now.leaving and not opened_ms:
                 opened_ms = SystemClock().wall_ms()
             await asyncio.sleep(0.01)
     there_ms = SystemClock().wall_ms()

@@ -23,7 +23,7 @@ from pymongo.errors import PyMongoError
 
 from hascheduler.embedded.children import Daemon, free_port, start_daemon
 from hascheduler.model.journal import EntryKind
-from hascheduler.model.routing import shard_database, shard_name
+from hascheduler.model.partition import shard_database, shard_name
 from hascheduler.mongo.connection import Client
 from tests.chaos import failpoints, faketime, hanging_loop, skewed_clock, slow_stream
 from tests.chaos.control import BUG, CONTROL, NAME, SINK, TELL_TASKS
@@ -275,7 +275,7 @@ class Cluster:
         led = {}
         for shard in range(self.shards):
             lease = await self.lease(shard)
-            if lease is not None and lease["holder"] and await self._life_of(lease["holder"]) is life:
+            if lease is not None and lease["holder"] and await self._life_of(lease["holder"], shard) is life:
                 led[shard] = int(lease["term"])
         return led
 
@@ -286,7 +286,7 @@ class Cluster:
             lease = await self.lease(shard)
             if lease is None or lease["term"] <= after_term or not lease["holder"]:
                 return None
-            life = await self._life_of(lease["holder"])
+            life = await self._life_of(lease["holder"], shard)
             if life is None or not life.up or life.stopped_at is not None:
                 return None
             return (life, lease["term"]) if await self._has_decided(lease["term"], shard) else None
@@ -303,10 +303,10 @@ class Cluster:
             return any((entry["term"], entry["kind"]) == (term, EntryKind.DECISIONS) for entry in entries)
         return False
 
-    async def _life_of(self, replica_id: str) -> Life | None:
+    async def _life_of(self, replica_id: str, shard: int) -> Life | None:
         """By where it says it serves, as two may have one name."""
         with suppress(PyMongoError):
-            status = await self.client[self.database]["replicas"].find_one({"_id": replica_id})
+            status = await self.client[self.databases[shard]]["replicas"].find_one({"_id": replica_id})
             for life in self.replicas.values():
                 if status is not None and life.url == f"http://{status['http_endpoint']}":
                     return life

@@ -93,8 +93,8 @@ class _FinishWithoutAttempt:
         return FinishAnswer.DONE
 
 
-class _TransactionsTakenForMoves:
-    """What is inserted at the same moment as something before it is taken for a document that moves between shards."""
+class _TransactionsWithoutEvents:
+    """What is inserted at the same moment as something before it has no place among the events."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -106,11 +106,12 @@ class _TransactionsTakenForMoves:
         stream = await self._source.open(resume)
         next_batch = stream.next_batch
 
-        async def next_moved(wait_ms: int) -> Batch:
+        async def next_with_gaps(wait_ms: int) -> Batch:
             batch: Batch = await next_batch(wait_ms)
-            return replace(batch, changes=[replace(each, moved=number_of(each.position) > 0) for each in batch.changes])
+            changes = [replace(each, position="") if number_of(each.position) else each for each in batch.changes]
+            return replace(batch, changes=changes)
 
-        stream.next_batch = next_moved
+        stream.next_batch = next_with_gaps
         return stream
 
 
@@ -142,7 +143,7 @@ PLANTED: Mapping[str, Planted] = {
     "start-without-compare-and-set": Planted("MongoWorkStore", _StartWithoutCompare, "strange-messages"),
     "attempt-check-dropped-on-finish": Planted("MongoWorkStore", _FinishWithoutAttempt, "processor-stops-at-finish"),
     "resume-from-now-after-lost-history": Planted("MongoChangeSource", ResumesFromNow, "history-lost"),
-    "transactions-taken-for-moves": Planted("MongoChangeSource", _TransactionsTakenForMoves, "leader-sigkill"),
+    "transactions-without-events": Planted("MongoChangeSource", _TransactionsWithoutEvents, "leader-sigkill"),
     "clock-believed-alone": Planted("TrustedClock", _believed_alone, "clock-day-ahead"),
     "zone-data-of-others-forgotten": Planted("Replica", _forgets_other_zone_data, "zone-data-differ"),
     "able-without-consuming": Planted("RabbitDeliveries", _AlwaysConsuming, "processor-port-closed"),

@@ -1,7 +1,8 @@
 """What MongoDB committed, in its own words and order: the oplog, turned into the versions of each document.
 
 It is read from the end of a run, or followed beside it where history is short. What was rolled back is not in it. A
-document that moves with its slot to another shard is the same document: nothing happens to it.
+document that moves with its partition to another shard is the same document: nothing happens to it, neither when it is
+copied nor when it is taken away.
 """
 
 import asyncio
@@ -15,13 +16,12 @@ from pymongo.errors import AutoReconnect
 
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Client
-from hascheduler.ports.sharding import MOVED
+from hascheduler.ports.tenants import VERSION_FIELDS
 from tests.checkers.evidence import Commit
 
 _BATCH = 1_000
 """So few that users are answered meanwhile, and the driver's own heart goes on beating."""
 _TRIES_MAX = 5
-_MOVED = frozenset(each.value for each in MOVED)
 _WATCHED = {collection.value: collection for collection in Collection}
 
 
@@ -69,12 +69,9 @@ class Oplog:
     def _take(self, entry: Mapping[str, Any]) -> None:
         at_s = (int(entry["wall"].timestamp() * 1_000 + 0.5) - self._epoch_ms) / 1_000
         changes = list(_unpacked(entry))
-        moves = _moves_a_slot(changes)
+        moves = _moves_documents(changes)
         for change in changes:
             database, _, name = change["ns"].partition(".")
-            if moves and name in _MOVED and change["op"] in ("i", "d"):
-                self._move(database, name, change)
-                continue
             if database not in self.commits_of:
                 continue
             if change["op"] == "c":
@@ -85,19 +82,21 @@ class Oplog:
             elif name in _WATCHED and change["op"] in ("i", "u", "d"):
                 document = change["o2"] if change["op"] == "u" else change["o"]
                 key = (database, name, repr(document["_id"]))
-                self._commit(at_s, key, _after(change, self._present.get(key)))
+                after = _after(change, self._present.get(key))
+                if moves and name in VERSION_FIELDS:
+                    self._change(key, after)
+                else:
+                    self._commit(at_s, key, after)
 
-    def _move(self, database: str, name: str, change: Mapping[str, Any]) -> None:
-        key = (database, name, repr(change["o"]["_id"]))
-        if change["op"] == "i":
-            self._present[key] = dict(change["o"])
-        else:
-            self._present.pop(key, None)
-
-    def _commit(self, at_s: float, key: tuple[str, str, str], after: dict[str, Any] | None) -> None:
+    def _change(self, key: tuple[str, str, str], after: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return what was there before."""
         before = self._present.pop(key, None)
         if after is not None:
             self._present[key] = after
+        return before
+
+    def _commit(self, at_s: float, key: tuple[str, str, str], after: dict[str, Any] | None) -> None:
+        before = self._change(key, after)
         if before is not None or after is not None:
             database, name, _ = key
             commit = Commit(at_s, _WATCHED[name], before, after)
@@ -114,10 +113,10 @@ def _unpacked(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield entry
 
 
-def _moves_a_slot(changes: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether it is a transaction over two shards, which demands the holds of the slot in both."""
-    asked = {change["ns"] for change in changes if change["ns"].endswith(f".{Collection.HOLDS.value}")}
-    return len(asked) > 1
+def _moves_documents(changes: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether it is a mover's transaction, which demands the hold of the partition beside its documents."""
+    names = {change["ns"].partition(".")[2] for change in changes}
+    return Collection.HOLDS.value in names and len(names) > 1
 
 
 def _after(change: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any] | None:

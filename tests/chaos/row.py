@@ -54,9 +54,9 @@ class Row:
     faketime: bool = False
     """The replicas' wall clocks can be set for everything in their processes."""
     shards: int = 1
-    """Several want as many processors, and users have tenants in each."""
-    slots_move: bool = False
-    """Slots of tenants move between the shards: jobs and schedules are judged in all of them as in one."""
+    """Each processor serves all of several, and users have tenants in each."""
+    partitions_move: bool = False
+    """Partitions move between the shards: jobs and schedules are judged in all of them as in one."""
     zone_data: bool = False
     """Each replica has time-zone data of its own (`tests.chaos.zone_data`)."""
     stray: bool = False

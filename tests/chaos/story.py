@@ -22,7 +22,7 @@ from tests.chaos.effects import read_effects
 from tests.chaos.follower import Follower
 from tests.chaos.journal import decisions, dispatches, terms, took_over_s, worst_gap_s
 from tests.chaos.row import STRAY, Databases, Row
-from tests.chaos.shards import OF_A_SHARD, evidence_of, evidence_of_all, evidence_of_what_stays, routing_of
+from tests.chaos.shards import OF_A_SHARD, evidence_of, evidence_of_all, evidence_of_what_stays, layout_of
 from tests.chaos.stage import Servers, Stage, open_stage
 from tests.chaos.waiting import NotWithin
 from tests.checkers import ALL
@@ -113,7 +113,7 @@ class _Story:
         self._until_ms = 0
         self._follower = Follower(stage.load)
         self._of_all: Evidence | None = None
-        """Of all shards as of one, where slots move."""
+        """Of all shards as of one, if partitions move."""
 
     async def tell(self) -> None:
         stage, result = self._stage, self._result
@@ -242,16 +242,16 @@ class _Story:
         )
         if len(stored) == 1:
             return [whole]
-        if stage.row.slots_move:
+        if stage.row.partitions_move:
             of_each = zip(cluster.databases, stored, strict=True)
             shards = [
                 evidence_of_what_stays(whole, stage.oplog.commits_of[name], documents) for name, documents in of_each
             ]
             self._of_all = evidence_of_all(whole, shards, commits)
             return shards
-        routing = routing_of(len(stored))
+        layout = layout_of(len(stored))
         return [
-            evidence_of(shard, replace(whole, documents=documents), stage.oplog.commits_of[name], routing)
+            evidence_of(shard, replace(whole, documents=documents), stage.oplog.commits_of[name], layout)
             for shard, (name, documents) in enumerate(zip(cluster.databases, stored, strict=True))
         ]
 

@@ -101,7 +101,7 @@ def _run_grown(options: argparse.Namespace) -> int:
     for each in (one, many):
         sys.stdout.write(
             f"{each.shards} shards, {each.replicas} replicas: {each.jobs_per_s:.1f} jobs/s, {each.doubled} doubled;"
-            f" a replica leads at most {each.led_most} and follows {each.followed_most};"
+            f" a replica leads at most {each.led_most} and hosts {each.hosted_most};"
             f" leaders are where they should be after {each.spread_s:.0f} s\n"
         )
     sys.stdout.write(f"{many.jobs_per_s / one.jobs_per_s:.2f} times as many jobs, of {many.shards}\n")
@@ -166,13 +166,13 @@ def _tell(result: Result) -> None:
 
 
 def _tell_figures(results: Sequence[Result]) -> None:
-    obligations, effects, terms, needless, moves, slots, begun, left = (
+    obligations, effects, terms, needless, moves, layouts, begun, left = (
         sum(getattr(result, name) for result in results)
-        for name in ("obligations", "effects", "terms", "needless", "moves", "slots_moved", "begun", "left")
+        for name in ("obligations", "effects", "terms", "needless", "moves", "layouts", "begun", "left")
     )
     sys.stdout.write(
         f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly"
-        + (f", {moves} times caps passed on, {slots} changes of the routing" if moves else "")
+        + (f", {moves} times caps passed on, {layouts} changes of the layout" if moves else "")
         + (f", {begun} times a shard was begun with, {left} times left\n" if begun else "\n")
     )
 
@@ -185,7 +185,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="replay this one, with its transcript")
     parser.add_argument("--shards", action="store_true", help="several shards, and caps over all of them")
-    parser.add_argument("--following", action="store_true", help="of the other shards two replicas follow each")
+    parser.add_argument("--following", action="store_true", help="of the other shards two replicas host each")
     parser.add_argument("--grow", type=int, default=0, help="instead: what so many shards do, and what one does")
     parser.add_argument("--replicas", type=int, default=REPLICAS, help="of --grow")
     parser.add_argument("--cores", action="store_true", help="of --grow: the leaders of one replica take turns")

@@ -1,77 +1,73 @@
-"""Bugs planted where replicas begin to follow shards and leave them again.
+"""Bugs planted where replicas begin to host shards and leave them again.
 
 As `tests.cluster_simulation.mutants`, in the cluster of `tests.cluster_simulation.following`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 
-from hascheduler.model.replica import ReplicaStatus
-from hascheduler.sharding.following import Following
-from hascheduler.sharding.shard import Shard
-from tests.cluster_simulation.following import CANDIDATES, FollowingBugs
-from tests.cluster_simulation.mutants import Planted
+from hascheduler.shards.hosting import HostedShard, Hosting
+from tests.cluster_simulation.following import CANDIDATES
+from tests.cluster_simulation.shard_cast import ShardBugs
+from tests.cluster_simulation.shard_mutants import PlantedInShards
 
 
-def _leaves_before_others_are_ready(following: Following) -> None:
-    """All that live are counted on."""
+def _leaves_before_others_are_ready(hosting: Hosting) -> None:
+    """It has waited long enough."""
 
-    def alive(shard: str, live: Sequence[ReplicaStatus]) -> set[str]:
-        return {status.name for status in live}
-
-    following._counted_on = alive  # type: ignore[method-assign]
-
-
-def _two_leave_at_once(following: Following) -> None:
-    """Each leaves where enough others follow, whichever they are, and says nothing before."""
-
-    def leave(shard: Shard, candidates: Collection[str], live: Sequence[ReplicaStatus], now: int) -> None:
-        if len(following._counted_on(shard.shard, live)) >= CANDIDATES:
+    def consider(shard: HostedShard, candidates: Collection[str], now: int) -> None:
+        since = hosting._unwanted_since.setdefault(shard.name, now)
+        if shard.replica is None:
+            del hosting._unwanted_since[shard.name]
+        elif now - since >= hosting._leave_after_ms:
             shard.leave()
 
-    following._consider_leaving = leave  # type: ignore[method-assign]
+    hosting._consider_leaving = consider  # type: ignore[method-assign]
 
 
-def _leads_what_it_left(following: Following) -> None:
+def _two_leave_at_once(hosting: Hosting) -> None:
+    """Each leaves if enough others are ready, whichever they are."""
+
+    def consider(shard: HostedShard, candidates: Collection[str], now: int) -> None:
+        if shard.replica is not None and shard.replica.view.ready:
+            ready = {status.name for status in shard.replica.live_replicas() if status.ready}
+            if len(ready - {hosting._name}) >= CANDIDATES:
+                shard.leave()
+
+    hosting._consider_leaving = consider  # type: ignore[method-assign]
+
+
+def _leads_what_it_left(hosting: Hosting) -> None:
     """What runs there is not ended: it is only asked no more."""
-    for shard in following._others:
+    for shard in hosting._others:
         _leave_unended(shard)
 
 
-def _leave_unended(shard: Shard) -> None:
+def _leave_unended(shard: HostedShard) -> None:
     def leave() -> None:
         shard._is_ending = True
 
     shard.leave = leave  # type: ignore[method-assign]
 
 
-def _begins_at_once(following: Following) -> None:
-    following._begin_after_ms = 0
+def _begins_at_once(hosting: Hosting) -> None:
+    hosting._begin_after_ms = 0
 
 
-def _begins_alone(following: Following) -> None:
-    """Only where nobody else follows."""
-    may_begin = following._may_begin
+def _begins_alone(hosting: Hosting) -> None:
+    """Only if nobody else hosts it."""
 
-    def alone(shard: str, live: Sequence[ReplicaStatus], now: int) -> bool:
-        return may_begin(shard, live, now) and not following._counted_on(shard, live)
+    async def alone(shard: HostedShard, living: Collection[str], now: int) -> bool:
+        return not await hosting._is_hosted(shard, set(living))
 
-    following._may_begin = alone  # type: ignore[method-assign]
-
-
-@dataclass(frozen=True)
-class PlantedInFollowing(Planted):
-    bugs: FollowingBugs
+    hosting._may_begin = alone  # type: ignore[method-assign]
 
 
-PLANTED_IN_FOLLOWING: Mapping[str, PlantedInFollowing] = {
-    "left-before-others-are-ready": PlantedInFollowing(
-        FollowingBugs(following=_leaves_before_others_are_ready), ("kill", "fail_over"), first=17
+PLANTED_IN_FOLLOWING: Mapping[str, PlantedInShards] = {
+    "left-before-others-are-ready": PlantedInShards(
+        ShardBugs(hosting=_leaves_before_others_are_ready), ("kill", "fail_over")
     ),
-    "two-leave-at-once": PlantedInFollowing(
-        FollowingBugs(following=_two_leave_at_once), ("kill_leader", "slow_majority"), first=234
-    ),
-    "leads-what-it-left": PlantedInFollowing(FollowingBugs(following=_leads_what_it_left), ("kill",), first=4),
-    "begins-at-once": PlantedInFollowing(FollowingBugs(following=_begins_at_once), ("kill", "kill_leader"), first=3),
-    "begins-only-alone": PlantedInFollowing(FollowingBugs(following=_begins_alone), ("kill",)),
+    "two-leave-at-once": PlantedInShards(ShardBugs(hosting=_two_leave_at_once), ("kill_leader", "slow_majority")),
+    "leads-what-it-left": PlantedInShards(ShardBugs(hosting=_leads_what_it_left), ("kill",)),
+    "begins-at-once": PlantedInShards(ShardBugs(hosting=_begins_at_once), ("kill", "kill_leader")),
+    "begins-only-alone": PlantedInShards(ShardBugs(hosting=_begins_alone), ("kill",)),
 }

@@ -1,13 +1,13 @@
-"""How what leaders decide grows with the number of shards: twenty replicas, of which three follow each shard.
+"""How what leaders decide grows with the number of shards: twenty replicas, of which three host each shard.
 
-All is the real code on simulated ports: who follows (`Following`), who should lead (`LeaderPlacement`), election,
-journal, core and streams, and which shard has a tenant's jobs (`Routing`). Modelled is the time that decisions take: a
+All is the real code on simulated ports: who hosts (`Hosting`), who should lead (`LeaderPlacement`), election,
+journal, core and streams, and which shard has a tenant's jobs (`Layout`). Modelled is the time that decisions take: a
 leader's entries are written to the journal at `DECIDED_PER_S` dispatches a second, as if its CPU gave no more. With
 ``cores`` the leaders of one process take turns, as on one core.
 
 As many jobs wait at first as all leaders together can decide within `WINDOW_S`, of tenants drawn by chance. A shard
 whose tenants have less has nothing to do at the end, and one whose tenants have more is not done: so what is gained
-shows how even slots and leaders are as well.
+shows how even partitions and leaders are as well.
 """
 
 import asyncio
@@ -23,22 +23,21 @@ from hascheduler.election.preferences import preferred_leaders
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
-from hascheduler.model.documents.routing import encode_routing
-from hascheduler.model.routing import Routing
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
 from hascheduler.processor import Handlers
+from hascheduler.shards.layout import Layout, encode_layout
 from hascheduler.testing.memory.database import MemoryConnection
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from tests.checkers.evidence import Evidence
 from tests.cluster_simulation.broker import SimBroker
 from tests.cluster_simulation.cluster import RETENTION_MS
 from tests.cluster_simulation.database import Server, SimDatabase
-from tests.cluster_simulation.following import FollowingCluster
 from tests.cluster_simulation.loop import EPOCH_MS, SimLoop
 from tests.cluster_simulation.network import Network
 from tests.cluster_simulation.run import Result, Say, run_story
-from tests.cluster_simulation.shards import Shard, ShardBugs, new_job
+from tests.cluster_simulation.shard_cast import Shard, ShardBugs, ShardedCluster
+from tests.cluster_simulation.shards import new_job
 
 DECIDED_PER_S = 10
 WINDOW_S = 15.0
@@ -52,14 +51,14 @@ _TOOK_S = 0.02
 
 @dataclass
 class Grown:
-    """What so many shards did: jobs that ended in a second, how many shards one replica led and followed at most."""
+    """What so many shards did: jobs that ended in a second, how many shards one replica led and hosted at most."""
 
     shards: int
     replicas: int
     jobs_per_s: float
     doubled: int
     led_most: int
-    followed_most: int
+    hosted_most: int
     spread_s: float
 
 
@@ -89,7 +88,7 @@ class _Growth:
         self._chance = chance
         self._hosts = [f"r{number}" for number in range(1, replicas + 1)]
         names = ["default", *(f"{number:04}" for number in range(1, shards))]
-        self._routing = Routing.even(names)
+        self._layout = Layout.even(names)
         self._tenants = tenants
         self._shards = [
             Shard(name, Server(loop, SimDatabase(lambda *_: None), chance), Evidence(epoch_ms=EPOCH_MS))
@@ -102,17 +101,16 @@ class _Growth:
             return _TakesTime(of, nullcontext() if turns is None else turns[of._link.name])
 
         network = Network(loop, chance)
-        cluster = self._cluster = FollowingCluster(
-            loop, network, self._shards, SimBroker(network), self._handlers, say, ShardBugs(journal=journal)
+        bugs, candidates = ShardBugs(journal=journal), CANDIDATES if shards > 1 else 0
+        self._cluster = ShardedCluster(
+            loop, network, self._shards, SimBroker(network), self._handlers, say, bugs, candidates, cap=None
         )
-        cluster.candidates = CANDIDATES
-        cluster.cap = None
 
     async def tell(self) -> Grown:
         loop = self._loop
         background = [loop.create_task(shard.server.run()) for shard in self._shards]
         home = self._shards[0].server.database
-        home.insert(Collection.ROUTING, encode_routing(self._routing))
+        home.insert(Collection.ROUTING, encode_layout(self._layout))
         for number, shard in enumerate(self._shards, 1):
             shard.server.database.insert(Collection.DEFINITIONS, encode_definition(replace(Definition("any"), rev=1)))
             self._cluster.start(f"p{number}")
@@ -136,7 +134,7 @@ class _Growth:
             jobs_per_s=len(ended) / WINDOW_S,
             doubled=sum(times - 1 for times in ended.values()),
             led_most=max(self._led().values()),
-            followed_most=max(sum(map(life.actor.follows, range(len(self._shards)))) for life in lives),
+            hosted_most=max(sum(map(life.actor.hosts, range(len(self._shards)))) for life in lives),
             spread_s=spread_s,
         )
 
@@ -145,7 +143,7 @@ class _Growth:
         now_ms = WallMs(EPOCH_MS + int(self._loop.now_s * 1_000))
         for number in range(count):
             tenant = f"tenant-{self._chance.randrange(self._tenants)}"
-            await stores[self._routing.index_of(tenant)].submit(new_job(number, tenant, now_ms))
+            await stores[self._layout.index_of(tenant)].submit(new_job(number, tenant, now_ms))
 
     def _led(self) -> Counter[str]:
         return Counter({life.host: life.actor.leads() for life in self._cluster.up("r")})

@@ -49,9 +49,13 @@ _LATE_MS = 35_000
 """As long as the network may keep a write, and a bit."""
 
 
+Board = dict[str, tuple[int, float]]
+"""What gateways tell in the home: the epoch that each acknowledges, and when it told."""
+
+
 class FiresInSteps:
     """Claims whose fires are carried out as in MongoDB: slots are given back, the schedules are read, then the jobs
-    inserted, as dispatched where that was decided too, and last the cursors advance. In between a partition may move."""
+    inserted, as dispatched if that was decided too, and last the cursors advance. In between a partition may move."""
 
     def __init__(self, claims: Any) -> None:
         self._claims = claims
@@ -170,7 +174,7 @@ class SimTenants:
 class SimGateway:
     """What requests go through: it knows a layout, stands still now and then, and tells what it acknowledges."""
 
-    def __init__(self, name: str, layout: Layout, layouts: Any, link: Link, board: dict[str, tuple[int, float]]) -> None:
+    def __init__(self, name: str, layout: Layout, layouts: Any, link: Link, board: Board) -> None:
         self.layout = layout
         self._name = name
         self._layouts = layouts
@@ -214,7 +218,7 @@ class SimGateway:
 class SimHome:
     """`hascheduler.shards.moves.HomeState`."""
 
-    def __init__(self, hosting: Hosting, link: Link, board: Mapping[str, tuple[int, float]], *, always: bool) -> None:
+    def __init__(self, hosting: Hosting, link: Link, board: Board, *, always: bool) -> None:
         self._hosting = hosting
         self._link = link
         self._board = board
@@ -310,7 +314,7 @@ class ShardedCluster(Cluster):
         self._cap = cap
         self.begun: Callable[[Life], None] = lambda life: None
         self.turns = MemoryTurnStore()
-        self.board: dict[str, tuple[int, float]] = {}
+        self.board: Board = {}
 
     def leader(self) -> Life | None:
         """One of those that believe that they lead some shard."""

@@ -1,51 +1,26 @@
-"""Bugs planted where slots of tenants move and caps are passed on, and one thing that is none.
+"""Bugs planted where partitions move and caps go round.
 
 As `tests.cluster_simulation.mutants`, in the cluster of `tests.cluster_simulation.shards`.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 from hascheduler.daemon.replica import Replica
 from hascheduler.model.collection import Collection
-from hascheduler.model.hold import Hold, partition_key
-from hascheduler.model.routing import Routing, slot_of
+from hascheduler.model.hold import Hold
+from hascheduler.model.job import OCCUPYING
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports.sharding import MovedDocuments, Passage
-from hascheduler.sharding.moves import SlotMover
-from hascheduler.testing.memory.database import Document
+from hascheduler.ports.tenants import Key, Version
+from hascheduler.shards import moves
+from hascheduler.shards.layout import Layout
+from hascheduler.shards.moves import PartitionMover
+from hascheduler.shards.turns import CapTurn, CapTurns
 from tests.cluster_simulation.mutants import Planted
-from tests.cluster_simulation.parcels import ParcelBugs
-from tests.cluster_simulation.shards import ShardBugs, SimSlots
-from tests.doubles.shards import MemorySlotStore
+from tests.cluster_simulation.shard_cast import ShardBugs
+from tests.doubles.tenants import MemoryTenantStore
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare
-
-
-class _Leading:
-    """Of a shard's view, as if this replica led it."""
-
-    leading = True
-
-    def __init__(self, view: Any) -> None:
-        self._view = view
-
-    @property
-    def ready(self) -> bool:
-        return bool(self._view.ready)
-
-
-class _LedByAll:
-    """A shard that each replica leads, as far as it knows."""
-
-    def __init__(self, shard: Any) -> None:
-        self._shard = shard
-        self.view = _Leading(shard.view)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._shard, name)
 
 
 def _releases_what_is_used(replica: Replica) -> None:
@@ -77,118 +52,95 @@ def _starts_what_is_held(replica: Replica) -> None:
     forget_and_plant()
 
 
-def slots_moved_by_all(mover: SlotMover) -> None:
-    """Every replica moves slots, all the time. That is no bug."""
-    home: Any = _LedByAll(mover._shards[0])
-    mover._shards = [home, *mover._shards[1:]]
+def _decides_copies(replica: Replica) -> None:
+    """What runs in another shard is taken for what runs here."""
+    core: Any = replica.view.core
+    core._has_slot_here = lambda job, partition: job.state in OCCUPYING
 
 
-def _moves_without_release(mover: SlotMover) -> None:
-    """A slot is drained once it was asked to close."""
-    closed = mover._closed
+def _gives_before_the_release(turns: CapTurns) -> None:
+    step = turns._step
 
-    async def at_once(routing: Routing, slot: int, index: int) -> Hold | None:
-        hold = await closed(routing, slot, index) or Hold(partition_key(slot), routing.epoch, is_held=True)
-        return replace(hold, released=hold.rev)
+    async def step_early(turn: CapTurn, shard: Any, short: Any) -> None:
+        hasty: Any = _Hasty(shard)
+        await step(turn, hasty, short)
 
-    mover._closed = at_once  # type: ignore[method-assign]
-
-
-class _MovesFirst:
-    """What goes over before the slot is opened is found by ``move_first``."""
-
-    def __init__(self, slots: SimSlots, move_first: Callable[..., Coroutine[Any, Any, MovedDocuments]]) -> None:
-        self.move_first = slots.move_first
-        self.move_rest = slots.move_rest
-        store: Any = SimpleNamespace(move_first=partial(move_first, slots._store), move_rest=slots._store.move_rest)
-        slots._store = store
+    turns._step = step_early  # type: ignore[method-assign]
 
 
-def _moved(
-    store: MemorySlotStore, passage: Passage, collection: Collection, which: Callable[[Document], bool], limit: int
-) -> MovedDocuments:
-    """Whatever the holds say."""
-    here, there = (store._connections[index].database for index in (passage.source, passage.target))
-    some = [
-        document
-        for document in here.documents(collection)
-        if partition_key(slot_of(document.get("tenant") or document["job"]["tenant"])) == passage.closed.key
-        and which(document)
-    ][:limit]
-    for document in some:
-        here.delete(collection, document["_id"])
-        there.replace(collection, document)
-    return MovedDocuments(len(some), len(some))
+class _Hasty:
+    def __init__(self, shard: Any) -> None:
+        self._shard = shard
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._shard, name)
+
+    def hold(self, key: str) -> Hold | None:
+        hold: Hold | None = self._shard.hold(key)
+        return None if hold is None else replace(hold, released=hold.rev)
 
 
-async def _what_runs_too(store: MemorySlotStore, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
-    """It is there that it ends."""
-    moved = _moved(store, passage, Collection.JOBS, lambda job: True, limit)
-    return moved if moved.documents else await store.move_first(passage, limit, at_ms)
+class _CopiesBeforeTheHold(PartitionMover):
+    async def _advance(self, layout: Layout, way: Any, here: Hold | None, there: Hold | None) -> None:
+        if there is None or not there.is_held:
+            here = here or await self._put(way.source, way, None, is_held=False)
+            there = await self._put(way.target, way, there, is_held=False)
+            await self._equalize(way, here, there)
+        await super()._advance(layout, way, here, there)
 
 
-async def _schedules_alone(store: MemorySlotStore, passage: Passage, limit: int, _at_ms: WallMs) -> MovedDocuments:
-    """All jobs come afterwards."""
-    return _moved(store, passage, Collection.SCHEDULES, lambda schedule: True, limit)
+class _FlipsBeforeTheRelease(PartitionMover):
+    async def _advance(self, layout: Layout, way: Any, here: Hold | None, there: Hold | None) -> None:
+        early = None if here is None else replace(here, released=here.rev)
+        await super()._advance(layout, way, early, there)
 
 
-async def _dependents_alone(store: MemorySlotStore, passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
-    """What they wait for comes afterwards."""
-    moved = _moved(store, passage, Collection.JOBS, lambda job: job["state"] == "pending" and job["waits_for"], limit)
-    return moved if moved.documents else await store.move_first(passage, limit, at_ms)
+class _OpensBeforeTheTake(PartitionMover):
+    async def _take(self, way: Any, here: Hold, there: Hold, *, live_only: bool) -> bool:
+        return live_only or await super()._take(way, here, there, live_only=live_only)
 
 
-class _UnderAnyHolds:
-    """What was seen of a slot is taken to be so still: a mover that was asleep goes on where it was."""
+class _IgnoresTheMark(PartitionMover):
+    """What the target alone has came late, be it a copy or not."""
 
-    def __init__(self, slots: SimSlots) -> None:
-        self._slots = slots
-        self.move_first = slots.move_first
-        self.move_rest = slots.move_rest
-        store = slots._store
-
-        async def move_first(passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
-            return await store.move_first(self._as_stored(passage), limit, at_ms)
-
-        async def move_rest(passage: Passage, limit: int, at_ms: WallMs) -> MovedDocuments:
-            return await store.move_rest(self._as_stored(passage), limit, at_ms)
-
-        moves: Any = SimpleNamespace(move_first=move_first, move_rest=move_rest)
-        slots._store = moves
-
-    def _as_stored(self, passage: Passage) -> Passage:
-        def stored(index: int, seen: Hold) -> Hold:
-            found = self._slots._shards[index].server.database.find(Collection.HOLDS, seen.key)
-            return seen if found is None else replace(seen, rev=found["rev"], is_held=found["held"])
-
-        return replace(
-            passage, closed=stored(passage.source, passage.closed), there=stored(passage.target, passage.there)
-        )
+    async def _equalize(self, way: Any, here: Hold, there: Hold) -> tuple[int, bool]:
+        is_late = moves._is_late
+        moves._is_late = lambda there, here: here is None or is_late(there, here)
+        try:
+            return await super()._equalize(way, here, there)
+        finally:
+            moves._is_late = is_late
 
 
-class _RoutingWithoutEpoch:
-    """The routing is replaced whichever it is by now."""
+class _TakesWithoutTheVersion(MemoryTenantStore):
+    async def take(self, hold: Hold, versions: Mapping[Key, Version]) -> int:
+        return await super().take(hold, await self.versions_of(versions.keys()))
+
+
+class _UnderAnyHold(MemoryTenantStore):
+    """A mover that was asleep goes on where it was."""
+
+    def _stored(self, hold: Hold) -> Hold:
+        found = self._connection.database.find(Collection.HOLDS, hold.key)
+        return hold if found is None else replace(hold, rev=found["rev"], is_held=found["held"])
+
+    async def put(self, hold: Hold, documents: Any, *, mark: int = 0, late: bool = False) -> Any:
+        return await super().put(self._stored(hold), documents, mark=mark, late=late)
+
+    async def take(self, hold: Hold, versions: Mapping[Key, Version]) -> int:
+        return await super().take(self._stored(hold), versions)
+
+
+class _LayoutWithoutEpoch:
+    """The layout is replaced whichever it is by now."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
         self.get = store.get
 
-    async def replace(self, _epoch: int, routing: Routing) -> bool:
+    async def replace(self, _epoch: int, layout: Layout) -> bool:
         newest = await self._store.get()
-        later = replace(routing, epoch=newest.epoch + 1)
-        return bool(await self._store.replace(newest.epoch, later))
-
-
-def _epoch_not_checked(mover: SlotMover) -> None:
-    slots_moved_by_all(mover)
-    mover._routing = _RoutingWithoutEpoch(mover._routing)  # type: ignore[assignment]
-
-
-def _looks_for_no_parcels(mover: SlotMover) -> None:
-    async def nothing() -> tuple[()]:
-        return ()
-
-    mover._underway = nothing  # type: ignore[method-assign]
+        return bool(await self._store.replace(newest.epoch, replace(layout, epoch=newest.epoch + 1)))
 
 
 @dataclass(frozen=True)
@@ -197,32 +149,22 @@ class PlantedInShards(Planted):
 
 
 PLANTED_IN_SHARDS: Mapping[str, PlantedInShards] = {
+    "copy-before-the-hold": PlantedInShards(ShardBugs(mover=_CopiesBeforeTheHold), ("kill_leader",)),
+    "flip-before-the-release": PlantedInShards(ShardBugs(mover=_FlipsBeforeTheRelease), ("slow_majority", "kill")),
+    "open-before-the-take": PlantedInShards(ShardBugs(mover=_OpensBeforeTheTake), ("kill_leader",)),
+    "take-without-the-version": PlantedInShards(
+        ShardBugs(tenants=_TakesWithoutTheVersion), ("lossy_network", "slow_majority")
+    ),
+    "put-under-any-hold": PlantedInShards(
+        ShardBugs(tenants=_UnderAnyHold, moved_by_all=True), ("pause", "lossy_network")
+    ),
+    "mark-ignored": PlantedInShards(ShardBugs(mover=_IgnoresTheMark), ("kill_leader",)),
+    "layout-epoch-not-checked": PlantedInShards(
+        ShardBugs(layouts=_LayoutWithoutEpoch, moved_by_all=True), ("lossy_network",)
+    ),
+    "copies-decided": PlantedInShards(ShardBugs(replica=_decides_copies), ("kill_leader",)),
     "cap-released-while-used": PlantedInShards(ShardBugs(replica=_releases_what_is_used), ("kill_leader",)),
-    "slot-moved-without-drain": PlantedInShards(
-        ShardBugs(mover=_moves_without_release), ("slow_majority", "kill"), first=19
-    ),
-    "slot-moved-with-what-runs": PlantedInShards(
-        ShardBugs(slots=partial(_MovesFirst, move_first=_what_runs_too), mover=_moves_without_release), ("kill_leader",)
-    ),
-    "slot-opened-before-jobs-of-schedules-are-there": PlantedInShards(
-        ShardBugs(slots=partial(_MovesFirst, move_first=_schedules_alone)), ("kill_leader",), first=5
-    ),
-    "slot-opened-before-dependencies-are-there": PlantedInShards(
-        ShardBugs(slots=partial(_MovesFirst, move_first=_dependents_alone)), ("kill_leader",)
-    ),
-    "slot-moved-under-any-holds": PlantedInShards(
-        ShardBugs(slots=_UnderAnyHolds, mover=slots_moved_by_all), ("pause", "lossy_network"), first=55
-    ),
-    "parcel-forgotten-before-it-arrives": PlantedInShards(
-        ShardBugs(elsewhere=frozenset({2}), parcels=ParcelBugs(forgets_first=True)),
-        ("kill_leader", "lossy_network"),
-        first=18,
-    ),
-    "parcel-left-on-its-way": PlantedInShards(
-        ShardBugs(elsewhere=frozenset({2}), mover=_looks_for_no_parcels, parcels=ParcelBugs(brings_own_alone=True)),
-        ("kill_leader", "lossy_network"),
-    ),
-    "routing-epoch-not-checked": PlantedInShards(ShardBugs(mover=_epoch_not_checked), ("lossy_network",), first=213),
-    "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
+    "cap-given-before-the-release": PlantedInShards(ShardBugs(turns=_gives_before_the_release), ("kill_leader",)),
     "hold-on-a-cap-ignored": PlantedInShards(ShardBugs(replica=_starts_what_is_held), ("kill_leader",)),
+    "rank-instead-of-the-lease": PlantedInShards(ShardBugs(leases=LeaseUpdateWithoutCompare), ("pause_leader",)),
 }

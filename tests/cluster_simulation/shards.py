@@ -13,7 +13,7 @@ some schedules skip a time while their last job lives: both must be kept whichev
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import merge
@@ -206,11 +206,20 @@ class ShardStory:
         return shard
 
     def _opened(self, shard: Shard, partition: int | None) -> None:
-        """From now on that shard decides: what lives there must live nowhere else."""
-        here = {id for id in _live(shard, partition)} if partition is not None else set()
+        """From now on that shard decides: what lives there must live nowhere else, but as copies of a move to come."""
+        if partition is None or partition in self._layout.moving:
+            return
+        here = set(_live(shard, partition))
         for other in self._shards:
             if other is not shard and (doubled := here.intersection(_live(other, partition))):
                 self._doubled.append(f"{sorted(doubled)} live in {shard.name}, which has been opened, and {other.name}")
+
+    @property
+    def _layout(self) -> Layout:
+        """As the home has it now."""
+        stored = self._shards[0].server.database.find(Collection.ROUTING, LAYOUT_ID)
+        assert stored is not None
+        return decode_layout(stored)
 
     def _handlers(self, processor: str) -> Handlers:
         handlers = Handlers()
@@ -232,7 +241,7 @@ class ShardStory:
 
     async def tell(self, only: tuple[str, ...]) -> None:
         loop = self._loop
-        background = [loop.create_task(each.run()) for shard in self._shards for each in (shard.server,)]
+        background = [loop.create_task(shard.server.run()) for shard in self._shards]
         background += [loop.create_task(gateway.run()) for gateway in self._gateways]
         for shard in self._shards:
             for definition in DEFINITIONS:
@@ -295,14 +304,20 @@ class ShardStory:
             number += 1
             name, tenant = f"brief-{number}", self._chance.choice(TENANTS)
             document = new_schedule_document(self._new_schedule(name, tenant))
-            created = await self._write(tenant, lambda index, new=document: self._schedules(index).create(new))
-            await asyncio.sleep(self._chance.uniform(0.1, 3))
-            if created is not None:
-                gateway = self._chance.choice(self._gateways)
-                delete = gateway.write(tenant, lambda index, gone=name: self._schedules(index).delete(gone))
-                if await delete and gateway.is_fresh:
+            gateway = self._chance.choice(self._gateways)
+
+            async def create(index: int, document: Document = document) -> Any:
+                return await self._schedules(index).create(document)
+
+            async def delete(index: int, name: str = name) -> Any:
+                return await self._schedules(index).delete(name)
+
+            if await gateway.write(tenant, create):
+                await asyncio.sleep(self._chance.uniform(0.1, 3))
+                if await gateway.write(tenant, delete) and gateway.is_fresh:
                     self._say(f"{name} is deleted")
                     self._deleted.add(name)
+            await asyncio.sleep(self._chance.uniform(0.1, 1))
 
     async def _submit_batch(self, tenant: str) -> None:
         """And a job that waits for it, if its jobs are there."""
@@ -327,7 +342,7 @@ class ShardStory:
             await self._jobs(index).submit(job)
             return True
 
-        submit.acknowledged = bool(await self._write(tenant, submitted))
+        submit.acknowledged = bool(await self._chance.choice(self._gateways).write(tenant, submitted))
         return job.id if submit.acknowledged else None
 
     async def _cancel(self, job: str, tenant: str) -> None:
@@ -336,9 +351,6 @@ class ShardStory:
         if answer is CancelAnswer.CANCELLED and gateway.is_fresh:
             self._say(f"{job} is cancelled")
             self._all.cancels.append((job, self._loop.now_s))
-
-    async def _write(self, tenant: str, do: Callable[[int], Coroutine[Any, Any, Any]]) -> Any:
-        return await self._chance.choice(self._gateways).write(tenant, do)
 
     def _jobs(self, index: int) -> Any:
         connection = MemoryConnection(self._shards[index].server.database)
@@ -372,9 +384,7 @@ class ShardStory:
         self._result.violations["it_recovers"] = [f"{PEACE_S:.0f} s after everything was mended: {trouble}"]
 
     def _what_is_not_well(self) -> str:
-        stored = self._shards[0].server.database.find(Collection.ROUTING, LAYOUT_ID)
-        assert stored is not None
-        layout = decode_layout(stored)
+        layout = self._layout
         self._result.layouts = layout.epoch
         if layout.moving or layout.leaving:
             return f"partitions have not arrived: {layout.moving}, or not wholly: {layout.leaving}"
@@ -444,7 +454,7 @@ class ShardStory:
             self._result.violations.setdefault(checker, []).extend(found)
 
 
-def _live(shard: Shard, partition: int | None) -> Iterator[str]:
+def _live(shard: Shard, partition: int) -> Iterator[str]:
     """The jobs that wait or run, and the schedules."""
     for job in shard.documents(Collection.JOBS):
         if job["state"] in LIVE and partition_of(job["tenant"]) == partition:

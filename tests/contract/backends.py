@@ -23,7 +23,6 @@ from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.audit_log import MongoAuditStore
 from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.copies import MongoCopyStore
 from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.holds import MongoHoldStore
 from hascheduler.mongo.jobs.store import MongoJobStore
@@ -31,7 +30,6 @@ from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.resources import MongoResourceStore
-from hascheduler.mongo.routing import MongoNameStore, MongoRoutingStore
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.tokens import MongoTokenStore
@@ -57,7 +55,6 @@ from hascheduler.ports import (
     WorkStore,
 )
 from hascheduler.ports.holds import HoldStore
-from hascheduler.ports.sharding import CopyStore, NameStore, RoutingStore
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
@@ -75,11 +72,6 @@ from hascheduler.testing.memory.work import MemoryWorkStore
 from tests.doubles.holds import MemoryHoldStore
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE
-from tests.doubles.shards import (
-    MemoryCopyStore,
-    MemoryNameStore,
-    MemoryRoutingStore,
-)
 
 RETENTION_MS = 600_000
 
@@ -123,9 +115,6 @@ class Backend:
     traces: JobTraces | None
     """None of stores in memory."""
     failovers: FailoverStore
-    routing: RoutingStore
-    names: NameStore
-    copies: CopyStore
     holds: HoldStore
     behind: Behind
 
@@ -135,7 +124,6 @@ def on(*names: str) -> pytest.MarkDecorator:
     # Motor is past its end of life and wraps the driver that pymongo's own asynchronous API replaces.
     marks = {
         "pymongo": [pytest.mark.real],
-        "sharded_pymongo": [pytest.mark.real],
         "motor": [pytest.mark.real, pytest.mark.thorough],
     }
     params = [pytest.param(name, marks=marks.get(name, [])) for name in names]
@@ -164,9 +152,6 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         verdicts=MemoryVerdictStore(connection),
         traces=None,
         failovers=MemoryFailoverStore(connection),
-        routing=MemoryRoutingStore(connection),
-        names=MemoryNameStore(connection),
-        copies=MemoryCopyStore(connection),
         holds=MemoryHoldStore(connection),
         behind=_BehindMemory(connection.database),
     )
@@ -194,9 +179,6 @@ def mongo_backend(database: Database) -> Backend:
         verdicts=MongoVerdictStore(database),
         traces=MongoJobTraces(database),
         failovers=MongoFailoverStore(database),
-        routing=MongoRoutingStore(database),
-        names=MongoNameStore(database),
-        copies=MongoCopyStore(database),
         holds=MongoHoldStore(database),
         behind=_BehindMongo(database),
     )

@@ -11,13 +11,10 @@ from pymongo import ReturnDocument
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, Database, connect, open_database
-from hascheduler.mongo.routing import MongoNameStore
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.contract.backends import Backend, kubernetes_backend, memory_backend, mongo_backend
-from tests.contract.sharded import SHARD_COUNT, sharded_backend
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.fixtures import account, api, authority, certificate, cluster, leases
-from tests.doubles.shards import MemoryNameStore
 
 __all__ = [
     "account",
@@ -34,8 +31,6 @@ __all__ = [
     "motor_client",
     "pymongo_backend",
     "pymongo_client",
-    "sharded_backend_fixture",
-    "sharded_pymongo_backend",
     "two_mongodbs",
 ]
 
@@ -49,18 +44,6 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 @pytest.fixture(name="memory_backend")
 def memory_backend_fixture() -> Backend:
     return memory_backend(MemoryConnection(MemoryDatabase()))
-
-
-@pytest.fixture(name="sharded_backend")
-def sharded_backend_fixture() -> Backend:
-    connections = [MemoryConnection(MemoryDatabase()) for _ in range(SHARD_COUNT)]
-    return sharded_backend([memory_backend(each) for each in connections], MemoryNameStore(connections[0]))
-
-
-@pytest.fixture
-async def sharded_pymongo_backend(pymongo_client: Client, ready_databases: Sequence[str]) -> Backend:
-    databases = [open_database(pymongo_client, name) for name in ready_databases]
-    return sharded_backend([mongo_backend(each) for each in databases], MongoNameStore(databases[0]))
 
 
 @pytest.fixture(name="kubernetes_backend")

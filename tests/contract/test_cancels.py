@@ -10,7 +10,7 @@ from tests.contract.claim_checks import AT, DONE, LOST, applied
 from tests.contract.job_states import bring_to, stored
 from tests.factories import make_job
 
-pytestmark = on("memory", "sharded", "pymongo", "motor")  # not mongomock: see test_requeues
+pytestmark = on("memory", "pymongo", "motor")  # not mongomock: see test_requeues
 
 
 @pytest.mark.parametrize("state", [JobState.PENDING, JobState.DISPATCHED])

@@ -12,7 +12,7 @@ from tests.contract.claim_checks import applied
 from tests.contract.job_states import stored
 from tests.factories import NOW, make_job
 
-pytestmark = on("memory", "sharded", "sharded_pymongo", "pymongo", "motor")
+pytestmark = on("memory", "pymongo", "motor")
 
 AT = WallMs(NOW + 1_000)
 WHY = dependency_error("a", JobState.FAILED)

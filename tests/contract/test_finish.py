@@ -18,7 +18,7 @@ from tests.contract.work_checks import (
 )
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.
-pytestmark = on("memory", "sharded", "pymongo", "motor")
+pytestmark = on("memory", "pymongo", "motor")
 
 LATER = WallMs(AT + 1_000)
 

@@ -31,7 +31,7 @@ from tests.contract.job_states import bring_to, dispatch, finish, start, stored
 from tests.contract.racing import raced
 from tests.factories import NOW, make_job
 
-pytestmark = on("memory", "sharded", "pymongo", "motor")
+pytestmark = on("memory", "pymongo", "motor")
 
 AT = WallMs(NOW + 100)
 RETRY_AT = WallMs(NOW + 2_100)

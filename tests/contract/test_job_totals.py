@@ -12,7 +12,7 @@ from hascheduler.ports import ERROR_BEGINNING_MAX, FailedJob, JobCounts, JobSele
 from tests.contract.backends import Backend, on
 from tests.factories import NOW, make_job
 
-pytestmark = on("memory", "sharded", "pymongo")
+pytestmark = on("memory", "pymongo")
 
 P, R, S, F = JobState.PENDING, JobState.RUNNING, JobState.SUCCEEDED, JobState.FAILED
 

@@ -17,7 +17,7 @@ from tests.contract.racing import RACERS, raced
 from tests.factories import NOW, make_job
 
 # Not mongomock: it lacks $replaceWith, which a cancel is made of.
-pytestmark = on("memory", "sharded", "sharded_pymongo", "pymongo", "motor")
+pytestmark = on("memory", "pymongo", "motor")
 
 AT = WallMs(NOW + 50)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.contract.backends import Backend, on
 from tests.factories import TEMPLATE, make_schedule, make_template
 
-pytestmark = on("memory", "sharded", "pymongo", "motor")  # not mongomock: it has no $getField
+pytestmark = on("memory", "pymongo", "motor")  # not mongomock: it has no $getField
 
 
 async def test_schedules_with_all_of_the_labels_are_listed(backend: Backend) -> None:

@@ -14,7 +14,7 @@ from tests.contract.work_checks import AT
 from tests.factories import NOW, make_job
 
 # Not mongomock: see `test_finish`.
-pytestmark = on("memory", "sharded", "pymongo", "motor")
+pytestmark = on("memory", "pymongo", "motor")
 
 JOBS = [f"job-{number:02}" for number in range(20)]
 TOO_LARGE_A_NUMBER = 2**70

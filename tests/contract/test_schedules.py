@@ -10,7 +10,7 @@ from tests.contract.claim_checks import applied
 from tests.contract.racing import RACERS, raced
 from tests.factories import NOW, make_fire, make_schedule
 
-pytestmark = on("memory", "sharded", "sharded_pymongo", "mongomock", "pymongo", "motor")
+pytestmark = on("memory", "mongomock", "pymongo", "motor")
 
 LATER = WallMs(NOW + 60_000)
 

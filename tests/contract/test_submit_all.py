@@ -13,7 +13,7 @@ from tests.contract.backends import Backend, on
 from tests.contract.job_states import stored
 from tests.factories import NOW, make_job
 
-pytestmark = on("memory", "sharded", "sharded_pymongo", "pymongo", "motor")
+pytestmark = on("memory", "pymongo", "motor")
 
 
 def keyed(*ids: str, tried: int = 0, asked: str = "h", at_ms: int = NOW) -> list[NewJob]:

@@ -9,7 +9,7 @@ from hascheduler.model.collection import Collection
 from tests.contract.backends import Backend, on
 from tests.factories import make_processor
 
-pytestmark = on("memory", "sharded", "pymongo", "motor")
+pytestmark = on("memory", "pymongo", "motor")
 
 
 async def _stored(backend: Backend) -> Any:

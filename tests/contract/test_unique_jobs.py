@@ -12,7 +12,7 @@ from tests.contract.job_states import dispatch, finish, start, stored
 from tests.contract.racing import raced
 from tests.factories import NOW, make_job
 
-pytestmark = on("memory", "sharded", "pymongo", "motor")
+pytestmark = on("memory", "pymongo", "motor")
 
 NEW, KNOWN, DUPLICATE = SubmitAnswer.NEW, SubmitAnswer.KNOWN, SubmitAnswer.DUPLICATE
 PENDING, CANCELLED = JobState.PENDING, JobState.CANCELLED

@@ -17,7 +17,7 @@ from tests.contract.job_states import dispatch, start
 from tests.contract.racing import raced
 from tests.factories import NOW, make_fire, make_job, make_schedule
 
-pytestmark = on("memory", "sharded", "mongomock", "pymongo", "motor")
+pytestmark = on("memory", "mongomock", "pymongo", "motor")
 
 TICK = ScheduleId("tick", "tenant", NOW)
 

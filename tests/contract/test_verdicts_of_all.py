@@ -12,7 +12,7 @@ from hascheduler.ports import ListPosition, VerdictPage, VerdictSelection
 from tests.contract.backends import Backend, on
 from tests.factories import NOW, make_job, make_schedule, make_template
 
-pytestmark = on("memory", "sharded", "sharded_pymongo", "pymongo")
+pytestmark = on("memory", "pymongo")
 
 EACH = tuple(verdict for verdict in Verdict if verdict is not Verdict.FIRED)
 

@@ -24,7 +24,7 @@ from tests.contract.work_checks import (
 from tests.factories import NOW, make_fire, make_job, make_processor, make_schedule
 
 # Not mongomock: it lacks $replaceWith, which a registration is made of.
-pytestmark = on("memory", "sharded", "sharded_pymongo", "pymongo", "motor")
+pytestmark = on("memory", "pymongo", "motor")
 
 LATER = WallMs(AT + 1_000)
 

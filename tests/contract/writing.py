@@ -3,7 +3,6 @@
 from hascheduler.model.collection import Collection
 from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobState
-from hascheduler.model.routing import Routing
 from hascheduler.model.schema_version import SchemaVersion, encode_schema_version
 from tests.contract.backends import Backend
 from tests.contract.claim_checks import applied
@@ -43,7 +42,6 @@ async def write_everything(backend: Backend) -> None:
     await backend.pauses.put(make_pause())
     await backend.tokens.create(make_token())
     await backend.holds.put(Hold("cap/all", 2, is_held=True))
-    await backend.routing.create(Routing.even(["default", "0001"]).beginning({0: 1, 3: 0}).arrived(0))
     await backend.schedules.create(make_schedule())
     await backend.schedules.edit("tick", 1, {"payload": "new"})
     await applied(backend.claims, make_fire(1))

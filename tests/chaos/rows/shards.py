@@ -1,13 +1,14 @@
-"""Several shards: slots of tenants move while leaders end, and one shard's database answers no more."""
+"""Several shards: partitions of tenants move while leaders end, and one shard's database answers no more."""
 
 import asyncio
 from collections.abc import Sequence
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.journal import EntryKind
-from hascheduler.model.routing import Routing, slot_of
+from hascheduler.model.partition import partition_of
 from hascheduler.mongo.connection import open_database
-from hascheduler.mongo.routing import MongoRoutingStore
+from hascheduler.shards.home import LayoutStore
+from hascheduler.shards.layout import Layout
 from hascheduler.simulate.report import percentile
 from tests.chaos.journal import decisions
 from tests.chaos.load import LoadPlan
@@ -27,10 +28,10 @@ _AS_LATE_S = 0.5
 """By so much the fires of other shards may come later than before, on a machine that has other things to do."""
 
 
-async def _slots_move_leaders_die(stage: Stage) -> None:
+async def _partitions_move_leaders_die(stage: Stage) -> None:
     """The first tenant of each shard stays, so that each shard has something to decide; the others move."""
     moving = stage.load.tenants[stage.row.shards :]
-    store = MongoRoutingStore(open_database(stage.client, stage.cluster.database))
+    store = LayoutStore(open_database(stage.client, stage.cluster.database))
     for turn in range(stage.times(smoke=2, full=8)):
         async with asyncio.timeout(_AT_REST_LIMIT_S):
             await asyncio.gather(*(stage.load.submit("slow", tenant=tenant) for tenant in [*moving] * _WAITING))
@@ -42,22 +43,22 @@ async def _slots_move_leaders_die(stage: Stage) -> None:
         else:
             await stage.lose_leader(stage.cluster.kill, shard=lost)
         await _at_rest(store)
-    stage.say(f"slots-move-leaders-die: the routing has changed {(await _routing(store)).epoch} times")
+    stage.say(f"partitions-move-leaders-die: the layout has changed {(await _layout(store)).epoch} times")
 
 
-async def _begin_to_move(stage: Stage, store: MongoRoutingStore, tenants: Sequence[str]) -> tuple[int, int]:
+async def _begin_to_move(stage: Stage, store: LayoutStore, tenants: Sequence[str]) -> tuple[int, int]:
     """Each to another shard than it is in; of one of them where it was and where it goes."""
     while True:
-        routing = await _routing(store)
+        layout = await _layout(store)
         moves = {
-            slot_of(tenant): stage.chance.choice(
-                [index for index in range(len(routing.shards)) if index != routing.index_of(tenant)]
+            partition_of(tenant): stage.chance.choice(
+                [index for index in range(len(layout.shards)) if index != layout.index_of(tenant)]
             )
             for tenant in tenants
         }
-        if await store.replace(routing.epoch, routing.beginning(moves)):
-            slot = slot_of(stage.chance.choice(tenants))
-            return routing.shard_of_slot[slot], moves[slot]
+        if await store.replace(layout.epoch, layout.beginning(moves)):
+            partition = partition_of(stage.chance.choice(tenants))
+            return layout.shard_of[partition], moves[partition]
 
 
 async def _stands_still(stage: Stage, shard: int) -> None:
@@ -72,18 +73,18 @@ async def _stands_still(stage: Stage, shard: int) -> None:
     await leader.child.ready()
 
 
-async def _routing(store: MongoRoutingStore) -> Routing:
-    routing = await store.get()
-    assert routing is not None
-    return routing
+async def _layout(store: LayoutStore) -> Layout:
+    layout = await store.get()
+    assert layout is not None
+    return layout
 
 
-async def _at_rest(store: MongoRoutingStore) -> None:
+async def _at_rest(store: LayoutStore) -> None:
     async def look() -> bool:
-        routing = await _routing(store)
-        return not routing.moving and not routing.leaving
+        layout = await _layout(store)
+        return not layout.moving and not layout.leaving
 
-    await eventually(look, "all slots have arrived, with all that is of them", _AT_REST_LIMIT_S)
+    await eventually(look, "all partitions have arrived, with all that is of them", _AT_REST_LIMIT_S)
 
 
 async def _one_database_stopped(stage: Stage) -> None:
@@ -152,12 +153,12 @@ def _late_ms(commits: Sequence[Commit], epoch_ms: int, from_s: float, to_s: floa
 
 ROWS = (
     Row(
-        "slots-move-leaders-die",
-        "slots of tenants with schedules that fire and jobs that wait move between four shards, again and again, while"
+        "partitions-move-leaders-die",
+        "partitions with schedules that fire and jobs that wait move between four shards, again and again, while"
         " leaders are killed and stand still",
-        _slots_move_leaders_die,
+        _partitions_move_leaders_die,
         shards=4,
-        slots_move=True,
+        partitions_move=True,
         # Those that submit for tenants who move ask again and again.
         load=LoadPlan(schedules=40, submits_per_s=6),
         settings={**SHORT_LEASE, "HASCHEDULER_REBALANCE_AFTER": "1s"},

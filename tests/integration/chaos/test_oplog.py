@@ -8,14 +8,15 @@ from pymongo import AsyncMongoClient
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.hold import encode_hold
+from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.hold import Hold, partition_key
-from hascheduler.model.routing import slot_of
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.partition import partition_of
 from hascheduler.mongo.connection import connect, open_database
-from hascheduler.mongo.slots import MongoSlotStore
-from hascheduler.ports.sharding import Passage
+from hascheduler.mongo.tenants import MongoTenantStore
+from hascheduler.ports.tenants import Key
 from tests.chaos.oplog import Oplog
 from tests.checkers.evidence import Commit
+from tests.factories import make_job
 
 
 async def test_the_oplog_gives_every_version_and_the_last_is_what_is_stored(
@@ -93,28 +94,33 @@ async def test_of_several_databases_each_has_its_own_history_and_all_have_one_or
         ]
 
 
-async def test_nothing_happens_to_a_document_that_moves_with_its_slot(mongodb_uri: str, database_name: str) -> None:
+async def test_nothing_happens_to_a_document_that_moves_with_its_partition(
+    mongodb_uri: str, database_name: str
+) -> None:
     names = [database_name, f"{database_name}-0001"]
-    key = partition_key(slot_of("acme"))
-    closed, opened = Hold(key, 5, is_held=True, released=5), Hold(key, 6, is_held=False)
+    key, moved = partition_key(partition_of("acme")), Key("jobs", "j")
+    left, held = Hold(key, 5, is_held=True, released=5), Hold(key, 6, is_held=True, is_silent=True)
     async with connect(mongodb_uri) as client:
         since = (await client.admin.command("ping"))["operationTime"]
         here, there = databases = [open_database(client, name) for name in names]
-        await here["holds"].insert_one(encode_hold(closed))
-        await there["holds"].insert_one(encode_hold(opened))
-        await here["jobs"].insert_one({"_id": "j", "rev": 1, "tenant": "acme", "state": "succeeded"})
-        await there["jobs"].insert_one({"_id": "k", "rev": 1, "tenant": "acme", "state": "succeeded"})
-        moved = await MongoSlotStore(databases, 60_000).move_rest(Passage(0, 1, closed, opened), 10, WallMs(0))
-        await there["jobs"].update_one({"_id": "j"}, {"$set": {"rev": 2}})
-        await there["jobs"].delete_one({"_id": "k"})
+        source, target = (MongoTenantStore(database, 60_000) for database in databases)
+        await here["holds"].insert_one(encode_hold(left))
+        await there["holds"].insert_one(encode_hold(held))
+        await here["jobs"].insert_one({**new_job_document(make_job("j", tenant="acme")), "rev": 1})
+        await target.put(held, await source.read([moved]), mark=3)
+        await here["jobs"].update_one({"_id": "j"}, {"$set": {"rev": 2}})
+        await target.put(held, await source.read([moved]), mark=3)
+        await source.take(left, await source.versions_of([moved]))
+        await there["jobs"].update_one({"_id": "j"}, {"$set": {"rev": 3}})
+        left_here = await here["jobs"].count_documents({})
         oplog = Oplog(client, names[0], since, 0, names[1:])
         await oplog.read()
         for name in names:
             await client.drop_database(name)
-    assert moved.documents == 1
+    assert left_here == 0
     revs = [
-        (commit.id, commit.before and commit.before["rev"], commit.after and commit.after["rev"])
+        (commit.before and commit.before["rev"], commit.after and commit.after["rev"])
         for commit in oplog.commits
         if commit.collection is Collection.JOBS
     ]
-    assert revs == [("j", None, 1), ("k", None, 1), ("j", 1, 2), ("k", 1, None)]
+    assert revs == [(None, 1), (1, 2), (2, 3)]

@@ -9,14 +9,11 @@ from pymongo import AsyncMongoClient
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.lean_fields import MIRRORED
-from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database, open_database
-from hascheduler.mongo.routing import MongoRoutingStore
 from hascheduler.mongo.stream.snapshot import SLICE_MAX
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.ports.invariant_scan import THOROUGH
-from tests.factories import make_schedule
 from tests.integration.mongo.examples import job
 from tests.sent_commands import SentCommands
 
@@ -55,11 +52,3 @@ async def test_a_scan_of_the_check(watched: Database, commands: SentCommands) ->
     assert [len(some) async for some in pace.batches("jobs", watched.jobs.find({}), 3)] == [3, 2]
     assert of(Collection.JOBS, commands)
     assert all("maxTimeMS" not in command for command in of(Collection.JOBS, commands))
-
-
-async def test_the_names_of_schedules_that_are_reserved(watched: Database, commands: SentCommands) -> None:
-    await watched.schedules.insert_one(make_schedule())
-    await MongoRoutingStore(watched).reserve_names(WallMs(1))
-    assert await watched[Collection.NAMES.value].count_documents({}) == 1
-    assert of(Collection.SCHEDULES, commands)
-    assert all("maxTimeMS" not in command for command in of(Collection.SCHEDULES, commands))

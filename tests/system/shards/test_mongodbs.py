@@ -1,5 +1,5 @@
-"""Shards in two MongoDBs: partitions move between them, one that stands still holds up its own shards alone, and a wrong URI
-does not make a second database of a shard."""
+"""Shards in two MongoDBs: partitions move between them, one MongoDB that stands still holds up its own shards alone,
+and a wrong URI does not make a second database of a shard."""
 
 import asyncio
 import json

@@ -4,7 +4,6 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.errors import Moving, ShardUnavailable
 from hascheduler.model.processor import Rest
 from hascheduler.model.values.instants import WallMs, format_instant
 from tests.factories import NOW
@@ -101,31 +100,6 @@ async def test_a_database_that_is_away_is_503_with_a_time_to_come_again(
     check_problem(answer, 503, None)
     assert int(answer.headers["retry-after"]) > 0
     assert ("unknown" in answer.json()["detail"]) == (method != "GET")
-
-
-async def test_of_several_shards_the_one_that_is_away_is_named_and_its_address_is_not(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def away(_: str) -> None:
-        raise ShardUnavailable("0002", "b.example:27017: no answer")
-
-    monkeypatch.setattr(world.jobs, "get", away)
-    answer = await client.get("/v1/jobs/a")
-    problem = check_problem(answer, 503)
-    assert problem["type"] == "urn:hascheduler:problem:unavailable"
-    assert problem["detail"] == "shard 0002: the database did not answer in time"
-
-
-async def test_a_write_that_is_refused_as_its_tenant_moves_is_said_not_to_be_made(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def moving(*_: object) -> None:
-        raise Moving("tenant 'acme' moves to another shard; come again in a second")
-
-    monkeypatch.setattr(world.jobs, "cancel", moving)
-    problem = check_problem(await client.post("/v1/jobs/a/cancel"), 503)
-    assert problem["type"] == "urn:hascheduler:problem:moving"
-    assert problem["detail"] == "tenant 'acme' moves to another shard; come again in a second"
 
 
 async def test_a_defect_reveals_nothing(client: httpx.AsyncClient, world: World) -> None:

@@ -82,21 +82,6 @@ async def test_schedules_are_listed_and_counted_by_what_is_asked_for(
         "exact": True,
         **{state: found.count(state) for state in ("active", "paused", "ended")},
     }
-    # Those of shards that others follow are read from the database.
-    world.view.unseen, world.view.schedules = ("0001",), dict
-    assert [item["name"] for item in (await get(client, f"/v1/schedules?{query}"))["items"]] == expected
-    assert (await get(client, f"/v1/schedules:counts?{query}"))["matched"] == len(expected)
-
-
-async def test_too_many_are_not_read_for_one_request(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await some(client, world)
-    world.view.unseen = ("0001",)
-    monkeypatch.setattr("hascheduler.api.schedules.selection.PAGE_SIZE_MAX", 2)
-    monkeypatch.setattr("hascheduler.api.schedules.selection.STORED_MAX", 4)
-    check_problem(await client.get("/v1/schedules?text=n"), 422, "tenant")
-    assert (await client.get("/v1/schedules?text=e&tenant=beta")).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/schedules", "/v1/schedules:counts"])

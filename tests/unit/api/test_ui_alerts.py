@@ -11,8 +11,7 @@ import pytest
 from hascheduler.api.ui.alerts import Alert, Severity, alerts
 from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import Cluster, Gauges, ShardStatus
-from tests.factories import make_lease
+from hascheduler.ports import Cluster, Gauges
 from tests.unit.api.doubles import NOW, StandingView
 
 RUNBOOKS = json.loads((files("hascheduler.api.ui") / "static" / "runbooks.json").read_text(encoding="utf-8"))
@@ -29,11 +28,8 @@ def test_a_sound_cluster_has_nothing_wrong() -> None:
     assert alerts(*sound(), "") == []
 
 
-SHARD = ShardStatus("default", make_lease(), None, True, "", 3, {}, 1)
-UNLED = replace(SHARD, name="0001", lease=None)
 ROWS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
     ({"lease": None}, {}, "", "HaschedulerNobodyLeads", "No replica leads"),
-    ({"shards": [SHARD, UNLED]}, {}, "", "HaschedulerShardWithoutLeader", "shard 0001"),
     ({"silent": frozenset({"replica-1.aa"})}, {}, "", "HaschedulerUnreachable", "replica-1 is silent"),
     ({}, {}, "reading the collections", "HaschedulerReplicaNotReady", "reading the collections"),
     ({}, {"stream_lag_ms": 61_000}, "", "HaschedulerStreamLagging", "1m1s behind"),

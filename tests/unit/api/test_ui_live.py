@@ -13,7 +13,6 @@ from hascheduler.api.http.shares import Pool
 from hascheduler.api.ui import live
 from hascheduler.api.ui.live import BUSIEST_MAX, COMPARED_MAX, EVERY_MS, HISTORY_MAX, LivePictures
 from hascheduler.daemon.outbound.event_log import EventLog
-from hascheduler.errors import NotFollowedHere
 from hascheduler.model.event import EventType, position
 from hascheduler.model.values.instants import MonoMs
 from tests.unit.api.doubles import StandingClock, World
@@ -173,23 +172,6 @@ async def test_events_of_a_second_are_counted_by_type_and_tenant(
         numbers = shown(await pictures.picture(sight, services))["numbers"]
         assert (numbers["succeeded"], numbers["failed"], numbers["submitted"]) == (5, 1, 0)
         assert shown(await pictures.picture(others, services))["numbers"]["succeeded"] == 0
-
-
-async def test_where_not_all_shards_are_followed_the_numbers_are_those_that_leaders_tell(
-    world: World, log: EventLog, clock: MovingClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unseen(*_: Any) -> Any:
-        raise NotFollowedHere("0002")
-
-    monkeypatch.setattr(log, "follow", unseen)
-    told = replace(world.view.gauges(), events_per_s={"started": 6})
-    monkeypatch.setattr(world.view, "gauges", lambda: told)
-    pictures, services = LivePictures(), world.services()
-    with pictures.followed(None, world.view) as sight, pictures.followed("acme", world.view) as tenants:
-        numbers = shown(await pictures.picture(sight, services))["numbers"]
-        assert (numbers["started"], numbers["submitted"], numbers["pending"]) == (6, 0, 3)
-        # They are of all tenants.
-        assert shown(await pictures.picture(tenants, services))["numbers"]["started"] == 0
 
 
 async def test_a_picture_serves_all_who_look_within_its_second(world: World, log: EventLog, clock: MovingClock) -> None:

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.routing import Routing
+from hascheduler.shards.layout import Layout
 from tests.bench.shards import SHARDS, Plan, Takeover, figures_of, ratios, tenants_of_all
 
 
 def test_every_shard_has_as_many_tenants_in_turns() -> None:
     tenants = tenants_of_all(64)
-    routing = Routing.even([str(index) for index in range(SHARDS)])
+    layout = Layout.even([str(index) for index in range(SHARDS)])
     assert Counter(tenants).most_common(1)[0][1] == 1
-    assert [routing.index_of(tenant) for tenant in tenants] == list(range(SHARDS)) * (64 // SHARDS)
+    assert [layout.index_of(tenant) for tenant in tenants] == list(range(SHARDS)) * (64 // SHARDS)
 
 
 @pytest.mark.parametrize(

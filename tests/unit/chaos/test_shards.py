@@ -7,18 +7,18 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.routing import with_slot
+from hascheduler.model.partition import with_partition
 from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
-from tests.chaos.shards import evidence_of, routing_of, tenants_of
+from tests.chaos.shards import evidence_of, layout_of, tenants_of
 from tests.checkers import ALL
 from tests.checkers.evidence import Effect, Evidence, Submitted
 
 SHARDS = 4
-ROUTING = routing_of(SHARDS)
+LAYOUT = layout_of(SHARDS)
 TENANTS = tenants_of(SHARDS)[:SHARDS]
 """One of each, in order."""
-JOBS = [with_slot(f"job-{index}", tenant) for index, tenant in enumerate(TENANTS)]
+JOBS = [with_partition(f"job-{index}", tenant) for index, tenant in enumerate(TENANTS)]
 NAMES = [f"every-{index}" for index in range(SHARDS)]
 FIRES = [fire_job_id(name, WallMs(1_000)) for name in NAMES]
 
@@ -38,7 +38,7 @@ def judged(stored: list[list[str]], effects: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for shard, ids in enumerate(stored):
         jobs: dict[Any, Any] = {id: {"_id": id, "state": "succeeded", "attempt": 1} for id in ids}
-        of_one = evidence_of(shard, whole, [], ROUTING)
+        of_one = evidence_of(shard, whole, [], LAYOUT)
         of_one.documents = {Collection.JOBS: jobs, Collection.VERDICTS: {}}
         for name in ("nothing_lost", "nothing_extra"):
             found.setdefault(name, []).extend(ALL[name](of_one))
@@ -76,7 +76,7 @@ def test_an_effect_that_tells_no_shard_is_not_overlooked() -> None:
 
 def test_every_effect_is_judged_in_one_shard() -> None:
     whole = Evidence(effects=[Effect(id, 1, "p", 1.0) for id in JOBS])
-    shards = [evidence_of(shard, whole, [], ROUTING) for shard in range(SHARDS)]
+    shards = [evidence_of(shard, whole, [], LAYOUT) for shard in range(SHARDS)]
     assert [[effect.job_id for effect in shard.effects] for shard in shards] == [[id] for id in JOBS]
 
 

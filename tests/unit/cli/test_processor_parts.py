@@ -9,16 +9,17 @@ from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from hascheduler.assembly_processor import ProcessorParts
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.lifecycle import database_ready
-from hascheduler.model.documents.routing import encode_routing
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.routing import Routing
 from hascheduler.mongo.work.store import MongoWorkStore
+from hascheduler.shards.layout import Layout, encode_layout
 
-TWO = encode_routing(Routing.even(["default", "0001"]))
+TWO = encode_layout(Layout.even(["default", "0001"]))
 
 
 class Home:
-    """A database whose reads of the routing end as they are told to, one after the other; then there is none."""
+    """A database whose reads of the layout end as they are told to, one after the other; then there is none."""
+
+    name = "x"
 
     def __init__(self, *answers: PyMongoError | dict[str, Any]) -> None:
         self._answers = list(answers)
@@ -44,25 +45,25 @@ def parts(home: Home, shards: int = 1) -> ProcessorParts:
 
 @pytest.mark.parametrize("error", [AutoReconnect("gone"), OperationFailure("not authorized", 13)])
 @pytest.mark.parametrize("shards", [1, 2])
-async def test_one_failed_read_of_the_routing_makes_no_processor_that_of_a_single_shard(
+async def test_one_failed_read_of_the_layout_makes_no_processor_that_of_a_single_shard(
     error: PyMongoError, shards: int
 ) -> None:
-    with pytest.raises(StoreUnavailable, match="read the routing"):
-        await parts(Home(error), shards).routing()
+    with pytest.raises(StoreUnavailable, match="read the layout"):
+        await parts(Home(error), shards).layout()
 
 
 async def test_a_processor_reads_again_until_the_home_says_that_there_are_several() -> None:
     asked = parts(Home(AutoReconnect("gone"), AutoReconnect("gone"), TWO))
 
     async def read() -> None:
-        await asked.routing()
+        await asked.layout()
 
     with pytest.raises(InvalidInput, match="HASCHEDULER_SHARDS: 1, and the deployment in the database 'x' has 2"):
         await database_ready(read, patience_ms=60_000)
 
 
-async def test_only_a_home_without_a_routing_is_the_only_shard() -> None:
-    assert await parts(Home()).routing() is None
+async def test_only_a_home_without_a_layout_is_the_only_shard() -> None:
+    assert await parts(Home()).layout() is None
 
 
 async def test_a_processor_registers_in_no_database_that_was_not_compared() -> None:

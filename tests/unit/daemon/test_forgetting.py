@@ -7,7 +7,6 @@ from weakref import ref
 
 import pytest
 
-from hascheduler.assembly_shards import _SilencedByLast
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.mirror.mirror import Mirror
@@ -46,21 +45,3 @@ async def test_events_are_forgotten_and_who_follows_them_is_told_that_it_is_over
         log.forget()
         assert log.first == log.end
         assert isinstance(await follower.next(0), Closing)
-
-
-def test_the_process_keeps_no_replica_for_whether_it_is_to_be_silent() -> None:
-    class Replica:
-        def is_out_of_touch(self) -> bool:
-            return True
-
-    class Liveness:
-        def silence_while(self, silenced: object) -> None:
-            self.silenced = silenced
-
-    silenced, replica = _SilencedByLast(Liveness()), Replica()  # type: ignore[arg-type]  # as far as it is used
-    silenced.silence_while(replica.is_out_of_touch)
-    assert silenced._is_silenced()
-    kept = ref(replica)
-    del replica
-    assert kept() is None
-    assert not silenced._is_silenced()

@@ -27,7 +27,6 @@ from hascheduler.model.documents.lease import decode_lease, encode_lease
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.replica import decode_replica, encode_replica
-from hascheduler.model.documents.routing import ROUTING_ID, decode_routing, encode_routing
 from hascheduler.model.documents.schedule import (
     NewSchedule,
     decode_schedule,
@@ -48,10 +47,9 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import LedShard, ReplicaStatus, ShardReport
+from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
 from hascheduler.model.retry import RetryPolicy
-from hascheduler.model.routing import Routing
 from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.model.schema_version import (
     SCHEMA_ID,
@@ -66,7 +64,6 @@ from hascheduler.model.uniqueness import OnDuplicate, Uniqueness
 from hascheduler.model.values.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
 from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
-from tests.factories import make_replica
 from tests.tiers import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -158,20 +155,11 @@ PROCESSORS = st.builds(
 LEASES = st.builds(LeaseRecord, NAME, TEXT, INTEGER, INTEGER, TEXT, WALL, WALL, INTEGER, INTEGER)
 HEADS = st.builds(JournalHead, NAME, INTEGER, INTEGER, st.sampled_from(EntryKind), NAME, INTEGER)
 COUNTS = st.dictionaries(TEXT, POSITIVE, max_size=3)
-LED = st.builds(
-    LedShard, POSITIVE, WALL, POSITIVE, st.none() | INTEGER, INTEGER, INTEGER, COUNTS, INTEGER, INTEGER, COUNTS,
-    COUNTS, COUNTS, st.dictionaries(TEXT, COUNTS, max_size=3), kept_aside=COUNTS, events_per_s=COUNTS,
-    short_of=st.lists(TEXT, max_size=3).map(tuple),
-)  # fmt: skip
-REPORTS = st.dictionaries(TEXT, st.builds(ShardReport, st.booleans(), st.booleans(), st.none() | LED), max_size=3)
-REPORTED: dict[str, Any] = {"followed": st.none() | REPORTS, "shards": st.none()}
 REPLICAS = st.builds(
     ReplicaStatus, NAME, NAME, INTEGER, WALL, TEXT, TEXT, st.booleans(), st.none() | INTEGER, TEXT, TEXT, INTEGER,
     st.none() | NAME, INTEGER, decision_lag_ms=st.none() | INTEGER, zone_data=st.none() | NAME,
-    **REPORTED,
 )  # fmt: skip
 HOLDS = st.builds(Hold, NAME, POSITIVE, st.booleans(), st.booleans(), COUNT)
-ROUTINGS = st.just(Routing.even(["default", "0001"]).beginning({0: 1, 3: 0}).arrived(0))
 SCHEMAS = st.builds(SchemaVersion, INTEGER, INTEGER)
 
 Decoder = Callable[[object, Any], Any]
@@ -189,7 +177,6 @@ DECODERS: dict[Collection, Decoder] = {
     Collection.TOKENS: decode_token,
     Collection.PAUSES: decode_pause,
     Collection.HOLDS: decode_hold,
-    Collection.ROUTING: lambda _, fields: decode_routing(fields),
     Collection.META: decode_schema_version,
 }
 NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, Any]], Callable[[Any], object]]] = {
@@ -205,16 +192,13 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.TENANTS: (TENANTS, encode_tenant, lambda tenant: tenant.name),
     Collection.PAUSES: (PAUSES, encode_pause, lambda pause: pause.id),
     Collection.HOLDS: (HOLDS, encode_hold, lambda hold: hold.key),
-    Collection.ROUTING: (ROUTINGS, encode_routing, lambda _: ROUTING_ID),
     Collection.TOKENS: (TOKENS, encode_token, lambda token: token.digest),
     Collection.META: (SCHEMAS, encode_schema_version, lambda _: SCHEMA_ID),
 }
 OF_CHANGES_ALONE = {Collection.JOBS: {"finished_at_ms", "error"}, Collection.SCHEDULES: {"missed"}}
 """Lean fields that no live noun has: the changes that bring them tell of an end, or of missed times."""
-AT_TIMES = {
-    Collection.REPLICAS: {"followed", "shards"}, Collection.SCHEDULES: {"cursor_offsets", "reset_at_ms"},
-}  # fmt: skip
-"""Of replicas that follow some shards alone; of schedules in zones, and of those that are to be reset."""
+AT_TIMES = {Collection.SCHEDULES: {"cursor_offsets", "reset_at_ms"}}
+"""Of schedules in zones, and of those that are to be reset."""
 NOT_MIRRORED = {Collection.REPLICAS: {"indexes"}}
 """Stored fields that no mirror reads: `hascheduler migrate` does."""
 
@@ -517,15 +501,3 @@ def test_integers_of_64_bits_are_kept_as_plain_ones(pattern: Any, instants: Call
 def test_collections_and_states_are_found_by_their_names() -> None:
     assert {"jobs": 1, "pending": 2}[Collection.JOBS] == 1
     assert {"jobs": 1, "pending": 2}[JobState.PENDING] == 2
-
-
-def test_reports_of_shards_that_cannot_be_read_leave_the_heartbeat_readable() -> None:
-    stored = encode_replica(make_replica(followed={"0001": ShardReport(ready=True)}, shards=2))
-    assert decode_replica("r1", stored).shards == 2
-    assert decode_replica("r1", {**stored, "followed": "{"}).followed == {}
-    assert decode_replica("r1", {**stored, "followed": "[1]"}).followed == {}
-    odd = '{"0001":{"ready":true,"led":{"later":1}},"0002":7}'
-    assert decode_replica("r1", {**stored, "followed": odd}).followed == {
-        "0001": ShardReport(ready=True),
-        "0002": ShardReport(ready=False),
-    }

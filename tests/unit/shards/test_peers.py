@@ -1,32 +1,22 @@
 """One shard as this process reaches it: its own routes, or another replica, asked once with the caller's own token."""
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import orjson
 import pytest
-from starlette.responses import JSONResponse
-from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.shares import PoolRequest, Slot
 from hascheduler.api.middleware.pools import FORWARDED_MAX
 from hascheduler.api.routing.body import BODY_BYTES_MAX
-from hascheduler.api.services import ApiServices
 from hascheduler.errors import StoreUnavailable
 from hascheduler.shards.addresses import HostAddresses
-from hascheduler.shards.peers import Hosted, Peers
 from tests.unit.api.doubles import World
-from tests.unit.api.peers import Peer, serving
 from tests.unit.api.requests import check_problem as any_problem
-from tests.unit.shards.worlds import asking, in_front
+from tests.unit.shards.replicas import JOB, SHARD, Peer, replica, serving
 
-SHARD = "0001"
-JOB = "/v1/jobs/job:0001"
 BODY = {"definition": "log"}
 NOT_HERE = b"HTTP/1.1 503 No\r\nx-hascheduler-not-hosted: 0001\r\ncontent-length: 0\r\n\r\n"
 REFUSED = b"HTTP/1.1 401 No\r\ncontent-type: application/problem+json\r\ncontent-length: 2\r\n\r\n{}"
@@ -37,36 +27,6 @@ def check_problem(answer: httpx.Response, status: int, kind: str) -> dict[str, A
     problem = any_problem(answer, status)
     assert problem["type"] == f"urn:hascheduler:problem:{kind}"
     return problem
-
-
-async def echo(scope: Scope, receive: Receive, send: Send) -> None:
-    """The routes, as far as these tests go: whose services they are given."""
-    services: ApiServices = scope["state"]["services"]
-    body = (await receive()).get("body", b"").decode()
-    await JSONResponse({"retention": str(services.work_terms.shard), "body": body})(scope, receive, send)
-
-
-@asynccontextmanager
-async def replica(
-    world: World,
-    addresses: Sequence[str],
-    *,
-    services: ApiServices | None = None,
-    tls: ssl.SSLContext | None = None,
-    tls_name: str = "",
-) -> AsyncIterator[httpx.AsyncClient]:
-    """A replica that hosts the shard with ``services``, or knows of replicas at these addresses that do."""
-
-    async def known(shard: str) -> Sequence[str]:
-        return addresses if shard == SHARD else ()
-
-    peers = Peers(known, tls=tls, tls_name=tls_name, headers_of=lambda scope: [(b"x-of", scope["client"][0].encode())])
-    place = Hosted(SHARD, lambda: services, echo, peers)
-    try:
-        async with asking(in_front(world, place.ask)) as client:
-            yield client
-    finally:
-        await peers.close()
 
 
 async def test_a_shard_that_is_hosted_here_is_answered_with_its_own_services() -> None:

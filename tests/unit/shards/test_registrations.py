@@ -37,8 +37,8 @@ def ring() -> Ring:
     return ring
 
 
-async def registered(ring: Ring, definitions: object = ("log",)) -> str:
-    await ring.ask(REGISTER, {"name": "a", "definitions": definitions}, caller=WORKER)
+async def registered(ring: Ring, definitions: object = ("log",), slots: object = 1) -> str:
+    await ring.ask(REGISTER, {"name": "a", "definitions": definitions, "slots": slots}, caller=WORKER)
     return [sent.shard for sent in ring.log if sent.path == "/v1/work/processors"][-1]
 
 
@@ -55,6 +55,15 @@ async def test_it_registers_where_it_is_lacked_the_most(ring: Ring) -> None:
     tell(ring, 1, [worker(draining=True), worker(alive=False), worker(definitions=["mail"])], log=3)
     tell(ring, 2, [worker()])
     assert await registered(ring) == "0001", "jobs that nobody runs"
+
+
+async def test_those_that_come_together_are_spread(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registrations, "_FRESH_S", 600.0)
+    for index, waiting in enumerate((1, 5, 3)):
+        tell(ring, index, [], log=waiting)
+    assert [await registered(ring, slots=2) for _ in range(3)] == ["0001", "0002", "default"]
+    assert [await registered(ring, slots=2) for _ in range(2)] == ["0001", "0002"]
+    assert await registered(ring, slots=-1) in [place.name for place in ring.places]
 
 
 async def test_jobs_that_it_does_not_run_count_for_nothing(ring: Ring) -> None:

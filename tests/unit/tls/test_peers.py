@@ -4,7 +4,7 @@ import pytest
 
 from hascheduler.tls import PemFile, client_context, server_context
 from tests.unit.api.doubles import World
-from tests.unit.api.peers import WHY, Peer, asking, serving
+from tests.unit.shards.replicas import JOB, Peer, replica, serving
 from tests.unit.tls.certificates import Authority
 
 NAME = "replicas.example"
@@ -32,7 +32,10 @@ async def test_a_replica_is_asked_whose_certificate_is_for_it_and_trusted(
     served = server_context(pem(own.cert), pem(own.key), pem(authority.cert))
     trusted = authority if is_trusted else stranger
     tls = client_context(pem(trusted.cert), pem(own.cert), pem(own.key))
-    async with serving(peer, tls=served) as addresses, asking(World(), addresses, tls, expected_name) as client:
-        answer = await client.get(WHY, headers={"x-request-id": "secret"})
+    async with (
+        serving(peer, tls=served) as addresses,
+        replica(World(), addresses, tls=tls, tls_name=expected_name) as client,
+    ):
+        answer = await client.get(JOB, headers={"x-request-id": "secret"})
     assert answer.status_code == status
     assert bool(peer.requests) is (status == 200), "nothing is shown to a stranger"

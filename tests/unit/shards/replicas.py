@@ -1,25 +1,22 @@
-"""Other replicas, as far as a request that is forwarded to them goes, and a replica that knows of them."""
+"""Other replicas, as far as a request that is passed on to them goes, and a replica that knows of them."""
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import httpx
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
-from hascheduler.api.app import create_app
-from hascheduler.api.routing.forwarder import Forwarder
-from hascheduler.errors import NotFollowedHere
-from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.processor import ProcessorRef
-from tests.factories import make_job
+from hascheduler.api.services import ApiServices
+from hascheduler.shards.peers import Hosted, Peers
 from tests.unit.api.doubles import World
+from tests.unit.shards.worlds import asking, in_front
 
 SHARD = "0001"
-ID = "job:0001"
-WHY = f"/v1/jobs/{ID}/why"
+JOB = "/v1/jobs/job:0001"
 ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-own: yes\r\ncontent-length: 12\r\n\r\n{"from":"p"}'
 
 
@@ -72,22 +69,31 @@ async def serving(*peers: Peer, tls: ssl.SSLContext | None = None) -> AsyncItera
             server.close()
 
 
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    """The routes, as far as these tests go: whose services they are given."""
+    services: ApiServices = scope["state"]["services"]
+    body = (await receive()).get("body", b"").decode()
+    await JSONResponse({"retention": str(services.work_terms.shard), "body": body})(scope, receive, send)
+
+
 @asynccontextmanager
-async def asking(
-    world: World, addresses: Sequence[str], tls: ssl.SSLContext | None = None, tls_name: str = ""
+async def replica(
+    world: World,
+    addresses: Sequence[str],
+    *,
+    services: ApiServices | None = None,
+    tls: ssl.SSLContext | None = None,
+    tls_name: str = "",
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A replica that does not follow the shard, and knows of replicas at these addresses that do."""
-    world.view.unseen = (SHARD,)
-    world.database.insert(Collection.JOBS, new_job_document(make_job(ID)))
+    """A replica that hosts the shard with ``services``, or knows of replicas at these addresses that do."""
 
-    def processor(id: str) -> ProcessorRef | None:
-        raise NotFollowedHere(SHARD)
+    async def known(shard: str) -> Sequence[str]:
+        return addresses if shard == SHARD else ()
 
-    world.view.processor = processor  # type: ignore[method-assign]
-    forwarder = Forwarder(lambda shard: addresses if shard == SHARD else (), tls=tls, tls_name=tls_name)
-    app = create_app(replace(world.services(), forwarder=forwarder), forwards=True)
+    peers = Peers(known, tls=tls, tls_name=tls_name, headers_of=lambda scope: [(b"x-of", scope["client"][0].encode())])
+    place = Hosted(SHARD, lambda: services, echo, peers)
     try:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        async with asking(in_front(world, place.ask)) as client:
             yield client
     finally:
-        await forwarder.close()
+        await peers.close()
