@@ -11,6 +11,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.http.shares import PoolRequest, Slot
 from hascheduler.api.middleware.pools import FOLLOWERS_MAX
 from hascheduler.api.ops import events as one_shards_events
@@ -187,9 +188,9 @@ async def test_without_room_in_the_pool_no_stream_is_opened() -> None:
     three = ThreeShards()
     slot = three.places[0].world.pools.followers.admit(PoolRequest((), privileged=True), FOLLOWERS_MAX)
     assert isinstance(slot, Slot)
-    answer = await refused(three)
-    assert answer.status_code == 503
-    assert answer.headers["retry-after"]
+    with pytest.raises(ProblemError) as raised:
+        await refused(three)
+    assert raised.value.status_code == 503
     assert not three.queries
 
 
@@ -208,7 +209,6 @@ async def test_a_shard_that_is_not_to_be_had_at_the_beginning_is_503_with_its_na
 
 async def test_the_whole_ends_if_a_shard_is_not_to_be_had_again(monkeypatch: pytest.MonkeyPatch) -> None:
     three = ThreeShards()
-    monkeypatch.setattr(following.FollowedShard.__init__, "__defaults__", (0.1,))
     monkeypatch.setattr(following, "_PATIENCE_S", 0.1)
     async with following_all(three) as sent:
         await sent.next()
@@ -273,7 +273,7 @@ async def test_a_client_that_reads_nothing_costs_a_bounded_buffer(monkeypatch: p
 
     place = WorldPlace("0001", answer=answer)
     scope: Any = {"query_string": b"", "headers": [], "state": {}}
-    one = following.FollowedShard(place, scope, None, asyncio.Event())
+    one = following.FollowedShard(place, scope, None, asyncio.Event(), patience_s=LIMIT_S)
     reading = asyncio.create_task(one.run())
     seen: list[int] = []
     async with asyncio.timeout(LIMIT_S):
