@@ -7,9 +7,9 @@ one that the home knows.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from secrets import token_hex
-from typing import Self
 
 import structlog
 
@@ -25,7 +25,7 @@ from hascheduler.settings import Settings
 log = structlog.get_logger(__name__)
 
 
-class ShardDatabases:
+class ShardDatabases(AbstractAsyncContextManager["ShardDatabases"]):
     """Owner of the clients. ``all`` are the databases of the shards, the home's first."""
 
     def __init__(self, settings: Settings) -> None:
@@ -54,9 +54,6 @@ class ShardDatabases:
         """Whether that shard is in the MongoDB of the first one."""
         return self.all[index].client is self.home.client
 
-    async def __aenter__(self) -> Self:
-        return self
-
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
@@ -68,11 +65,9 @@ class ShardDatabases:
         return await self._ready(0, partial(doing, self.home))
 
     async def prepare_all(self) -> bool:
-        """Do all that a replica does to its databases at its start. Return False if a signal came first.
-
-        A shard in another MongoDB that does not answer is left for later (`catch_up`). `InvalidInput` if a database
-        is not the shard's, or if no waiting mends why it does not answer.
-        """
+        """Do all that a replica does to its databases at its start. Return False if a signal came first. Leave a shard
+        in another MongoDB that does not answer for later (`catch_up`). `InvalidInput` if a database is not the shard's,
+        or if no waiting mends why it does not answer."""
         return await self.home_ready(prepare) and await self._others_ready(self._prepare)
 
     async def compare_all(self) -> bool:

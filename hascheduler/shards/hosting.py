@@ -1,8 +1,7 @@
-"""Which shards this process hosts: all of them, or the home and those that it is a candidate of.
+"""Which shards this process hosts: all, or with `HASCHEDULER_SHARD_CANDIDATES` the home and those it is a candidate of.
 
-With `HASCHEDULER_SHARD_CANDIDATES` each replica goes by the same rule and nearly the same list, and none asks another.
-Twice a second it looks at the names of the replicas that live in the home's mirror, and at who is a candidate of which
-shard (`hascheduler.election.preferences`)::
+Twice a second each replica works out who is a candidate of which shard (`hascheduler.election.preferences`) from the
+names of the replicas that live in the home's mirror, and asks no other::
 
     a candidate for a while ──► begin: stream, mirror, core, election ──► mirror complete: it answers and may lead
           ▲                                                                        │
@@ -14,10 +13,9 @@ shard (`hascheduler.election.preferences`)::
 is the same for everybody, so each of them comes before a replica that leaves to them. Whatever the replicas see of each
 other, of those that host a shard the first in that order never leaves it.
 
-A replica that comes and goes costs little. Who took over for it goes on for ``after_ms`` once it is back, a candidate
-begins beside others only after `BEGIN_AFTER_MAX_MS`, and at most `READING_MAX` snapshots are read here at once. If a
-replica sees less (its home stream is silent), it leaves things as they are. None of this is safety: any replica that
-hosts a shard may lead it, by its lease and its journal. If for a moment none does, nothing is decided there.
+A replica that comes and goes costs little: who took over for it goes on for ``after_ms`` once it is back, a candidate
+begins beside others only after `BEGIN_AFTER_MAX_MS`, and at most `READING_MAX` snapshots are read here at once. None of
+this is safety: any replica that hosts a shard may lead it, by its lease and its journal.
 """
 
 import asyncio
