@@ -20,7 +20,7 @@ from hascheduler.model.hold import Hold
 from hascheduler.model.partition import partition_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.processor import Handlers
-from hascheduler.shards.hosting import HostedReplica, HostedShard, Hosting
+from hascheduler.shards.hosting import HostedShard, Hosting
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.moves import PartitionMover, ShardDocuments
 from hascheduler.shards.placement import LeaderPlacement
@@ -246,7 +246,7 @@ class SimHome:
 class _Turning:
     """`hascheduler.shards.turns.TurningShard`."""
 
-    def __init__(self, replica: HostedReplica) -> None:
+    def __init__(self, replica: Replica) -> None:
         self.name = replica.shard
         self.leading = replica.view.leading
         self.short_of = replica.short_of
@@ -267,7 +267,7 @@ class ShardedProcess:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             beside = [tasks.create_task(each.run()) for each in self._beside]
-            await self.hosting.run(lambda replica: replica.run())
+            await self.hosting.run()
             for task in beside:
                 task.cancel()
 
