@@ -240,7 +240,7 @@ class PartitionMover:
     async def _fits(self, layout: Layout, to: int) -> bool:
         """Return whether more may run in that shard: a deployment that has just grown may still run more elsewhere, and
         a shard without partitions is where more could begin."""
-        return layout.has_partitions(to) or await self._keeps_to_parts()
+        return to in layout.shard_of or await self._keeps_to_parts()
 
     async def _hand_over(self, layout: Layout, way: _FromTo, here: Hold, there: Hold) -> None:
         if self._handing_over.locked():
