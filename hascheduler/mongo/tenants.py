@@ -108,19 +108,17 @@ class MongoTenantStore:
                     found[Key(collection, each["_id"])] = each
         return found
 
-    async def put(
-        self, hold: Hold, documents: Mapping[Key, Mapping[str, Any]], *, mark: int = 0, late: bool = False
-    ) -> SomeOf[Key]:
+    async def put(self, hold: Hold, documents: Mapping[Key, Mapping[str, Any]], *, mark: int) -> SomeOf[Key]:
         left = {key: marked(document, mark) for key, document in documents.items()}
         refused: set[Key] = set()
         while left:
             try:
                 with faults("put documents", _LIMIT_S):
-                    await self._put(hold, left, late=late)
+                    await self._put(hold, left, late=not mark)
                 break
             except _KeyTaken as error:
                 job = left.pop(error.key)
-                if late and any(job.get(name) for name in KEYS):
+                if not mark and any(job.get(name) for name in KEYS):
                     left[error.key] = without_keys(job, self._job_retention_ms)
                 else:
                     refused.add(error.key)

@@ -212,7 +212,7 @@ class SimGateway:
 
 
 class SimHome:
-    """`hascheduler.shards.moves.HomeState`."""
+    """What a mover asks of `hascheduler.shards.gateways.GatewayBoard`."""
 
     def __init__(self, hosting: Hosting, link: Link, board: Mapping[str, tuple[int, float]], *, always: bool) -> None:
         self._hosting = hosting
@@ -352,8 +352,9 @@ class ShardedCluster(Cluster):
         tenants: list[Any] = [
             SimTenants(shard, link, self._planted.tenants) for shard, link in zip(self._shards, links, strict=True)
         ]
+        home: Any = SimHome(hosting, links[0], self.board, always=self._planted.moved_by_all)
         mover = self._planted.mover(
-            SimHome(hosting, links[0], self.board, always=self._planted.moved_by_all),
+            home,
             self._planted.layouts(self.layouts(host)),
             [ShardDocuments(*both) for both in zip(tenants, holds, strict=True)],
             keeps_to_parts=keeps_to_parts,

@@ -198,11 +198,11 @@ async def test_the_verdicts_of_a_schedule_are_found_without_it(shard: Shard) -> 
 async def test_put_replaces_earlier_versions_only(shard: Shard, earlier: Any, later: Any) -> None:
     key = earlier[0]
     await shard.insert(earlier)
-    for late in (False, True):
-        await shard.store.put(HOLD, dict([later]), late=late)
-        assert await shard.find(key) == later[1]
-        await shard.store.put(HOLD, dict([earlier]), late=late)
-        assert await shard.find(key) == later[1]
+    for mark in (7, 0):
+        await shard.store.put(HOLD, dict([later]), mark=mark)
+        for put in (earlier, later):
+            await shard.store.put(HOLD, dict([put]), mark=mark)
+            assert without_mark(await shard.find(key)) == later[1]
 
 
 @pytest.mark.parametrize(("before", "after"), [

@@ -102,9 +102,9 @@ class MovingWorld:
         async def keeps_to_parts() -> bool:
             return self.keeps_to_parts
 
-        return self.mover_type(
-            self, self._hooked(self, hook), shards, keeps_to_parts=keeps_to_parts, clock=self, late_ms=10
-        )
+        home: Any = self
+        layouts = self._hooked(self, hook)
+        return self.mover_type(home, layouts, shards, keeps_to_parts=keeps_to_parts, clock=self, late_ms=10)
 
     def _hooked(self, store: Any, hook: Hook) -> Any:
         return _Hooked(store, self, hook)
