@@ -11,9 +11,9 @@ A shard knows of none of this: it is put together as that of a deployment of one
 
 import asyncio
 import ssl
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,6 @@ from hascheduler.clock import SystemClock
 from hascheduler.daemon.leadership.liveness import Silencing
 from hascheduler.errors import Overloaded, WorldError
 from hascheduler.model.collection import Collection as Stored
-from hascheduler.model.hold import Hold
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.holds import MongoHoldStore
 from hascheduler.mongo.left_transactions import LeftTransactions
@@ -63,28 +62,6 @@ log = structlog.get_logger(__name__)
 _STREAMS = {"/v1/events": follow_events, "/v1/cluster/live": follow_pictures}
 _LATE_MS = 60_000
 """A document is stored at most so long after the instant at which it says that it was submitted."""
-
-
-@dataclass(frozen=True, slots=True)
-class _LedCaps:
-    """`hascheduler.shards.turns.TurningShard` on the replica of a hosted shard."""
-
-    replica: HostedReplica
-
-    @property
-    def name(self) -> str:
-        return self.replica.shard
-
-    @property
-    def leading(self) -> bool:
-        return self.replica.view.leading
-
-    def short_of(self) -> Collection[str]:
-        return self.replica.short_of()
-
-    def hold(self, key: str) -> Hold | None:
-        hold: Hold | None = self.replica.nouns(Stored.HOLDS).get(key)
-        return hold
 
 
 class OneShard:
@@ -257,7 +234,7 @@ class Ring:
             clock=clock,
             late_ms=_LATE_MS,
         )
-        turns = CapTurns(MongoTurnStore(databases[0]), names, holds, lambda: [*map(_LedCaps, hosting.replicas)], clock)
+        turns = CapTurns(MongoTurnStore(databases[0]), names, holds, lambda: hosting.replicas, clock)
         return [
             ("layout", self._watch.run()),
             ("gateway", board.run()),

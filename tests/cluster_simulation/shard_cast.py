@@ -20,7 +20,7 @@ from hascheduler.model.hold import Hold
 from hascheduler.model.partition import partition_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.processor import Handlers
-from hascheduler.shards.hosting import HostedReplica, HostedShard, Hosting
+from hascheduler.shards.hosting import HostedShard, Hosting
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.moves import PartitionMover, ShardDocuments
 from hascheduler.shards.placement import LeaderPlacement
@@ -170,7 +170,9 @@ class SimTenants:
 class SimGateway:
     """What requests go through: it knows a layout, stands still now and then, and tells what it acknowledges."""
 
-    def __init__(self, name: str, layout: Layout, layouts: Any, link: Link, board: dict[str, tuple[int, float]]) -> None:
+    def __init__(
+        self, name: str, layout: Layout, layouts: Any, link: Link, board: dict[str, tuple[int, float]]
+    ) -> None:
         self.layout = layout
         self._name = name
         self._layouts = layouts
@@ -237,19 +239,6 @@ class SimHome:
             return any(told < epoch and now_s - at_s < _LIVES_S for told, at_s in self._board.values())
 
         return not await self._link.call("gateways.read", behind) or now_s - self._asked[1] >= patience_s
-
-
-class _Turning:
-    """`hascheduler.shards.turns.TurningShard`."""
-
-    def __init__(self, replica: HostedReplica) -> None:
-        self.name = replica.shard
-        self.leading = replica.view.leading
-        self.short_of = replica.short_of
-        self._replica = replica
-
-    def hold(self, key: str) -> Hold | None:
-        return self._replica.nouns(Collection.HOLDS).get(key)
 
 
 class ShardedProcess:
@@ -362,7 +351,7 @@ class ShardedCluster(Cluster):
             late_ms=_LATE_MS,
         )
         stored_turns: Any = Remote(self.turns, links[0])
-        turns = CapTurns(stored_turns, names, holds, lambda: [*map(_Turning, hosting.replicas)], clock)
+        turns = CapTurns(stored_turns, names, holds, lambda: hosting.replicas, clock)
         placement = LeaderPlacement(
             names,
             lambda: hosting.replicas,

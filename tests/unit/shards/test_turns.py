@@ -75,7 +75,7 @@ async def test_an_owner_whose_jobs_wait_keeps_the_cap_for_a_while_and_then_it_go
         turn = world.turns.stored.get(X)
         if turn is not None and turn.owner != owners[-1]:
             owners.append(turn.owner)
-            changed_at.append(world.clock.ms)
+            changed_at.append(world.ms)
     assert owners == ["s0", "s1", "s2", "s0", "s1", "s2", "s0", "s1"]
     kept = [after - before for before, after in pairwise(changed_at)]
     assert all(5_000 <= each <= 6_500 for each in kept), kept
