@@ -34,11 +34,12 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.holds import MongoHoldStore
 from hascheduler.mongo.left_transactions import LeftTransactions
 from hascheduler.mongo.replicas import ready_replicas
+from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.tenants import MongoTenantStore
 from hascheduler.ports import Gauges
 from hascheduler.shards.addresses import HostAddresses
 from hascheduler.shards.check import PlacedScan
-from hascheduler.shards.copies import Copier, Copies, KeepableDefinitions
+from hascheduler.shards.copies import Copier, Copies, encode_keepable
 from hascheduler.shards.databases import ShardDatabases
 from hascheduler.shards.events import follow_events, follow_pictures
 from hascheduler.shards.gateway import Gateway
@@ -202,7 +203,8 @@ class Ring:
         )
         services = services_of(settings, self._process, name, database, replica, count=count)
         if index == 0:
-            services = replace(services, definitions=KeepableDefinitions(services.definitions, count))
+            keepable = MongoResourceStore(database, Stored.DEFINITIONS, partial(encode_keepable, count))
+            services = replace(services, definitions=keepable)
         return replica, replace(
             services,
             is_one_of_several=True,
@@ -243,7 +245,10 @@ class Ring:
             ("moves", mover.run()),
             ("left-transactions", LeftTransactions(databases, mover.is_moving, clock).run()),
             ("turns", turns.run()),
-            *((f"copies {shard.name}", self._copier(shard).run()) for shard in hosting.shards[1:]),
+            *(
+                (f"copies {shard.name}", Copier(databases[0], databases[shard.index], hosting, shard).run())
+                for shard in hosting.shards[1:]
+            ),
         ]
 
     def _board(self) -> GatewayBoard:
@@ -254,21 +259,6 @@ class Ring:
             shards=self._settings.shards,
             acknowledged=self._gateway.acknowledged_epoch,
             is_leading=lambda: self.hosting.home.view.leading,
-        )
-
-    def _copier(self, shard: HostedShard) -> Copier:
-        hosting = self.hosting
-
-        def there(collection: Stored) -> Mapping[str, Any]:
-            return {} if shard.replica is None else shard.replica.nouns(collection)
-
-        return Copier(
-            self._databases.home,
-            self._databases.all[shard.index],
-            wanted=hosting.home.nouns,
-            there=there,
-            leading=lambda: shard.replica is not None and shard.replica.view.leading,
-            fresh=lambda: hosting.home.view.ready and shard.replica is not None and shard.replica.view.ready,
         )
 
 
