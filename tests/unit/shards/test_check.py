@@ -207,16 +207,6 @@ async def test_what_is_on_its_way_is_no_finding(stored: Stored) -> None:
     assert len(keys(await stored.look())) == 3
 
 
-async def test_a_name_of_an_earlier_release_and_one_of_another_tenant_of_the_partition_are_right(
-    stored: Stored,
-) -> None:
-    alike = next(name for name in (f"n{each}" for each in range(9_000)) if partition_of(name) == partition_of(ONE))
-    await stored.databases[0]["names"].replace_one(
-        {"_id": "s1"}, {"_id": "s1", "tenant": alike, "use": 1, "at_ms": NOW}
-    )
-    assert keys(await stored.look()) == []
-
-
 MOTIONS: dict[str, tuple[Callable[[Stored], Awaitable[Any]], Callable[[Stored], Awaitable[Any]]]] = {
     "a job is taken away": (
         lambda stored: stored.job(1, "job:x", TWO),
