@@ -130,8 +130,8 @@ class SlotOffers:
 
 
 class ResourceRound:
-    """Owner of which shard, by its place, is offered the resources. After `TURN_MS` they are withdrawn there, and the next
-    one gets them once all attempts have ended that may use them."""
+    """Owner of which shard, by its place, is offered the resources. After `TURN_MS` they are withdrawn there, and the
+    next one gets them once all attempts have ended that may use them."""
 
     def __init__(self, now_ms: int) -> None:
         self.place = 0
@@ -141,8 +141,8 @@ class ResourceRound:
         """The attempts that came before they were withdrawn; None until all of these have come."""
 
     def next(self, now_ms: int, shards: int, *, users: Collection[tuple[str, int]], told: bool) -> int | None:
-        """Return the place of the shard that is offered them; None while none is. ``users`` are the attempts at the last
-        place; ``told`` is whether its leader can read the offer, or gets no answer from here."""
+        """Return the place of the shard that is offered them; None while none is. ``users`` are the attempts at the
+        last place; ``told`` is whether its leader can read the offer, or gets no answer from here."""
         if not self._withdrawn:
             if now_ms - self._since_ms < TURN_MS:
                 return self.place
