@@ -37,7 +37,8 @@ _TENANT_OF = {"jobs": "tenant", "schedules": "job.tenant"}
 
 
 class MongoTenantStore:
-    """`hascheduler.ports.tenants.TenantStore`."""
+    """Everything that belongs to the tenants of one partition in one database. `put` and `take` raise
+    `StoreUnavailable` if another hold than theirs is stored."""
 
     def __init__(self, database: Database, job_retention_ms: int) -> None:
         self._database = database
@@ -46,12 +47,14 @@ class MongoTenantStore:
         self._as_stored: Any = database.codec_options.with_options(document_class=RawBSONDocument)
 
     async def tenants(self, partition: int) -> Sequence[str]:
+        """Return the tenants of that partition that have a job, a schedule or a bucket here."""
         found: set[str] = set()
         for collection in (*_TENANT_OF, "buckets"):
             found |= {each async for each in self._tenants_in(collection) if partition_of(each) == partition}
         return sorted(found)
 
     async def live(self, partitions: SomeOf[int]) -> SomeOf[int]:
+        """Return those of these partitions that have a live job or a schedule here."""
         found: set[int] = set()
         for collection, field in _TENANT_OF.items():
             is_live = {"state": {"$in": _LIVE}} if collection == "jobs" else {}
@@ -65,6 +68,8 @@ class MongoTenantStore:
     async def versions(
         self, tenants: Sequence[str], since: WallMs | None, known: SomeOf[Key], *, live_only: bool = False
     ) -> dict[Key, Version]:
+        """Return the versions of all documents of these tenants; with ``since`` only of those that are live, were
+        submitted or decided since, or are ``known``. Verdicts are those of the schedules that are here."""
         found: dict[Key, Version] = {}
         for names in _batches(tenants, _IDS_AT_ONCE):
             whose = {"$in": names}
@@ -80,10 +85,12 @@ class MongoTenantStore:
         return found | await self.versions_of([key for key in known if key not in found])
 
     async def versions_of(self, keys: SomeOf[Key]) -> dict[Key, Version]:
+        """Return the versions of those documents that exist."""
         batches = [(name, _batches(ids, _IDS_AT_ONCE)) for name, ids in _by_collection(keys).items()]
         return await self._all_versions((name, {"_id": {"$in": some}}) for name, all in batches for some in all)
 
     async def verdicts(self, schedules: Sequence[str], since: WallMs | None = None) -> dict[Key, Version]:
+        """Return the versions of the verdicts of these schedules, which need not be here themselves."""
         if since is not None:  # by the index of all that were decided lately
             lately = {"verdict": {"$in": _VERDICTS}, "decided_at_ms": {"$gte": since}}
             names = _batches(schedules, _IDS_AT_ONCE)
@@ -92,6 +99,7 @@ class MongoTenantStore:
         return await self._all_versions(("verdicts", {"$or": some}) for some in _batches(ranges, _NAMES_AT_ONCE))
 
     async def read(self, keys: Sequence[Key]) -> Mapping[Key, Mapping[str, Any]]:
+        """Return the stored documents, as many as may be kept in memory."""
         found: dict[Key, Mapping[str, Any]] = {}
         room = _READ_BYTES_MAX
         for collection, ids in _by_collection(keys).items():
@@ -105,6 +113,12 @@ class MongoTenantStore:
         return found
 
     async def put(self, hold: Hold, documents: Mapping[Key, Mapping[str, Any]], *, mark: int) -> SomeOf[Key]:
+        """Insert the documents, marked as copies by ``mark``, or replace those that are not newer; return the jobs that
+        were left out because another job has their key.
+
+        With ``mark`` 0 they came late: they replace earlier versions alone, and a job whose key another job has arrives
+        cancelled, without its key.
+        """
         left = {key: marked(document, mark) for key, document in documents.items()}
         refused: set[Key] = set()
         while left:
@@ -122,6 +136,7 @@ class MongoTenantStore:
         return refused
 
     async def take(self, hold: Hold, versions: Mapping[Key, Version]) -> int:
+        """Delete the documents that still have these versions; return how many."""
         taken = 0
         with faults("take documents", _LIMIT_S):
             async with self._under(hold) as session:

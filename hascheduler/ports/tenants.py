@@ -1,13 +1,9 @@
-"""Everything that belongs to the tenants of one partition in one database: to be compared, copied and taken away.
+"""The documents of tenants that go from shard to shard: what they are called, and how new they are."""
 
-Each write demands the hold that the caller saw, in one transaction: `StoreUnavailable` if another hold was put since.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from hascheduler.model.hold import Hold
 from hascheduler.model.job import LIVE, JobState
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs, from_datetime, to_datetime
@@ -50,48 +46,6 @@ class Version(NamedTuple):
 
     def is_same(self, other: "Version | None") -> bool:
         return other is not None and self[:4] == other[:4]
-
-
-class TenantStore(Protocol):
-    async def tenants(self, partition: int) -> Sequence[str]:
-        """Return the tenants of that partition that have a job, a schedule or a bucket here."""
-        ...
-
-    async def live(self, partitions: Collection[int]) -> Collection[int]:
-        """Return those of these partitions that have a live job or a schedule here."""
-        ...
-
-    async def versions(
-        self, tenants: Sequence[str], since: WallMs | None, known: Collection[Key], *, live_only: bool = False
-    ) -> dict[Key, Version]:
-        """Return the versions of all documents of these tenants; with ``since`` only of those that are live, were
-        submitted or decided since, or are ``known``. Verdicts are those of the schedules that are here."""
-        ...
-
-    async def versions_of(self, keys: Collection[Key]) -> dict[Key, Version]:
-        """Return the versions of those documents that exist."""
-        ...
-
-    async def verdicts(self, schedules: Sequence[str]) -> dict[Key, Version]:
-        """Return the versions of all verdicts of these schedules, which need not be here themselves."""
-        ...
-
-    async def read(self, keys: Sequence[Key]) -> Mapping[Key, Mapping[str, Any]]:
-        """Return the stored documents, as many as may be kept in memory."""
-        ...
-
-    async def put(self, hold: Hold, documents: Mapping[Key, Mapping[str, Any]], *, mark: int) -> Collection[Key]:
-        """Insert the documents, marked as copies by ``mark``, or replace those that are not newer; return the jobs that
-        were left out because another job has their key.
-
-        ``mark`` 0 is for documents that came late: they replace earlier versions alone, and a job whose key another job
-        has arrives cancelled, without its key.
-        """
-        ...
-
-    async def take(self, hold: Hold, versions: Mapping[Key, Version]) -> int:
-        """Delete the documents that still have these versions; return how many."""
-        ...
 
 
 def version_of(collection: str, document: Mapping[str, Any]) -> Version:

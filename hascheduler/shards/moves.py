@@ -39,9 +39,10 @@ import structlog
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.hold import Hold, partition_key, partition_of_key
 from hascheduler.model.values.instants import WallMs
+from hascheduler.mongo.tenants import MongoTenantStore
 from hascheduler.ports import Clock
 from hascheduler.ports.holds import HoldStore
-from hascheduler.ports.tenants import Key, TenantStore, Version
+from hascheduler.ports.tenants import Key, Version
 from hascheduler.shards.gateways import GatewayBoard
 from hascheduler.shards.home import LayoutStore
 from hascheduler.shards.layout import Layout
@@ -88,7 +89,7 @@ class _LastLook(NamedTuple):
 class ShardDocuments(NamedTuple):
     """The stores of one shard that the mover writes."""
 
-    tenants: TenantStore
+    tenants: MongoTenantStore
     holds: HoldStore
 
 
@@ -312,7 +313,7 @@ class PartitionMover:
         return sorted({*here, *there})
 
     async def _copied(
-        self, source: TenantStore, target: TenantStore, hold: Hold, keys: Sequence[Key], *, mark: int
+        self, source: MongoTenantStore, target: MongoTenantStore, hold: Hold, keys: Sequence[Key], *, mark: int
     ) -> bool:
         """Copy the documents; return whether jobs were left out for their keys."""
         is_left_out = False

@@ -140,7 +140,7 @@ class _Transactions(MemoryConnection):
 
 
 class SimTenants:
-    """`hascheduler.ports.tenants.TenantStore` over the network. It takes a batch in parts, and may fall asleep."""
+    """`MemoryTenantStore` over the network. It takes a batch in parts, and may fall asleep."""
 
     def __init__(self, shard: Shard, link: Link, store: type[MemoryTenantStore]) -> None:
         self._read = Remote(MemoryTenantStore(MemoryConnection(shard.server.database), RETENTION_MS), link)

@@ -1,4 +1,4 @@
-"""`TenantStore`: the documents of the tenants of one partition, compared, put and taken under a hold."""
+"""`MongoTenantStore`: the documents of the tenants of one partition, compared, put and taken under a hold."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

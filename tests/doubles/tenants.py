@@ -16,7 +16,7 @@ from hascheduler.testing.memory.database import MemoryDatabase, RetainingStore
 
 
 class MemoryTenantStore(RetainingStore):
-    """`hascheduler.ports.tenants.TenantStore`."""
+    """`hascheduler.mongo.tenants.MongoTenantStore`, in memory."""
 
     async def tenants(self, partition: int) -> Sequence[str]:
         async with self._connection.exchange("tenants.tenants") as database:
