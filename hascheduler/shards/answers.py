@@ -18,7 +18,7 @@ from hascheduler.api.http.problems import problem
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput
 from hascheduler.shards.layout import Layout
-from hascheduler.shards.peers import unanswered
+from hascheduler.shards.peers import in_doubt, unanswered
 from hascheduler.shards.place import Place, WholeAnswer, ask_all
 
 Body = Mapping[str, Any]
@@ -79,7 +79,9 @@ async def answer_of(place: Place, scope: Scope, receive: Receive, patience_s: fl
             await place.ask(scope, receive, answer.take)
     except (TimeoutError, ConnectionAbortedError):
         answer = WholeAnswer()
-    return answer if answer.status else whole(unanswered(place.name, may_be_done=scope["method"] != "GET"))
+    if answer.status:
+        return answer
+    return whole(unanswered(place.name) if scope["method"] == "GET" else in_doubt(place.name, scope))
 
 
 async def part_of(

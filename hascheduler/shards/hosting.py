@@ -188,16 +188,19 @@ class Hosting:
             is_wanted = self._name in candidates[shard.name]
             if shard.is_wanted is not is_wanted:
                 shard.is_wanted, shard.since_ms = is_wanted, now
-            is_due = not is_wanted and now - shard.since_ms >= self._leave_after_ms
-            if is_due and shard.replica is not None and shard.replica.view.ready:
-                ready = {status.name for status in shard.replica.live_replicas() if status.ready}
-                if ready.issuperset(candidates[shard.name]):
-                    shard.leave()
+            if not is_wanted and self._may_leave(shard, candidates[shard.name], now):
+                shard.leave()
         waiting = [shard for shard in self._others if shard.is_wanted and shard.replica is None]
         living = {status.id for status in live}
         due = await asyncio.gather(*(self._may_begin(shard, living, now) for shard in waiting))
         reading = sum(shard.replica is not None and not shard.is_ready for shard in self._others)
         return [shard for shard, is_due in zip(waiting, due, strict=True) if is_due][: max(READING_MAX - reading, 0)]
+
+    def _may_leave(self, shard: HostedShard, candidates: Collection[str], now: int) -> bool:
+        """Return whether it has been unwanted for long enough, and all candidates are ready in the shard's mirror."""
+        if shard.replica is None or not shard.replica.view.ready or now - shard.since_ms < self._leave_after_ms:
+            return False
+        return {status.name for status in shard.replica.live_replicas() if status.ready}.issuperset(candidates)
 
     async def _may_begin(self, shard: HostedShard, living: Set[str], now: int) -> bool:
         """Return whether it has been wanted for long enough, which is shorter if no ready replica hosts it. The record

@@ -125,7 +125,7 @@ class Peers:
                 scope["state"].setdefault("audit_note", AuditNote()).unaudited = True  # that replica records it
                 await until_left(_send_on(found, send), receive, is_over)
             else:  # None if its client has left, or this replica ends
-                await (found or _in_doubt(shard, scope))(scope, receive, send)
+                await (found or in_doubt(shard, scope))(scope, receive, send)
 
     async def _first_answer(self, shard: str, scope: Scope, body: bytes) -> httpx.Response | Response:
         for address in (await self._addresses(shard))[:_ASKED_MAX]:
@@ -136,7 +136,7 @@ class Peers:
             except httpx.HTTPError as error:
                 log.warning("forward_broken_off", address=address, error=str(error) or type(error).__name__)
                 if scope["method"] != "GET":
-                    return _in_doubt(shard, scope)
+                    return in_doubt(shard, scope)
             else:
                 if answer.status_code != HTTPStatus.SERVICE_UNAVAILABLE or NOT_HOSTED.decode() not in answer.headers:
                     return answer
@@ -164,7 +164,8 @@ class Peers:
         )
 
 
-def _in_doubt(shard: str, scope: Scope) -> Response:
+def in_doubt(shard: str, scope: Scope) -> Response:
+    """Return 503 for a request that may have been carried out."""
     because = f"a replica that hosts shard {shard} broke off"
     return outcome_unknown(scope, because) or unanswered(shard, "a replica that hosts it broke off")
 

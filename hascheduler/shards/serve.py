@@ -9,7 +9,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -27,16 +27,16 @@ from hascheduler.daemon.leadership.liveness import Silencing
 from hascheduler.daemon.replica import Replica
 from hascheduler.errors import Overloaded, WorldError
 from hascheduler.model.collection import Collection as Stored
-from hascheduler.model.hold import Hold
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.holds import MongoHoldStore
 from hascheduler.mongo.left_transactions import LeftTransactions
 from hascheduler.mongo.replicas import ready_replicas
+from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.tenants import MongoTenantStore
 from hascheduler.shards.addresses import HostAddresses
 from hascheduler.shards.answers import naming_refusals
 from hascheduler.shards.check import PlacedScan
-from hascheduler.shards.copies import Copier, Copies, KeepableDefinitions
+from hascheduler.shards.copies import Copier, Copies, encode_keepable
 from hascheduler.shards.databases import ShardDatabases
 from hascheduler.shards.events import follow_events, follow_pictures
 from hascheduler.shards.gateway import Gateway
@@ -57,20 +57,6 @@ from hascheduler.telemetry.metrics_replica import ReplicaGauges, ShardGauges
 
 _LATE_MS = 60_000
 """A document is stored at most so long after the instant at which it says that it was submitted."""
-
-
-class _TurningReplica:
-    """`hascheduler.shards.turns.TurningShard`, as it is now."""
-
-    def __init__(self, replica: Replica) -> None:
-        self.name = replica.shard
-        self.leading = replica.view.leading
-        self.short_of = replica.short_of
-        self._nouns = replica.nouns
-
-    def hold(self, key: str) -> Hold | None:
-        hold: Hold | None = self._nouns(Stored.HOLDS).get(key)
-        return hold
 
 
 class OneShard:
@@ -219,7 +205,8 @@ class Ring:
         )
         services = services_of(settings, self._process, name, database, replica, count=count)
         if index == 0:
-            services = replace(services, definitions=KeepableDefinitions(services.definitions, count))
+            keepable = MongoResourceStore(database, Stored.DEFINITIONS, partial(encode_keepable, count))
+            services = replace(services, definitions=keepable)
         return replica, replace(
             services,
             is_one_of_several=True,
@@ -249,9 +236,7 @@ class Ring:
             clock=clock,
             late_ms=_LATE_MS,
         )
-        turns = CapTurns(
-            MongoTurnStore(databases[0]), names, holds, lambda: [*map(_TurningReplica, hosting.replicas)], clock
-        )
+        turns = CapTurns(MongoTurnStore(databases[0]), names, holds, lambda: hosting.replicas, clock)
         yield "layout", self._watch.run()
         yield "gateway", self._board.run()
         yield "names", self._names.run(lambda: self._board.leading, self._layouts.get, databases)
@@ -260,19 +245,5 @@ class Ring:
         yield "left-transactions", LeftTransactions(databases, mover.is_moving, clock).run()
         yield "turns", turns.run()
         for shard in hosting.shards[1:]:
-            yield f"copies {shard.name}", self._copier(shard).run()
-
-    def _copier(self, shard: HostedShard) -> Copier:
-        home, databases = self._hosting.home, self._databases
-
-        def there(collection: Stored) -> Mapping[str, Any]:
-            return {} if shard.replica is None else shard.replica.nouns(collection)
-
-        return Copier(
-            databases.home,
-            databases.all[shard.index],
-            wanted=home.nouns,
-            there=there,
-            leading=lambda: shard.replica is not None and shard.replica.view.leading,
-            fresh=lambda: home.view.ready and shard.replica is not None and shard.replica.view.ready,
-        )
+            copier = Copier(databases[0], databases[shard.index], hosting, shard)
+            yield f"copies {shard.name}", copier.run()

@@ -3,6 +3,7 @@
 As `tests.cluster_simulation.mutants`, in the cluster of `tests.cluster_simulation.shards`.
 """
 
+from collections.abc import Collection as SomeOf
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -61,23 +62,10 @@ def _decides_copies(replica: Replica) -> None:
 def _gives_before_the_release(turns: CapTurns) -> None:
     step = turns._step
 
-    async def step_early(turn: CapTurn, shard: Any, short: Any) -> None:
-        hasty: Any = _Hasty(shard)
-        await step(turn, hasty, short)
+    async def step_early(turn: CapTurn, hold: Hold | None, short: SomeOf[str]) -> None:
+        await step(turn, None if hold is None else replace(hold, released=hold.rev), short)
 
     turns._step = step_early  # type: ignore[method-assign]
-
-
-class _Hasty:
-    def __init__(self, shard: Any) -> None:
-        self._shard = shard
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._shard, name)
-
-    def hold(self, key: str) -> Hold | None:
-        hold: Hold | None = self._shard.hold(key)
-        return None if hold is None else replace(hold, released=hold.rev)
 
 
 class _CopiesBeforeTheHold(PartitionMover):
@@ -124,8 +112,8 @@ class _UnderAnyHold(MemoryTenantStore):
         found = self._connection.database.find(Collection.HOLDS, hold.key)
         return hold if found is None else replace(hold, rev=found["rev"], is_held=found["held"])
 
-    async def put(self, hold: Hold, documents: Any, *, mark: int = 0, late: bool = False) -> Any:
-        return await super().put(self._stored(hold), documents, mark=mark, late=late)
+    async def put(self, hold: Hold, documents: Any, *, mark: int) -> Any:
+        return await super().put(self._stored(hold), documents, mark=mark)
 
     async def take(self, hold: Hold, versions: Mapping[Key, Version]) -> int:
         return await super().take(self._stored(hold), versions)
