@@ -94,7 +94,6 @@ async def test_an_insert_is_delivered_whole_and_a_delete_without_fields(backend:
 _WHERE_THEY_SAY_SOMETHING = {
     SCHEDULES: {"missed", "cursor_offsets", "reset_at_ms"},
     JOBS: {"limit_keys", "overdue_attempt", "overdue_since_ms", "unstarted"},
-    Collection.REPLICAS: {"followed", "shards"},
 }
 """Fields that are left out elsewhere."""
 

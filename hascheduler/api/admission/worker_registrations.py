@@ -8,8 +8,7 @@ A registration takes memory in every replica, and its slots attract jobs. So the
 tokens of one name (`WorkTerms.processors_max`, and the slots and definitions of all of them), and to the processors
 that speak HTTP in all. Processors that left without deregistering count until they are deleted, after ten minutes.
 A registration here counts before the stream shows it; several
-replicas may together exceed a limit by what they register within the lag of their streams. Where replicas follow some
-shards alone, each counts those of the shards that it follows, and what it has registered itself of late.
+replicas may together exceed a limit by what they register within the lag of their streams.
 """
 
 from collections.abc import Callable, Iterable

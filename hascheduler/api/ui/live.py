@@ -11,8 +11,7 @@
 
 Each picture is whole, so a client that comes back, to this replica or to another, needs nothing of those before. The
 picture is made from the mirror, once a second for all who follow it (once for each tenant whose tokens do); its numbers
-of events come from the replica's own events, and are counted only while it is followed. Of all tenants, where it does
-not follow all shards, they are what the leaders tell in their heartbeats. No page costs a cursor.
+of events come from the replica's own events, and are counted only while it is followed. No page costs a cursor.
 
 A stream ends after an hour, when the replica stops, and when its token is revoked; clients reconnect.
 """
