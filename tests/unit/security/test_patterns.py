@@ -86,8 +86,6 @@ INLINE: dict[str, tuple[re.Pattern[Any], str]] = {
     "hascheduler/api/middleware/audit.py: '[/=]'": (re.compile(r"[/=]"), "search"),
     "hascheduler/cli/setup/bootstrap.py: '- *(\\\\S+)'": (re.compile(r"- *(\S+)"), "match"),
     """hascheduler/rabbitmq/connection.py: "'[^']*'\"""": (re.compile(r"'[^']*'"), "search"),
-    "hascheduler/shards/routes.py: '\\\\\\\\{(\\\\w+)\\\\\\\\}'": (re.compile(r"\\{(\w+)\\}"), "search"),
-    "hascheduler/shards/routes.py: computed": (re.compile(r"/v1/schedules/(?P<name>[^/]+)/fires"), "fullmatch"),
     "hascheduler/triggers/expressions.py: '\\\\s+'": (re.compile(r"\s+"), "search"),
 }
 # In the settings, which pydantic judges: its engine knows no way back. By their text.

@@ -280,7 +280,7 @@ async def test_a_refusal_of_one_is_the_answer_of_all() -> None:
         (problem(503, "unavailable", "the database did not answer in time"), "shard 0001: the database did not"),
         (problem(503, "shard-unanswered", "shard 0001 is away"), "shard 0001 is away"),
         (problem(409, "conflict", "it is there"), "it is there"),
-        (Response("{", 503), "no replica that hosts shard 0001 answers"),
+        (Response("{", 503), "shard 0001: no replica that hosts it answers"),
     ],
 )
 async def test_what_a_shard_can_not_do_now_is_refused_with_its_name(refusal: Response, detail: str) -> None:
