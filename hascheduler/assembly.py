@@ -153,7 +153,7 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
     config = ProcessorConfig(
         id=f"{name}.{token_hex(4)}",
         name=name,
-        shard=settings.shard,
+        scheduler=settings.shard,
         slots=settings.slots,
         resources=parse_resources(settings.resources),
         heartbeat_interval_ms=settings.heartbeat_interval_ms,

@@ -115,7 +115,6 @@ def services_of(
             settings.heartbeat_interval_ms,
             heartbeat_deadline_ms(settings),
             settings.token_processors_max,
-            None if count == 1 else lambda _definitions: shard,
         ),
         registrations=WorkerRegistrations(replica.view, process.clock),
         failovers=MongoFailoverStore(database),

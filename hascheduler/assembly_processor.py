@@ -59,7 +59,7 @@ class ProcessorParts:
     ) -> Processor | ManyShardProcessor:
         """Return the processor of this process: its health and gauges are the process's. Of several shards it serves
         the one that the settings name, and all of them if they name the home."""
-        index = 0 if layout is None else layout.shards.index(config.shard)
+        index = 0 if layout is None else layout.shards.index(config.scheduler)
         if layout is None or index:
             processor: Processor | ManyShardProcessor = self._serving(config, index)
         else:
@@ -74,7 +74,7 @@ class ProcessorParts:
         definitions, dead_after_ms = self.handlers.definitions, self.settings.heartbeat_timeout_ms
 
         def begin(id: str, shard: int, offered: int, resources: Resources, slots: ProcessSlots) -> Processor:
-            there = replace(config, id=id, shard=shards[shard], offered_first=offered, resources=resources)
+            there = replace(config, id=id, scheduler=shards[shard], offered_first=offered, resources=resources)
             return self._serving(there, shard, slots)
 
         return ManyShardProcessor(

@@ -94,7 +94,7 @@ class ReplicaParts:
     def _config(self, shard: str, clock: Clock, part: tuple[int, int]) -> ReplicaConfig:
         settings = self.settings
         return ReplicaConfig(
-            shard=shard,
+            scheduler=shard,
             replica_id=self.replica_id,
             name=settings.replica_id,
             started_at_ms=clock.wall_ms(),

@@ -46,8 +46,8 @@ _PRIVILEGES: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class DatabasePlan:
-    """``members`` are sorted, so that concurrent runs initiate on the same one. ``databases`` has one for each shard,
-    and the first keeps the users. ``passwords`` are those of scheduler, processor and admin."""
+    """``members`` are sorted, so that concurrent runs initiate on the same one. The first of
+    ``databases`` keeps the users. ``passwords`` are those of scheduler, processor and admin."""
 
     members: Sequence[str]
     replica_set: str

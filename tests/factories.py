@@ -80,9 +80,9 @@ def make_lease(holder: str = "r1", **only_what_matters: Any) -> LeaseRecord:
 
 
 def make_entry(
-    seq: int, *decisions: Decision, shard: str = "default", term: int = 1, holder: str = "r1", at_ms: int = NOW
+    seq: int, *decisions: Decision, name: str = "default", term: int = 1, holder: str = "r1", at_ms: int = NOW
 ) -> JournalEntry:
-    head = JournalHead(shard, seq, term, EntryKind.DECISIONS, holder, applied_through=0)
+    head = JournalHead(name, seq, term, EntryKind.DECISIONS, holder, applied_through=0)
     return JournalEntry(head, WallMs(at_ms), decisions)
 
 

@@ -1,7 +1,7 @@
 """The collaborators of the routes: ports, pools, limits, metrics.
 
 They come with each request, in ``scope["state"]``: the edge puts in those of its deployment, and what stands between
-the edge and the routes may put in those of one shard, in a copy of the state. So one set of routes serves many shards.
+the edge and the routes may put in others, in a copy of the state. So one set of routes serves several schedulers.
 Their pools, metrics, logins, tokens, auth and audit must be the same objects, as those belong to the process.
 """
 
@@ -78,12 +78,12 @@ class ApiServices:
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)
     is_one_of_several: bool = False
-    """Whether other shards have other tenants: jobs may depend on those of their own tenant alone, and processors that
-    are not known here may be there."""
+    """Whether other schedulers have other tenants: jobs may depend on those of their own tenant alone, and processors
+    that are not known here may be known there."""
     health: Health | None = None
     """That of the process; None: that of the replica that ``view`` is of."""
     tenants_in: Callable[[int], Awaitable[Collection[str]]] | None = None
-    """Reads the tenants of a partition that have any document here; None: there is one shard."""
+    """Reads the tenants of a partition that have any document here; None: all tenants are here."""
     peer_key: bytes | None = None
     """The key by which replicas prove what they say of the requests that they pass on; None: none is believed."""
 

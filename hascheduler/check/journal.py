@@ -36,8 +36,8 @@ class DatedHead:
     at_ms: int | None
 
 
-class ShardJournal:
-    """Follows the entries of one shard in their order. Trimming takes the oldest, so any entry may be the first."""
+class JournalOrder:
+    """Follows the entries of one journal in their order. Trimming takes the oldest, so any entry may be the first."""
 
     def __init__(self, now: int, config: CheckConfig) -> None:
         self._kept_since_ms = now - config.journal_retention_ms + 5 * MINUTE_MS
@@ -59,7 +59,7 @@ class ShardJournal:
             undone = before.head.seq + 1 > entry.head.applied_through
             yield Finding(
                 FindingKind.JOURNAL_GAP,
-                f"journal/{entry.head.shard}/{before.head.seq + 1}",
+                f"journal/{entry.head.name}/{before.head.seq + 1}",
                 f"{lost} entries between {before.head.seq} and {entry.head.seq} are gone"
                 + (", and nothing says that they were applied" if undone else "; they had been applied"),
                 "entries are only ever deleted from the oldest on: find out who deletes them, and compare a backup",
@@ -100,7 +100,7 @@ def check_decisions(
     head = entry.head
     return Finding(
         FindingKind.JOURNAL_UNAPPLIED,
-        f"journal/{head.shard}/{head.seq}",
+        f"journal/{head.name}/{head.seq}",
         f"{len(undone)} of {len(decisions)} decisions of term {head.term} were never carried out"
         + (f" since {instant_or_ms(entry.at_ms)}" if entry.at_ms is not None else "")
         + f": {_shown(undone[0])}"
@@ -149,7 +149,7 @@ def _shown(decision: Decision) -> str:
 def _order(entry: DatedHead, what: str) -> Finding:
     return Finding(
         FindingKind.JOURNAL_ORDER,
-        f"journal/{entry.head.shard}/{entry.head.seq}",
+        f"journal/{entry.head.name}/{entry.head.seq}",
         what,
         "the fence was passed by: find out who writes to the journal past the replicas, and keep a copy of it",
         since_ms=entry.at_ms,
@@ -159,7 +159,7 @@ def _order(entry: DatedHead, what: str) -> Finding:
 def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: CheckConfig) -> Iterator[Finding]:
     """``began``: an entry of the journal's highest term. Motion may explain any finding: leases change often."""
     newest = 0 if began is None else began.head.term
-    document, witness, since_ms = f"leases/{lease.shard}", f"{lease.term}", None
+    document, witness, since_ms = f"leases/{lease.name}", f"{lease.term}", None
     what = hint = ""
     if lease.term < newest:
         what = f"the lease is of term {lease.term}, and the journal has been at term {newest}"
@@ -190,7 +190,7 @@ def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: C
         )
 
 
-def check_shard(registered: RegisteredProcessor, led: SomeOf[str]) -> Iterator[Finding]:
+def check_is_led(registered: RegisteredProcessor, led: SomeOf[str]) -> Iterator[Finding]:
     """A processor of a shard without a leader gets no jobs. ``led``: the shards with a lease or a journal."""
     processor = registered.processor
     if led and processor.shard not in led:

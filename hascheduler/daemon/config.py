@@ -33,6 +33,7 @@ from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
     """``replica_id`` is unique per process start and is the candidate id; ``name`` is for people.
+    ``scheduler`` is the name of the lease, the journal and the accounts.
 
     ``liveness_endpoint`` is the ``host:port`` at which the others can watch this process. The leader checks the
     database's invariants every ``audit_interval_ms``; None: never. A leader that is silent for ``standstill_after_ms``
@@ -40,7 +41,7 @@ class ReplicaConfig:
     exchanges carry more.
     """
 
-    shard: str
+    scheduler: str
     replica_id: str
     name: str
     started_at_ms: WallMs
@@ -59,7 +60,7 @@ class ReplicaConfig:
     @property
     def election(self) -> ElectionConfig:
         return ElectionConfig(
-            shard=self.shard,
+            name=self.scheduler,
             candidate_id=self.replica_id,
             endpoint=self.liveness_endpoint,
             lease_duration_ms=self.lease_duration_ms,

@@ -43,8 +43,8 @@ from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 
 
 class Replica:
-    """One shard in one process, but for the HTTP side, which reads `view` and follows `events`. `run` ends after
-    `stop`. The process runs the liveness endpoint, as it may serve several shards.
+    """A replica but for its HTTP side, which reads `view` and follows `events`. `run` ends after `stop`.
+    The process runs the liveness endpoint.
 
     ``http_endpoint`` may be set until `run`, and listeners to the arrival of jobs added.
     """
@@ -54,7 +54,7 @@ class Replica:
         self._stopping = asyncio.Event()
         self._arrival_listeners: list[Callable[[JobRef], None]] = []
         self.http_endpoint = ""
-        batch_delay = partial(BatchDelay, max_ms=config.batch_delay_max_ms, shards=config.dispatch.part[1])
+        batch_delay = partial(BatchDelay, max_ms=config.batch_delay_max_ms, neighbours=config.dispatch.part[1] - 1)
         clock = TrustedClock.over(ports.clock, config.clock_skew_max_ms)
         self._clock, metrics = clock, ports.metrics
 
@@ -67,7 +67,7 @@ class Replica:
         # Leading: the lease, the term, and what people learn of both.
         spans = MessageSpans(ports.tracer, ports.traces)
         self._publisher = Publisher(ports.transport, self._inbox, spans, metrics, ports.fallback)
-        self._failovers = FailoverReporter(config.shard, config.replica_id, clock, metrics, ports.failovers)
+        self._failovers = FailoverReporter(config.scheduler, config.replica_id, clock, metrics, ports.failovers)
         self._leader = Leader(
             config,
             Elector(config.election, clock.mono_ms()),
@@ -107,11 +107,11 @@ class Replica:
         core = self._core = Dispatcher(config.dispatch)
         recorder = Recorder(core, clock, term=self._leader.deciding_term)
         self._checkpoint = CostCheckpoint(
-            core, ports.accounts, clock, shard=config.shard, term=self._leader.deciding_term
+            core, ports.accounts, clock, name=config.scheduler, term=self._leader.deciding_term
         )
         self._digests = DigestCheck(config.replica_id, __version__, clock, self._feeder, lambda: self.lease_holder)
         self._router = FactRouter(
-            shard=config.shard,
+            scheduler=config.scheduler,
             replica_id=config.replica_id,
             feeder=self._feeder,
             heartbeat=self._heartbeat,
@@ -152,7 +152,7 @@ class Replica:
             else LeasePoller(
                 ports.leases,
                 self._leader,
-                shard=config.shard,
+                name=config.scheduler,
                 retry_period_ms=config.retry_period_ms,
                 seen=self._router.lease_seen,
             )
@@ -170,7 +170,6 @@ class Replica:
             publisher=self._publisher,
             invariants=self._invariants,
             digests=self._digests,
-            events=self.events,
             ended=self._ended,
             dispatched=self._dispatched,
             clock=clock,
@@ -215,8 +214,8 @@ class Replica:
         return self._leader.is_out_of_touch()
 
     @property
-    def shard(self) -> str:
-        return self._config.shard
+    def scheduler(self) -> str:
+        return self._config.scheduler
 
     def nouns(self, collection: Collection) -> Mapping[str, Any]:
         """What the mirror has of that collection, by name; to be read before the next await."""

@@ -49,7 +49,7 @@ class FactRouter:
     ``leases_streamed`` False: a lease in the stream was left by replicas with other settings, and is passed over.
     """
 
-    shard: str
+    scheduler: str
     replica_id: str
     feeder: Feeder
     heartbeat: ReplicaHeartbeat
@@ -93,13 +93,13 @@ class FactRouter:
                     self.ended.notify(job_id)
                     for_core.append(fact)
                 case JournalSeen(head):
-                    if head.shard == self.shard:
+                    if head.name == self.scheduler:
                         heads.append(head)
                 case LeaseSeen() | LeaseGone() if not self.leases_streamed:
                     pass
-                case LeaseSeen(lease) if lease.shard == self.shard:
+                case LeaseSeen(lease) if lease.name == self.scheduler:
                     self.lease_seen(lease)
-                case LeaseGone(shard) if shard == self.shard:
+                case LeaseGone(name) if name == self.scheduler:
                     self.lease_seen(None)
                 case ReplicaSeen(replica):
                     self.heartbeat.seen(replica)
@@ -139,7 +139,7 @@ class FactRouter:
         self.event_tail.look([])
 
     def lease_seen(self, lease: LeaseRecord | None) -> None:
-        """The lease of this shard, as the stream or a poll shows it; None: there is none."""
+        """The lease, as the stream or a poll shows it."""
         self.leader.lease_seen(lease)
         self.probe.watch(lease)
         self.standstill.lease_seen(lease)

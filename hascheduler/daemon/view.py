@@ -13,7 +13,6 @@ from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.daemon.loop.recorder import Recorder
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.daemon.loop.stepper import Stepper
-from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
 from hascheduler.daemon.readiness import Readiness, stored_version
@@ -33,7 +32,7 @@ from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
-from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Clock, Cluster, Gauges, LeaderLag, Recording
 
 _QUARANTINE_SHOWN_MAX = 100
@@ -60,7 +59,6 @@ class ReplicaView:
     publisher: Publisher
     invariants: InvariantChecker
     digests: DigestCheck
-    events: EventLog
     ended: Waiters
     dispatched: Waiters
     clock: Clock
@@ -69,8 +67,6 @@ class ReplicaView:
     def __post_init__(self) -> None:
         self._least_lags: deque[tuple[int, int]] = deque(maxlen=_LEAST_LAG_MINUTES)
         self._busy = 1.0
-        self._counted: tuple[Mapping[str, int], MonoMs] = ({}, self.clock.mono_ms())
-        self._events_per_s: Mapping[str, int] = {}
         self._unschedulable: frozenset[str] = frozenset()
         self._look_again_at_ms: int = self.clock.mono_ms()
 
@@ -92,18 +88,13 @@ class ReplicaView:
         return LeaderLag(self._leader_lag_ms(), least_ms, self._busy)
 
     def observe_leader(self) -> None:
-        """Remember the least lag of each of the last minutes, how busy the processors are and what has happened to
-        jobs; to be called once a retry period."""
+        """Remember the least lag of each of the last minutes and how busy the processors are; to be called once a retry
+        period."""
         minute, lag_ms = self.clock.mono_ms() // 60_000, self._leader_lag_ms()
         if self._least_lags and self._least_lags[-1][0] == minute:
             lag_ms = min(lag_ms, self._least_lags.pop()[1])
         self._least_lags.append((minute, lag_ms))
         self._busy += _BUSY_WEIGHT * (self._busy_now() - self._busy)
-        (before, since), counted, now = self._counted, dict(self.events.counted), self.clock.mono_ms()
-        self._counted = counted, now
-        self._events_per_s = {
-            type: round((count - before.get(type, 0)) * 1_000 / max(now - since, 1)) for type, count in counted.items()
-        }
 
     def _busy_now(self) -> float:
         mirror = self.feeder.mirror
@@ -203,7 +194,7 @@ class ReplicaView:
         return Cluster(
             replica_id=self.config.replica_id,
             lease=self.leader.lease,
-            journal=mirror.journal_head(self.config.shard),
+            journal=mirror.journal_head(self.config.scheduler),
             leading=self.leader.leads(),
             ready=self.ready,
             replicas=[replica for _, replica in sorted(replicas.items())],
@@ -241,7 +232,6 @@ class ReplicaView:
         last_check = self.invariants.last_check
         return Gauges(
             leading=self.leader.leads(),
-            shards_led=int(self.leader.leads()),
             ready=self.ready,
             term=None if lease is None else lease.term,
             stream_lag_ms=self.heartbeat.lag_ms,
@@ -264,7 +254,6 @@ class ReplicaView:
             processors=processors,
             unable=_unable(mirror, self.core),
             slots=slots,
-            events_per_s=self._events_per_s,
             findings=None if last_check is None else last_check.counts,
             mirrors_differ=len(self.digests.differing),
             pause=mirror.nouns(Collection.PAUSES).get(EVERYTHING),

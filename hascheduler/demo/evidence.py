@@ -136,7 +136,7 @@ def evaluate(
 ) -> DemoResult:
     """Compare what happened (``effects``, and the stored ``jobs`` by id) with every nominal time up to ``until_ms``.
 
-    ``killed`` has the ids of the processors that were killed, in any shard, and from when on the output of each may
+    ``killed`` has the ids of the processors that were killed, and from when on the output of each may
     be cut off, if it may: only what their processes ran may run again, and only there may an effect be unseen.
     """
     verdict = DemoResult()

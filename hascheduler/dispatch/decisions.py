@@ -165,7 +165,7 @@ class ResetCursor:
 @dataclass(frozen=True, slots=True)
 class ReleaseHold:
     """Release revision ``rev`` of the hold ``key``: nothing that it covers runs or is promised any more, and no leader
-    of this shard decides anything that it covers until a later revision lifts it."""
+    decides anything that it covers until a later revision lifts it."""
 
     key: str
     rev: int

@@ -179,7 +179,7 @@ class Dispatcher:
         return self._state.explainer.unschedulable()
 
     def short_of(self, now: WallMs) -> frozenset[str]:
-        """Return the keys of the caps that one shard has at a time for which alone some job waits here."""
+        """Return the keys of the caps with turns for which alone some job waits here."""
         if self._state.rules.dispatch_pause is not None:
             return frozenset()
         classes = self._state.queue.waiting_classes()
@@ -354,7 +354,7 @@ class Dispatcher:
             self._held.keep_job(seen, partition)
 
     def _has_slot_here(self, job: JobRef, partition: int) -> bool:
-        """Whether a processor of this shard has the job; of a silent partition another shard's has what runs."""
+        """Whether a processor has the job from here: what runs of a silent partition, others have."""
         hold = self._state.rules.holds.get(partition_key(partition))
         return job.state in OCCUPYING and not (hold is not None and hold.is_silent)
 

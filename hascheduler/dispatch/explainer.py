@@ -239,7 +239,7 @@ class Explainer:
                 running, cap = limits.of_definition[definition.name], definition.max_concurrency or 0
                 what, whole = f"jobs of {definition.name!r} run", known.max_concurrency
         because = f"{running} of at most {cap} {what}{self._rules.part_note(cap, whole)}"
-        ending = "when it is this shard's turn" if whole and not cap else "when one of them ends"
+        ending = "when its turn comes" if whole and not cap else "when one of them ends"
         return Block(rule, because, ending, {"running": running, "cap": cap})
 
     def _unfit(self, job_class: SchedulingClass, now: int) -> Block:

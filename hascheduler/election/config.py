@@ -12,7 +12,7 @@ JITTER = 1.2
 class ElectionConfig:
     """``candidate_id`` is unique per process start: a restarted replica is another candidate."""
 
-    shard: str
+    name: str
     candidate_id: str
     endpoint: str
     lease_duration_ms: int

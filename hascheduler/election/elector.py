@@ -121,7 +121,7 @@ class Elector:
         if now < self._free_at(record, now) + self._delay_ms(record):
             return None
         taken = LeaseRecord(
-            shard=self._config.shard,
+            name=self._config.name,
             holder=self._config.candidate_id,
             term=self._highest_term + 1,
             renewals=0 if record is None else record.renewals + 1,

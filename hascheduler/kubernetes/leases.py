@@ -1,4 +1,4 @@
-"""Who leads each shard, as one Lease a shard. Every write is one compare-and-set on its resource version.
+"""Who leads, as one Lease a name. Every write is one compare-and-set on its resource version.
 
 A resource version changes with every edit, a label's too; (holder, term, renewals) are what the port compares. So a
 write is tried on the version that was last seen here, which is the present one as long as no other has written: one
@@ -34,7 +34,7 @@ _NOT_FOUND, _CONFLICT = 404, 409
 
 
 class KubernetesLeaseStore:
-    """`hascheduler.ports.LeaseStore`. ``name`` is the Lease's; without one each shard's is ``hascheduler-<shard>``.
+    """`hascheduler.ports.LeaseStore`. ``name`` is the Lease's; without it, ``hascheduler-`` and the record's name are.
 
     Owner of the newest version of each Lease that was seen here; whether it still is the newest the write finds out.
     """
@@ -44,65 +44,65 @@ class KubernetesLeaseStore:
         self._name = name
         self._seen: dict[str, Lease] = {}
 
-    async def get(self, shard: str) -> LeaseRecord | None:
-        lease = await self._read("read the lease", shard)
-        return None if lease is None else record_in(lease, shard)
+    async def get(self, name: str) -> LeaseRecord | None:
+        lease = await self._read("read the lease", name)
+        return None if lease is None else record_in(lease, name)
 
     async def create(self, record: LeaseRecord) -> bool:
-        doing, shard = "create the lease", record.shard
-        body = new_lease(record, self._name_of(shard))
+        doing, name = "create the lease", record.name
+        body = new_lease(record, self._resource_of(name))
         answer = await self._api.exchange(doing, "POST", self._path(), body)
         if answer.status_code == _CONFLICT:
             return False
-        self._keep(doing, "create", shard, answer)
+        self._keep(doing, "create", name, answer)
         return True
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
-        seen = self._seen.pop(expected.shard, None)
+        seen = self._seen.pop(expected.name, None)
         if seen is not None and _is(seen, expected) and await self._replace(seen, proposed):
             return True
-        stored = await self._read("read the lease before writing it", expected.shard)
+        stored = await self._read("read the lease before writing it", expected.name)
         return stored is not None and _is(stored, expected) and await self._replace(stored, proposed)
 
-    async def _read(self, doing: str, shard: str) -> Lease | None:
+    async def _read(self, doing: str, name: str) -> Lease | None:
         # Without a resource version in the question the answer is the newest, agreed on by a majority of the store.
-        answer = await self._api.exchange(doing, "GET", self._path(shard))
+        answer = await self._api.exchange(doing, "GET", self._path(name))
         if answer.status_code == _NOT_FOUND:
-            self._seen.pop(shard, None)
+            self._seen.pop(name, None)
             return None
-        return self._keep(doing, "get", shard, answer)
+        return self._keep(doing, "get", name, answer)
 
     async def _replace(self, stored: Lease, proposed: LeaseRecord) -> bool:
-        doing, shard = "write the lease", proposed.shard
-        answer = await self._api.exchange(doing, "PUT", self._path(shard), replaced_lease(stored, proposed))
+        doing, name = "write the lease", proposed.name
+        answer = await self._api.exchange(doing, "PUT", self._path(name), replaced_lease(stored, proposed))
         if answer.status_code in (_CONFLICT, _NOT_FOUND):
             return False
-        self._keep(doing, "update", shard, answer)
+        self._keep(doing, "update", name, answer)
         return True
 
-    def _keep(self, doing: str, verb: str, shard: str, answer: httpx.Response) -> Lease:
+    def _keep(self, doing: str, verb: str, name: str, answer: httpx.Response) -> Lease:
         try:
             lease = answer.json()
         except ValueError:
             lease = None
         if not answer.is_success:
-            access, name = self._api.access, self._name_of(shard)
-            raise refused(doing, access, answer.status_code, lease, verb=verb, lease=name)
+            access, resource = self._api.access, self._resource_of(name)
+            raise refused(doing, access, answer.status_code, lease, verb=verb, lease=resource)
         if not _is_lease(lease):
             raise StoreUnavailable(f"{doing}: the answer is no Lease; does an API server listen there?")
-        self._seen[shard] = lease
-        return self._seen[shard]
+        self._seen[name] = lease
+        return self._seen[name]
 
-    def _name_of(self, shard: str) -> str:
-        return self._name or f"hascheduler-{shard}"
+    def _resource_of(self, name: str) -> str:
+        return self._name or f"hascheduler-{name}"
 
-    def _path(self, shard: str | None = None) -> str:
+    def _path(self, name: str | None = None) -> str:
         leases = f"/apis/coordination.k8s.io/v1/namespaces/{self._api.access.namespace}/leases"
-        return leases if shard is None else f"{leases}/{self._name_of(shard)}"
+        return leases if name is None else f"{leases}/{self._resource_of(name)}"
 
 
 def _is(lease: Lease, expected: LeaseRecord) -> bool:
-    found = record_in(lease, expected.shard)
+    found = record_in(lease, expected.name)
     return (found.holder, found.term, found.renewals) == (expected.holder, expected.term, expected.renewals)
 
 
@@ -138,10 +138,10 @@ def _is_lease(body: Any) -> bool:
     )
 
 
-def record_in(lease: Lease, shard: str) -> LeaseRecord:
+def record_in(lease: Lease, name: str) -> LeaseRecord:
     annotations, spec = lease["metadata"].get("annotations") or {}, lease.get("spec") or {}
     return LeaseRecord(
-        shard=shard,
+        name=name,
         holder=_text(spec.get("holderIdentity")),
         term=_whole(annotations.get(TERM)),
         renewals=_whole(annotations.get(RENEWALS)),

@@ -193,7 +193,7 @@ class LeaseSeen:
 
 @dataclass(frozen=True, slots=True)
 class LeaseGone:
-    shard: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,9 +95,9 @@ class Mirror:
         """The live nouns of a collection by id; read only."""
         return self._nouns[collection]
 
-    def journal_head(self, shard: str) -> JournalHead | None:
+    def journal_head(self, name: str) -> JournalHead | None:
         """The newest journal entry that the stream has delivered."""
-        return self._journal.get(shard)
+        return self._journal.get(name)
 
     @property
     def quarantine(self) -> Mapping[tuple[Collection, str], str]:
@@ -149,9 +149,9 @@ class Mirror:
         except InvalidInput as error:
             self._set_aside(change, str(error), facts)
             return
-        known = self._journal.get(head.shard)
+        known = self._journal.get(head.name)
         if known is None or head.seq > known.seq:
-            self._journal[head.shard] = head
+            self._journal[head.name] = head
             facts.append(JournalSeen(head))
 
     def _fold_document(self, change: Change, facts: list[Seen]) -> None:
@@ -169,7 +169,7 @@ class Mirror:
         key = (collection, change.id)
         self.ahead += change.ahead
         if self.silent_partitions and self._is_of_silent(change):
-            pass  # its events were those of the shard that it came from
+            pass  # its events were told where it came from
         elif collection is _JOBS and change.position:
             self._events += events_of(change, self._nouns[_JOBS].get(change.id))
         elif collection is _SCHEDULES and change.position:

@@ -1,4 +1,4 @@
-"""A change of leadership, as the new leader saw it, and its stored form: one document for each term of a shard."""
+"""A change of leadership, as the new leader saw it, and its stored form: one document for each term."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -25,13 +25,13 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """How ``holder`` came to lead the shard in ``term``.
+    """How ``holder`` came to lead in ``term``.
 
     ``gap_ms`` is from the last sign of the leader before to ``deciding_at_ms``, when the new one could decide; None if
     no such sign is known. Its first decision comes when something is due; None until then.
     """
 
-    shard: str
+    name: str
     term: int
     holder: str
     cause: Cause
@@ -40,9 +40,13 @@ class Failover:
     first_decision_at_ms: WallMs | None = None
 
 
+def failover_id(name: str, term: object) -> dict[str, Any]:
+    return {"shard": name, "term": term}
+
+
 def encode_failover(failover: Failover) -> dict[str, Any]:
     fields = {**asdict(failover), "v": WRITTEN_VERSION, "cause": failover.cause.value}
-    return {"_id": {"shard": fields.pop("shard"), "term": fields.pop("term")}, **fields}
+    return {"_id": failover_id(fields.pop("name"), fields.pop("term")), **fields}
 
 
 def decode_failover(fields: Mapping[str, Any]) -> Failover:
@@ -53,8 +57,8 @@ def decode_failover(fields: Mapping[str, Any]) -> Failover:
         raise InvalidInput(("cause",), wrong(fields, "cause"), " or ".join(Cause))
     gap_ms = None if fields.get("gap_ms") is None else not_negative(fields, "gap_ms")
     at_ms, first_ms = WallMs(integer(fields, "deciding_at_ms")), instant_or_none(fields, "first_decision_at_ms")
-    shard, term, holder = text(id, "shard"), integer(id, "term"), text(fields, "holder")
-    return Failover(shard, term, holder, Cause(cause), at_ms, gap_ms, first_ms)
+    name, term, holder = text(id, "shard"), integer(id, "term"), text(fields, "holder")
+    return Failover(name, term, holder, Cause(cause), at_ms, gap_ms, first_ms)
 
 
 def readable_failovers(documents: Iterable[Mapping[str, Any]]) -> list[Failover]:

@@ -11,12 +11,12 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JournalHead:
-    """Entry ``seq`` of a shard, written in ``term`` by ``holder``.
+    """Entry ``seq`` of the journal of that name, written in ``term`` by ``holder``.
 
     Everything up to ``applied_through`` has been applied and has come back in the leader's stream.
     """
 
-    shard: str
+    name: str
     seq: int
     term: int
     kind: EntryKind

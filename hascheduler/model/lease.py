@@ -7,14 +7,14 @@ from hascheduler.model.values.instants import WallMs
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """One version of a shard's lease. ``(holder, term, renewals)`` identifies it: every write changes one of them.
+    """One version of a lease. ``(holder, term, renewals)`` identifies it: every write changes one of them.
 
     ``holder`` is a candidate id, unique per process start, or empty once released. ``endpoint`` is the
     ``host:port`` where the holder proves that its process lives. The times are the holder's wall clock and for
     people only; no decision compares them.
     """
 
-    shard: str
+    name: str
     holder: str
     term: int
     renewals: int

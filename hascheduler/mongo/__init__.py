@@ -6,8 +6,8 @@ below says who may write which. Stores take the database handle of `connection`,
 ================ ============================ ======================================= =================================
 collection       written by                   write concern                           found by
 ================ ============================ ======================================= =================================
-``leases``       MongoLeaseStore              majority                                _id (shard)
-``journal``      MongoJournal                 majority: the insert is the fence       _id {shard, seq}, a range
+``leases``       MongoLeaseStore              majority                                _id (name)
+``journal``      MongoJournal                 majority: the insert is the fence       _id (name, seq), a range
 ``jobs``         MongoClaimStore (leader),    claims: 1, as the journal already has   _id; the snapshot by state;
                  MongoWorkStore (processor),  a majority, and the leader applies      lists by (submitted_at_ms, _id),
                  MongoJobStore (API)          again whatever does not come back;      also within one state, definition,
@@ -24,8 +24,8 @@ collection       written by                   write concern                     
 ``tokens``       MongoTokenStore (API)        majority                                _id (hash of the secret)
 ``audit``        MongoAuditStore (API)        majority                                _id (in the order of time)
 ``buckets``      MongoBucketStore (API)       1: a token lost at a fail-over is none  _id (tenant)
-``accounts``     MongoAccountStore (leader)   majority                                _id (shard)
-``failovers``    MongoFailoverStore (leader)  majority                                _id {shard, term}, a range
+``accounts``     MongoAccountStore (leader)   majority                                _id (name)
+``failovers``    MongoFailoverStore (leader)  majority                                _id (name, term), a range
 ``meta``         `schema.migrate`             majority                                _id ("schema")
 ================ ============================ ======================================= =================================
 

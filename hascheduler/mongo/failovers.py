@@ -1,4 +1,4 @@
-"""Reports of the changes of leadership: ``_id = {shard, term}``, not in the stream."""
+"""Reports of the changes of leadership, one document for each name and term, not in the stream."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from bson import MaxKey, MinKey
 from pymongo import DESCENDING
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.failover import Failover, encode_failover, readable_failovers
+from hascheduler.model.failover import Failover, encode_failover, failover_id, readable_failovers
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import FAILOVERS_MAX
@@ -23,16 +23,16 @@ class MongoFailoverStore:
         document = encode_failover(failover)
         with faults("keep the account of a failover"):
             await self._failovers.replace_one({"_id": document["_id"]}, document, upsert=True)
-            kept = self._failovers.find({"_id": _reports_of(failover.shard)}, {"_id": True}).sort("_id", DESCENDING)
+            kept = self._failovers.find({"_id": _reports_of(failover.name)}, {"_id": True}).sort("_id", DESCENDING)
             for oldest in await kept.skip(FAILOVERS_MAX - 1).limit(1).to_list(None):
-                await self._failovers.delete_many({"_id": {**_reports_of(failover.shard), "$lt": oldest["_id"]}})
+                await self._failovers.delete_many({"_id": {**_reports_of(failover.name), "$lt": oldest["_id"]}})
 
-    async def newest(self, shard: str, limit: int) -> Sequence[Failover]:
+    async def newest(self, name: str, limit: int) -> Sequence[Failover]:
         with faults("read the accounts of failovers"):
-            found = self._failovers.find({"_id": _reports_of(shard)}).sort("_id", DESCENDING).limit(limit)
+            found = self._failovers.find({"_id": _reports_of(name)}).sort("_id", DESCENDING).limit(limit)
             return readable_failovers(await found.to_list(None))
 
 
-def _reports_of(shard: str) -> dict[str, Any]:
-    """The range of ``_id`` that holds the shard's reports."""
-    return {"$gt": {"shard": shard, "term": MinKey()}, "$lte": {"shard": shard, "term": MaxKey()}}
+def _reports_of(name: str) -> dict[str, Any]:
+    """The range of ``_id`` that holds the reports of that name."""
+    return {"$gt": failover_id(name, MinKey()), "$lte": failover_id(name, MaxKey())}

@@ -1,4 +1,4 @@
-"""The holds of one shard."""
+"""Stored holds."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,7 +25,7 @@ class MongoHoldStore:
         return None if found is None else decode_hold(key, found)
 
     async def all(self) -> Mapping[str, Hold]:
-        with faults("read the holds of a shard"):
+        with faults("read the holds"):
             return readable_holds(await self._holds.find().to_list(None))
 
     async def put(self, hold: Hold) -> bool:

@@ -1,7 +1,7 @@
-"""The ordered record of every decision, one document an entry: ``_id = {shard, seq}``.
+"""The ordered record of every decision, one document an entry, with its `journal_id` as ``_id``.
 
 The insert is the fence. Two leaders that want the same seq collide at the primary key, whatever their clocks and leases
-say, and exactly one of them gets it. A shard's entries are one range of the ``_id`` index, newest last.
+say, and exactly one of them gets it. The entries of one name are one range of the ``_id`` index, newest last.
 """
 
 from typing import Any
@@ -29,10 +29,10 @@ class MongoJournal:
         # Majority reads suffice. A primary that was deposed a moment ago could miss the newest entries, but whatever
         # is then inserted behind its tail meets them at the primary key. (Linearizable reads took 100 ms each.)
 
-    async def tail(self, shard: str) -> JournalHead | None:
+    async def tail(self, name: str) -> JournalHead | None:
         with faults("read the tail of the journal"):
             document = await self._journal.find_one(
-                {"_id": entries_of(shard)},
+                {"_id": entries_of(name)},
                 dict.fromkeys(("decisions", *BESIDE), False),
                 sort=[("_id", DESCENDING)],
             )
@@ -52,27 +52,27 @@ class MongoJournal:
                 return False
         return True
 
-    async def get(self, shard: str, seq: int) -> JournalEntry | None:
+    async def get(self, name: str, seq: int) -> JournalEntry | None:
         with faults("read the journal"):
-            document = await self._journal.find_one({"_id": journal_id(shard, seq)})
+            document = await self._journal.find_one({"_id": journal_id(name, seq)})
         return None if document is None else _entry(document)
 
-    async def read(self, shard: str, after_seq: int, before_seq: int) -> list[JournalEntry]:
-        between = {"$gt": journal_id(shard, after_seq), "$lt": journal_id(shard, before_seq)}
+    async def read(self, name: str, after_seq: int, before_seq: int) -> list[JournalEntry]:
+        between = {"$gt": journal_id(name, after_seq), "$lt": journal_id(name, before_seq)}
         with faults("read the journal"):
             documents = await self._journal.find({"_id": between}).sort("_id", ASCENDING).to_list(None)
         return [_entry(document) for document in documents]
 
-    async def trim(self, shard: str, through_seq: int, before_ms: WallMs) -> int:
-        old = {"$gte": {"shard": shard, "seq": MinKey()}, "$lte": journal_id(shard, through_seq)}
+    async def trim(self, name: str, through_seq: int, before_ms: WallMs) -> int:
+        old = {"$gte": journal_id(name, MinKey()), "$lte": journal_id(name, through_seq)}
         with faults("trim the journal"):
             answer = await self._journal.delete_many({"_id": old, "at_ms": {"$lt": before_ms}})
         return answer.deleted_count
 
 
-def entries_of(shard: str) -> dict[str, Any]:
-    """The range of ``_id`` that holds the shard's entries."""
-    return {"$gte": {"shard": shard, "seq": MinKey()}, "$lte": {"shard": shard, "seq": MaxKey()}}
+def entries_of(name: str) -> dict[str, Any]:
+    """The range of ``_id`` that holds the entries of that name."""
+    return {"$gte": journal_id(name, MinKey()), "$lte": journal_id(name, MaxKey())}
 
 
 def _entry(document: dict[str, Any]) -> JournalEntry:
@@ -80,6 +80,6 @@ def _entry(document: dict[str, Any]) -> JournalEntry:
     rows, at_ms = document.get("decisions"), document.get("at_ms")
     if not isinstance(rows, list) or not isinstance(at_ms, int):
         # Only this code writes entries; what was decided can't be guessed.
-        raise InvariantBroken(f"journal entry {head.shard}/{head.seq} has no decisions or no time")
+        raise InvariantBroken(f"journal entry {head.name}/{head.seq} has no decisions or no time")
     decisions = decode_decisions(rows, *map(document.get, BESIDE))
     return JournalEntry(head, WallMs(at_ms), decisions)

@@ -1,7 +1,7 @@
-"""Who leads each shard, as one document a shard. Every write is one compare-and-set with a majority behind it.
+"""Who leads, as one document a name. Every write is one compare-and-set with a majority behind it.
 
 An unreadable document counts as an absent one, and the candidate that creates the lease replaces it. So a document that
-was written by hand needs no repair before a shard has a leader again.
+was written by hand needs no repair before there is a leader again.
 """
 
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ class MongoLeaseStore:
     def __init__(self, database: Database) -> None:
         self._leases = database[Collection.LEASES.value].with_options(write_concern=MAJORITY)
 
-    async def get(self, shard: str) -> LeaseRecord | None:
+    async def get(self, name: str) -> LeaseRecord | None:
         # A majority read: the version that a candidate compares must not be rolled back. It may lag; the write decides.
         with faults("read the lease", _LEASE_LIMIT_S):
-            document = await self._leases.find_one({"_id": shard})
+            document = await self._leases.find_one({"_id": name})
         return None if document is None else readable_lease(document["_id"], document)
 
     async def create(self, record: LeaseRecord) -> bool:
@@ -36,7 +36,7 @@ class MongoLeaseStore:
             try:
                 await self._leases.insert_one(encode_lease(record))
             except DuplicateKeyError:
-                found = await self._leases.find_one({"_id": record.shard})
+                found = await self._leases.find_one({"_id": record.name})
                 if found is None or readable_lease(found["_id"], found) is not None:
                     return False
                 answer = await self._leases.replace_one(_unchanged(found), encode_lease(record))
@@ -45,7 +45,7 @@ class MongoLeaseStore:
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
         version: dict[str, Any] = {
-            "_id": expected.shard,
+            "_id": expected.name,
             "holder": expected.holder,
             "term": expected.term,
             "renewals": expected.renewals,

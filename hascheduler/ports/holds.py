@@ -1,4 +1,4 @@
-"""The store of holds in one shard's database."""
+"""The store of holds."""
 
 from collections.abc import Mapping
 from typing import Protocol

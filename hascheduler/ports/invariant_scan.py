@@ -16,9 +16,9 @@ class ScanBounds:
 
     It pauses ``pause_s`` after each ``batch`` of documents, and after ``limit_s`` leaves the rest for the next look.
     Of each schedule the newest ``times_max`` times are compared with their verdicts, of at most ``compared_max``
-    schedules; of the journal the newest ``entries_max`` entries of each shard are read, of pending jobs the first
-    ``pending_max``. Of several shards, ``placed_max`` schedules are looked at, and as many jobs of each of
-    ``tenants_max`` tenants. What may be in motion is looked at again after ``look_again_s``.
+    schedules; of the journal the newest ``entries_max`` entries of each name are read, of pending jobs the first
+    ``pending_max``. If tenants have places, those of ``placed_max`` schedules are looked at, and of as many jobs of
+    each of ``tenants_max`` tenants. What may be in motion is looked at again after ``look_again_s``.
     """
 
     batch: int

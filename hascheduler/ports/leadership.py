@@ -22,13 +22,13 @@ class Clock(Protocol):
 
 
 class LeaseStore(Protocol):
-    """Who leads each shard. Every write is one compare-and-set, acknowledged by a majority."""
+    """Who leads, by name. Every write is one compare-and-set, acknowledged by a majority."""
 
-    async def get(self, shard: str) -> LeaseRecord | None:
+    async def get(self, name: str) -> LeaseRecord | None:
         """The newest majority-committed record."""
 
     async def create(self, record: LeaseRecord) -> bool:
-        """Insert the first record of its shard; False when there is one."""
+        """Insert the first record of its name; False if there is one."""
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
         """Replace ``expected`` (same holder, term and renewals) by ``proposed``; False when it is no longer that."""
@@ -44,20 +44,20 @@ class JournalEntry:
 
 
 class Journal(Protocol):
-    """The ordered record of every decision: one entry per (shard, seq), written once, never changed."""
+    """The ordered record of every decision: one entry per (name, seq), written once, never changed."""
 
-    async def tail(self, shard: str) -> JournalHead | None:
+    async def tail(self, name: str) -> JournalHead | None:
         """The head of the newest entry, read so that no earlier acknowledged insert can be missing."""
 
     async def insert(self, entry: JournalEntry) -> bool:
         """Insert, acknowledged by a majority; False when that seq is already written (by whomever)."""
 
-    async def get(self, shard: str, seq: int) -> JournalEntry | None: ...
+    async def get(self, name: str, seq: int) -> JournalEntry | None: ...
 
-    async def read(self, shard: str, after_seq: int, before_seq: int) -> list[JournalEntry]:
+    async def read(self, name: str, after_seq: int, before_seq: int) -> list[JournalEntry]:
         """The entries strictly between, in order."""
 
-    async def trim(self, shard: str, through_seq: int, before_ms: WallMs) -> int:
+    async def trim(self, name: str, through_seq: int, before_ms: WallMs) -> int:
         """Delete entries up to ``through_seq`` that are older than ``before_ms``; how many."""
 
 
@@ -74,10 +74,10 @@ class ClaimStore(Protocol):
 
 
 class AccountStore(Protocol):
-    async def save(self, shard: str, term: int, accounts: AccountsSnapshot) -> bool:
+    async def save(self, name: str, term: int, accounts: AccountsSnapshot) -> bool:
         """Replace what is stored; False when a later term has stored something. Need not survive a fail-over."""
 
-    async def load(self, shard: str) -> AccountsSnapshot:
+    async def load(self, name: str) -> AccountsSnapshot:
         """What was saved last, or empty accounts; `InvalidInput` when that can't be read."""
 
 
@@ -91,14 +91,14 @@ class ReplicaBoard(Protocol):
 
 
 FAILOVERS_MAX = 20
-"""How many are kept of each shard."""
+"""How many are kept of each name."""
 
 
 class FailoverStore(Protocol):
-    """The newest `FAILOVERS_MAX` of each shard. Nothing that is decided rests on them."""
+    """The newest `FAILOVERS_MAX` of each name. Nothing that is decided rests on them."""
 
     async def save(self, failover: Failover) -> None:
         """Keep it, in the place of one of the same term, and forget those that are too old. May be repeated."""
 
-    async def newest(self, shard: str, limit: int) -> Sequence[Failover]:
+    async def newest(self, name: str, limit: int) -> Sequence[Failover]:
         """The newest ``limit``, the latest term first; those that can't be read are left out."""

@@ -54,15 +54,13 @@ class ChangeSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted; None, or no types: any. An event without a tenant matches no tenant. ``shard`` is for a
-    feed of several: those of one shard know of no other."""
+    """Which events are wanted; None, or no types: any. An event without a tenant matches no tenant."""
 
     types: frozenset[EventType] = frozenset()
     definition: str | None = None
     schedule: str | None = None
     job: str | None = None
     tenant: str | None = None
-    shard: str | None = None
 
     def takes(self, event: Event) -> bool:
         return (

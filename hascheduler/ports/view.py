@@ -69,12 +69,6 @@ class Gauges:
     """Replicas whose mirrors differ from this one's, or did a moment ago."""
     pause: StandingPause | None = None
     """That of everything."""
-    events_per_s: Mapping[str, int] = field(default_factory=dict)
-    """Events of jobs by type, over the last heartbeat interval."""
-    shards: int = 1
-    """How many the deployment has, and how many of them this replica leads, and follows."""
-    shards_led: int = 0
-    shards_followed: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +172,7 @@ class ClusterView(Protocol):
         """How many live jobs there are by state: of that definition, or of that tenant, or in all. Not of both."""
 
     def copied_partitions(self) -> Collection[int]:
-        """The partitions whose documents here are copies: another shard counts for their tenants."""
+        """The partitions whose documents here are copies: they are counted where they come from."""
 
     def schedules_on(self, calendar: str) -> list[str]:
         """The schedules that use the calendar of that name."""

@@ -45,8 +45,7 @@ What must hold:
   are then given back, as the leader may never have noticed.
 * No failure of one job or one message stops the others; no outage stops the process.
 
-In a deployment of several shards a process has all this once for each shard that it serves, and one set of slots
-(`hascheduler.shards.processors`).
+A process that serves several schedulers has all this once for each, and one set of slots.
 
 Each line that a handler logs carries its job and attempt, through ``structlog`` or ``logging``. Where tracing is on,
 the attempt's span is current in it, so that the handler's own spans are part of its job's trace.

@@ -15,12 +15,12 @@ class ProcessorConfig:
 
     ``resources`` are what the jobs share besides the slots; the leader counts them, nothing here does.
     ``liveness_endpoint`` is where replicas watch this process; empty: they go by its heartbeat alone. ``offered_first``
-    is how many of the slots it offers at first, if the process serves other shards too; None: all.
+    is how many of the slots it offers at first, if the process serves other schedulers too; None: all.
     """
 
     id: str
     name: str
-    shard: str
+    scheduler: str
     slots: int
     heartbeat_interval_ms: int
     heartbeat_deadline_ms: int
@@ -55,8 +55,8 @@ class ProcessorConfig:
 
     @property
     def slot_limit_ms(self) -> int:
-        """How long an attempt waits for a slot. Jobs of other shards may have it for long, and the leader should hear
-        of that before it takes this processor for one that does not start what it gets."""
+        """How long an attempt waits for a slot. Jobs of other schedulers may have it for long, and the leader should
+        hear of that before it takes this processor for one that does not start what it gets."""
         return (
             self.heartbeat_deadline_ms if self.offered_first is None else min(self.heartbeat_deadline_ms, _BRIEFLY_MS)
         )

@@ -164,7 +164,7 @@ class Heartbeat:
             ProcessorRef(
                 id=self._config.id,
                 name=self._config.name,
-                shard=self._config.shard,
+                shard=self._config.scheduler,
                 definitions=self._definitions,
                 slots=offer.slots,
                 beat=self._beat,

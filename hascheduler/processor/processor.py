@@ -31,8 +31,8 @@ _LEAVE_LIMIT_S = 5.0
 
 
 class Processor:
-    """One worker process, or its part that serves one shard. `run` ends after `drain`, within the grace and a few
-    seconds. ``slots`` are those of the process; None: they are its own.
+    """One worker process, or the part of one that serves one scheduler. `run` ends after `drain`, within the grace
+    and a few seconds. ``slots`` are those of the process; None: they are its own.
 
     Coroutine handlers run in ``handler_loop``, which its maker starts and watches; None: in the loop of `run`, for
     tests, where one that blocks stops the heartbeat too.

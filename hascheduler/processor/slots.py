@@ -4,7 +4,7 @@ import asyncio
 
 
 class ProcessSlots(asyncio.Semaphore):
-    """Attempts get them in the order in which they ask, those of several shards in one order."""
+    """Attempts get them in the order in which they ask."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count)

@@ -154,7 +154,7 @@ class Hosting:
 
             def start(replica: Replica) -> None:
                 replica.http_endpoint = self.http_endpoint
-                running[replica.shard] = tasks.create_task(_run(replica), name=replica.shard)
+                running[replica.scheduler] = tasks.create_task(_run(replica), name=replica.scheduler)
 
             for replica in self.replicas:
                 start(replica)
@@ -238,5 +238,5 @@ class Hosting:
 
 
 async def _run(replica: Replica) -> None:
-    bind_contextvars(shard=replica.shard)  # on the lines of this task and of those that it begins
+    bind_contextvars(shard=replica.scheduler)  # on the lines of this task and of those that it begins
     await replica.run()

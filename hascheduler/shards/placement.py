@@ -72,7 +72,7 @@ class LeaderPlacement:
         before, self._since = self._since, {}
         ripe = None
         for replica in hosted:
-            order, holder = orders[replica.shard], name_of.get(replica.lease_holder)
+            order, holder = orders[replica.scheduler], name_of.get(replica.lease_holder)
             if self._name not in order:
                 order = (*order, self._name)  # it is about to leave, or others are about to hear of it
             rivals = [name for name in order if name == self._name or name != holder]
@@ -81,12 +81,12 @@ class LeaderPlacement:
             replica.expect_lease(expected=bool(self._after_ms) and first == self._name != holder)
             is_ready = any(each.ready and each.name == first for each in replica.live_replicas())
             if first != self._name and is_ready and replica.view.leading:
-                since = self._since[replica.shard, first] = before.get((replica.shard, first), now)
+                since = self._since[replica.scheduler, first] = before.get((replica.scheduler, first), now)
                 if ripe is None and now - since >= self._after_ms > 0:
                     ripe = replica
         if ripe is not None and self._may_move(now):
             self._moved_at.append(now)
-            log.info("shard_handed_over", shard=ripe.shard, to=orders[ripe.shard][0])
+            log.info("shard_handed_over", shard=ripe.scheduler, to=orders[ripe.scheduler][0])
             await ripe.hand_over()
 
     def _may_move(self, now: int) -> bool:

@@ -158,7 +158,7 @@ class Ring:
         assert services is not None, "the home is hosted from the start"
         self.application: ASGIApp = with_edge(gateway, services, self._turned_away)
         self.gauges = ShardGauges(
-            lambda: {replica.shard: replica.view.gauges() for replica in self._hosting.replicas}, settings.shards
+            lambda: {replica.scheduler: replica.view.gauges() for replica in self._hosting.replicas}, settings.shards
         )
 
     def answer_at(self, http_endpoint: str) -> None:

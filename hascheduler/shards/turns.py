@@ -122,7 +122,7 @@ class CapTurns:
 
     async def turn(self) -> None:
         """Take the next step of each cap. An error of one shard is raised once all others had their turn."""
-        led = {replica.shard: replica for replica in self._hosted() if replica.view.leading}
+        led = {replica.scheduler: replica for replica in self._hosted() if replica.view.leading}
         if not led:
             return
         short = {name: frozenset(replica.short_of()) for name, replica in led.items()}

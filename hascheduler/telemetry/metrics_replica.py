@@ -167,7 +167,7 @@ class ReplicaGauges(GuardedCollector):
     def _all(self, now: Gauges) -> Iterator[Metric]:
         leading, *others = self._shown.families(now)
         yield leading
-        yield from _of_shards(now.shards, now.shards_led, now.shards_followed)
+        yield from _of_shards(1, int(now.leading), 1)
         yield from others
 
 

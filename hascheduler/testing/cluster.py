@@ -65,7 +65,7 @@ _SETTLE_MAX_S = 5.0
 _TURN_S = 0.05
 _INSTANT_S = 1e-6
 _RETENTION_MS = 10 * 365 * 86_400_000
-_SHARD = "default"
+_SCHEDULER = "default"
 T = TypeVar("T")
 
 
@@ -141,7 +141,7 @@ class VirtualCluster:
         config = ProcessorConfig(
             id=id,
             name="processor",
-            shard=_SHARD,
+            scheduler=_SCHEDULER,
             slots=self._slots,
             heartbeat_interval_ms=_HOUR_MS,
             heartbeat_deadline_ms=8 * _HOUR_MS,
@@ -207,7 +207,7 @@ class VirtualCluster:
 
     def _replica(self, policy: PolicyConfig) -> Replica:
         config = ReplicaConfig(
-            shard=_SHARD,
+            scheduler=_SCHEDULER,
             replica_id="replica-1",
             name="replica",
             started_at_ms=self._clock.wall_ms(),
@@ -258,7 +258,7 @@ class VirtualCluster:
             audit=MemoryAuditStore(connection, _RETENTION_MS),
             audit_writer=self._audit_writer,
             work=MemoryWorkStore(connection, _RETENTION_MS),
-            work_terms=WorkTerms(_SHARD, 1_000, 4_000),
+            work_terms=WorkTerms(_SCHEDULER, 1_000, 4_000),
             registrations=WorkerRegistrations(view, self._clock),
             failovers=MemoryFailoverStore(connection),
         )

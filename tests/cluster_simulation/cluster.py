@@ -165,7 +165,7 @@ class Cluster:
         )
         clock = SimClock(self._loop, process)
         config = ReplicaConfig(
-            shard=self._shard,
+            scheduler=self._shard,
             replica_id=id,
             name=host,
             started_at_ms=clock.wall_ms(),
@@ -203,7 +203,7 @@ class Cluster:
         config = ProcessorConfig(
             id=id,
             name=host,
-            shard=self._shard,
+            scheduler=self._shard,
             slots=SLOTS,
             heartbeat_interval_ms=HEARTBEAT_MS,
             heartbeat_deadline_ms=HEARTBEAT_TIMEOUT_MS - HEARTBEAT_MS,

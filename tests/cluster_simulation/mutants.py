@@ -45,7 +45,7 @@ class _JournalWithoutFence:
         store = self._journal._store
 
         async def append() -> bool:
-            tail = await store.tail(entry.head.shard)
+            tail = await store.tail(entry.head.name)
             seq = max(entry.head.seq, 0 if tail is None else tail.seq + 1)
             return bool(await store.insert(replace(entry, head=replace(entry.head, seq=seq))))
 

@@ -13,8 +13,8 @@ from tests.factories import NOW, make_failover
 pytestmark = on("memory", "pymongo", "motor")
 
 
-async def terms(backend: Backend, limit: int = FAILOVERS_MAX, shard: str = "default") -> list[int]:
-    return [failover.term for failover in await backend.failovers.newest(shard, limit)]
+async def terms(backend: Backend, limit: int = FAILOVERS_MAX, name: str = "default") -> list[int]:
+    return [failover.term for failover in await backend.failovers.newest(name, limit)]
 
 
 async def test_reports_are_read_back_with_the_latest_first(backend: Backend) -> None:
@@ -24,7 +24,7 @@ async def test_reports_are_read_back_with_the_latest_first(backend: Backend) -> 
         await backend.failovers.save(failover)
     assert await backend.failovers.newest("default", 9) == saved[::-1]
     assert await terms(backend, limit=2) == [10, 9]
-    assert await terms(backend, shard="other") == []
+    assert await terms(backend, name="other") == []
 
 
 async def test_a_report_of_0_2_0_is_read_without_its_gap(backend: Backend) -> None:
@@ -42,12 +42,12 @@ async def test_a_report_repeated_after_a_lost_answer_is_stored_once(backend: Bac
     assert await backend.failovers.newest("default", 9) == [make_failover()]
 
 
-async def test_the_newest_reports_of_each_shard_are_kept(backend: Backend) -> None:
-    await backend.failovers.save(make_failover(1, shard="a"))
+async def test_the_newest_reports_of_each_name_are_kept(backend: Backend) -> None:
+    await backend.failovers.save(make_failover(1, name="a"))
     for term in (*range(2, FAILOVERS_MAX + 4), 1):
         await backend.failovers.save(make_failover(term))
     assert await terms(backend, 1_000) == list(range(FAILOVERS_MAX + 3, 3, -1))
-    assert await terms(backend, shard="a") == [1]
+    assert await terms(backend, name="a") == [1]
 
 
 @pytest.mark.parametrize(

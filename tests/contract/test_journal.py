@@ -1,4 +1,4 @@
-"""`Journal`: one entry per (shard, seq), written once, never changed."""
+"""`Journal`: one entry per (name, seq), written once, never changed."""
 
 from hascheduler.dispatch.decisions import (
     Cancel,
@@ -92,13 +92,13 @@ async def test_the_tail_is_the_highest_seq_as_a_number_and_not_the_last_insert(b
     assert await backend.journal.tail("default") == make_entry(100).head
 
 
-async def test_shards_do_not_meet(backend: Backend) -> None:
-    for shard, seq in (("a", 3), ("ab", 9), ("b", 1)):
-        assert await backend.journal.insert(make_entry(seq, shard=shard)) is True
-    assert await backend.journal.tail("a") == make_entry(3, shard="a").head
+async def test_names_do_not_meet(backend: Backend) -> None:
+    for name, seq in (("a", 3), ("ab", 9), ("b", 1)):
+        assert await backend.journal.insert(make_entry(seq, name=name)) is True
+    assert await backend.journal.tail("a") == make_entry(3, name="a").head
     assert [entry.head.seq for entry in await backend.journal.read("ab", 0, 100)] == [9]
     assert await backend.journal.trim("a", 100, WallMs(NOW + 1)) == 1
-    assert await backend.journal.tail("ab") == make_entry(9, shard="ab").head
+    assert await backend.journal.tail("ab") == make_entry(9, name="ab").head
 
 
 async def test_entries_are_read_strictly_between_and_in_order(backend: Backend) -> None:

@@ -1,4 +1,4 @@
-"""`LeaseStore`: who leads each shard; every write is one compare-and-set."""
+"""`LeaseStore`: who leads, by name; every write is one compare-and-set."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.factories import NOW, make_lease
 pytestmark = on("memory", "mongomock", "pymongo", "motor", "kubernetes")
 
 
-async def test_a_shard_has_no_lease_at_first(backend: Backend) -> None:
+async def test_a_name_has_no_lease_at_first(backend: Backend) -> None:
     assert await backend.leases.get("default") is None
 
 
@@ -68,10 +68,10 @@ async def test_a_released_lease_has_no_holder_and_keeps_its_term(backend: Backen
     assert await backend.leases.get("default") == released
 
 
-async def test_shards_do_not_meet(backend: Backend) -> None:
-    await backend.leases.create(make_lease("r1", shard="a"))
-    assert await backend.leases.create(make_lease("r2", shard="b")) is True
-    assert await backend.leases.get("a") == make_lease("r1", shard="a")
+async def test_names_do_not_meet(backend: Backend) -> None:
+    await backend.leases.create(make_lease("r1", name="a"))
+    assert await backend.leases.create(make_lease("r2", name="b")) is True
+    assert await backend.leases.get("a") == make_lease("r1", name="a")
 
 
 async def test_of_fifty_racing_creates_one_wins(backend: Backend) -> None:

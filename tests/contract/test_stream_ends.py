@@ -47,8 +47,8 @@ async def test_a_start_is_gap_free(backend: Backend) -> None:
 
 async def test_the_snapshot_holds_every_live_document(backend: Backend) -> None:
     await write_everything(backend)
-    for seq, shard in ((2, "default"), (10, "default"), (9, "default"), (1, "other")):
-        await backend.journal.insert(make_entry(seq, shard=shard))
+    for seq, name in ((2, "default"), (10, "default"), (9, "default"), (1, "other")):
+        await backend.journal.insert(make_entry(seq, name=name))
     async with opened(backend.source) as stream:
         changes = await read_snapshot(stream)
     ids: dict[Collection, list[object]] = {of: [] for of in MIRRORED}

@@ -10,6 +10,7 @@ from typing import Any
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.mirror.changes import Change
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.journal import journal_id
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
@@ -39,7 +40,7 @@ class LeaseUpdateThatComparesFirst:
         self.create = leases.create
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
-        if await self.get(expected.shard) != expected:
+        if await self.get(expected.name) != expected:
             return False
         await asyncio.sleep(0.05)
         return await self._unchecked.update(expected, proposed)
@@ -69,7 +70,7 @@ class JournalThatOverwrites:
 
     async def insert(self, entry: JournalEntry) -> bool:
         while not await self._journal.insert(entry):
-            await self._behind.delete(Collection.JOURNAL, {"shard": entry.head.shard, "seq": entry.head.seq})
+            await self._behind.delete(Collection.JOURNAL, journal_id(entry.head.name, entry.head.seq))
         return True
 
 

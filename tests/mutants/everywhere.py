@@ -19,7 +19,7 @@ class LeaseUpdateWithoutCompare:
         self.create = leases.create
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
-        while (stored := await self._leases.get(expected.shard)) is not None:
+        while (stored := await self._leases.get(expected.name)) is not None:
             if await self._leases.update(stored, proposed):
                 return True
         return False

@@ -27,7 +27,7 @@ class _Entry:
 class UnseenJobs:
     """Owner of the jobs that this replica has admitted and its core does not count yet.
 
-    A key is a tenant, or None for the whole shard.
+    A key is a tenant, or None for all.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class _Queue:
 
 
 class DrainRate:
-    """Owner of a few observations of each capped queue. A key is a tenant, or None for the whole shard."""
+    """Owner of a few observations of each capped queue. A key is a tenant, or None for all."""
 
     def __init__(self) -> None:
         self._queues: OrderedDict[str | None, _Queue] = OrderedDict()

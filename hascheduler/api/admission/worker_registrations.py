@@ -7,11 +7,11 @@ processor does not exist.
 A registration takes memory in every replica, and its slots attract jobs. So there are limits to what is registered with
 tokens of one name (`WorkTerms.processors_max`, and the slots and definitions of all of them), and to the processors
 that speak HTTP in all. Processors that left without deregistering count until they are deleted, after ten minutes.
-A registration here counts before the stream shows it; several
+A registration here counts before the stream shows it. Several
 replicas may together exceed a limit by what they register within the lag of their streams.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -27,16 +27,14 @@ PROCESSORS_OF_TOKEN_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class WorkTerms:
-    """A processor works for ``shard``, sends a heartbeat each interval, and stops its work when the heartbeats go
-    unanswered until the deadline. ``processors_max`` may be registered with one token. Of several shards,
-    ``choose_shard`` says for which one a processor of these definitions works.
+    """A processor works for ``scheduler``, sends a heartbeat each interval, and stops its work when the heartbeats go
+    unanswered until the deadline. ``processors_max`` may be registered with one token.
     """
 
-    shard: str
+    scheduler: str
     heartbeat_interval_ms: int
     heartbeat_deadline_ms: int
     processors_max: int = PROCESSORS_OF_TOKEN_MAX
-    choose_shard: Callable[[frozenset[str]], str] | None = None
 
 
 IN_ALL_MAX = 10_000

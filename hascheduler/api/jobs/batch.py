@@ -53,7 +53,6 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.job import BATCH_PREFIX, JobState, NewJob
-from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import JobSelection, KnownJob, Submission, SubmitAnswer
 from hascheduler.telemetry.tracing import JOBS
@@ -99,7 +98,7 @@ async def submit_batch(
     """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it, unless
     they are `atomic`."""
     told: str | None = request.scope["state"].get(BATCH_ID)  # by the gateway that has parted the batch
-    batch = note.target = told or await _batch_id(key, body, caller, services)
+    batch = note.target = told or await _batch_id(key, caller, services)
     note.location = f"/v1/jobs?batch={batch}"
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
         items = await _submit_all(body, key, caller, services, batch=batch, trace=span.context)
@@ -167,7 +166,7 @@ def _jobs_of(items: Sequence[_BatchItem], order: Sequence[int]) -> list[NewJob]:
     return [job for index in order if (job := items[index].job) is not None]
 
 
-async def _batch_id(key: str | None, body: BatchBody, caller: Caller, services: ApiServices) -> str:
+async def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> str:
     """The id that a repeated request gets again, and none that has jobs of a request whose key has run out.
 
     It follows from the key, so that requests that race agree. 0.2.0 knows the first of these ids alone, so that one is
@@ -181,22 +180,13 @@ async def _batch_id(key: str | None, body: BatchBody, caller: Caller, services: 
         BATCH_PREFIX + hashlib.sha256(text.encode()).hexdigest()[:32]
         for text in (asked, f"{asked}/{day - 1}", f"{asked}/{day}")
     )
-    tenant, is_used = _tenant_of_all(body, caller), False
+    is_used = False
     for batch in (plain, yesterday, today):
-        newest = (await services.jobs.list(JobSelection(tenant=tenant, batch=batch), None, 1)).documents
+        newest = (await services.jobs.list(JobSelection(tenant=caller.only, batch=batch), None, 1)).documents
         if newest and newest[0]["submitted_at_ms"] + IDEMPOTENCY_MS > now:
             return batch
         is_used = is_used or bool(newest)
     return today if is_used else plain
-
-
-def _tenant_of_all(body: BatchBody, caller: Caller) -> str | None:
-    """The tenant of the jobs, whose shard alone has to be asked; None where they are of several."""
-    if caller.only is not None:
-        return caller.only
-    named = [job.get("tenant") for job in body.jobs if isinstance(job, dict)]
-    tenants = {tenant if isinstance(tenant, str) else DEFAULT_TENANT for tenant in named}
-    return tenants.pop() if len(tenants) == 1 else None
 
 
 def _parse_all(value: list[BatchJobBody | JsonValue]) -> Generator[None, None, list[_BatchItem]]:

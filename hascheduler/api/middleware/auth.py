@@ -276,8 +276,7 @@ def holder_of(secret: str, config: AuthConfig, view: ClusterView, clock: Clock) 
 
 def still_identified(scope: Scope, caller: Caller) -> bool:
     """Whether what a long request showed at its beginning is still good: its token, or its session and the parent of
-    that. A replica without a fresh mirror goes by what it knew last. The edge's view knows the tokens, whichever shard
-    answers."""
+    that. A replica without a fresh mirror goes by what it knew last. The edge's view knows the tokens."""
     edge = scope["state"][EDGE]
     if caller.id is None or not edge.view.ready:
         return True

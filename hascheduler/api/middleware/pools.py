@@ -10,7 +10,7 @@ pool                total  reserve  a unit is
 ``viewers``           200       20  a page of the dashboard that is kept up to date
 ``recordings``          4        0  a recording of the leader
  ``changes``             3        1  a request that changes all jobs or schedules that match
-``forwarded``         512        0  a request that another replica answers, as it is about a shard that it follows
+``forwarded``         512        0  a request that another replica answers
 ``large_bodies``   32 MiB        0  a byte of a body that may be large, as declared
 ==================  =====  =======  ====================================================================
 
@@ -72,7 +72,7 @@ _SLOT = "slot_in_flight"
 _SLOTS = "slots"
 """All that a request has taken."""
 CHARGED = "charged_as_a_whole"
-"""The names of pools in which a request that asks several shards holds a slot: its parts are not charged again."""
+"""The names of pools in which a request that is answered in parts holds a slot: these are not charged again."""
 _WORDS = {
     IN_FLIGHT: "requests in flight",
     "waits": "waits for a job",

@@ -1,6 +1,5 @@
 """``/v1/cluster``: the leader, replicas and findings, from this replica's mirror; and the changes of leadership."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -296,14 +295,18 @@ async def list_failovers(
     query: Annotated[FailoversQuery, Query()], services: Services, caller: Viewer
 ) -> FailoversResponse:
     """The latest changes of leadership, of all shards, the latest first."""
-    failovers = await services.failovers.newest(services.work_terms.shard, query.limit)
+    failovers = await services.failovers.newest(services.work_terms.scheduler, query.limit)
     return FailoversResponse(items=[_failover(failover) for failover in failovers])
 
 
 def _failover(failover: Failover) -> FailoverResponse:
     first_ms = failover.first_decision_at_ms
     return FailoverResponse(
-        **asdict(failover),
+        shard=failover.name,
+        term=failover.term,
+        holder=failover.holder,
+        cause=failover.cause,
+        gap_ms=failover.gap_ms,
         deciding_at=instant_text(failover.deciding_at_ms),
         first_decision_at=None if first_ms is None else instant_text(first_ms),
     )

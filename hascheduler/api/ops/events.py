@@ -165,7 +165,7 @@ class EventQuery(StrictModel):
     )
 
     def filter(self, tenant: str | None) -> EventFilter:
-        return EventFilter(frozenset(self.type), self.definition, self.schedule, self.job, tenant, self.shard)
+        return EventFilter(frozenset(self.type), self.definition, self.schedule, self.job, tenant)
 
 
 @router.get(
@@ -192,9 +192,9 @@ async def follow_events(
     """
     which = query.filter(caller.filter_of(query.tenant))
     after = last_event_id or query.after
-    if query.shard not in (None, services.work_terms.shard):
+    if query.shard not in (None, services.work_terms.scheduler):
         raise InvalidInput(
-            ("shard",), f"{quoted(query.shard)} is no shard", f"{services.work_terms.shard}, the only one"
+            ("shard",), f"{quoted(query.shard)} is no shard", f"{services.work_terms.scheduler}, the only one"
         )
     return EventStream(
         services.events,

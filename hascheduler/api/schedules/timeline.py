@@ -135,8 +135,7 @@ class ExcessResponse(BaseModel):
 
 
 class LoadResponse(BaseModel):
-    """Fires of the next 24 hours times learned cost, of the shards that this replica follows. Jobs that people submit,
-    that run or that wait are not in it."""
+    """Fires of the next 24 hours times learned cost. Jobs that people submit, that run or that wait are not in it."""
 
     items: list[DefinitionLoad] = Field(description=f"All jobs, then the {_LOADS_MAX} fullest definitions with a cap")
     too_much: list[ExcessResponse] = Field(description="When they need more slots than there are, in order of time")

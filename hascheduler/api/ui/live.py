@@ -11,7 +11,8 @@
 
 Each picture is whole, so a client that comes back, to this replica or to another, needs nothing of those before. The
 picture is made from the mirror, once a second for all who follow it (once for each tenant whose tokens do); its numbers
-of events come from the replica's own events, and are counted only while it is followed. No page costs a cursor.
+of events come from the replica's own events, and are counted only while it is followed. No page
+costs a cursor.
 
 A stream ends after an hour, when the replica stops, and when its token is revoked; clients reconnect.
 """
@@ -80,7 +81,7 @@ class _Sight:
 
 
 class LivePictures:
-    """Owner of the pictures of one replica; each of its views, one a shard, has its own."""
+    """Owner of the pictures of one replica; each of its views has its own."""
 
     def __init__(self) -> None:
         self._sights: dict[tuple[int, str | None], _Sight] = {}
@@ -113,9 +114,8 @@ class LivePictures:
         return sight.picture
 
 
-async def _counted(sight: _Sight, feed: EventFeed) -> Counter[str] | None:
-    """The events since the last look, by type; None where they are not all seen here. What was missed is not counted:
-    the next second is whole again."""
+async def _counted(sight: _Sight, feed: EventFeed) -> Counter[str]:
+    """Return how many events of each type there were since the last look. What was missed is not counted."""
     counted: Counter[str] = Counter()
     if sight.events is None:
         try:
@@ -139,14 +139,11 @@ def _stop_counting(sight: _Sight) -> None:
     sight.counting.close()
 
 
-def _picture(sight: _Sight, services: ApiServices, counted: Counter[str] | None, elapsed_ms: int) -> bytes:
+def _picture(sight: _Sight, services: ApiServices, counted: Counter[str], elapsed_ms: int) -> bytes:
     cluster, gauges = services.view.cluster(), services.view.gauges()
     live = gauges.jobs if sight.tenant is None else gauges.jobs_of_tenant.get(sight.tenant, {})
     numbers = {state: live.get(state, 0) for state in _LIVE}
-    per_s = gauges.events_per_s
-    if counted is not None:
-        per_s = {type: round(count * 1_000 / elapsed_ms) for type, count in counted.items()}
-    numbers |= {type.value: per_s.get(type.value, 0) for type in _COUNTED}
+    numbers |= {type.value: round(counted[type.value] * 1_000 / elapsed_ms) for type in _COUNTED}
     sight.history.append(tuple(numbers.values()))
     shown = {
         "at": instant_text(services.clock.wall_ms()),

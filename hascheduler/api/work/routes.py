@@ -78,17 +78,13 @@ router = APIRouter(prefix="/work", tags=["work"], route_class=_WorkRoute)
 async def register_processor(body: RegisterBody, services: Services, caller: Worker, note: Noted) -> RegisteredResponse:
     """Register; the id in the answer is to be named from then on, and is new each time. 429 where processors, slots or
     definitions enough are registered with tokens of that name."""
-    terms, definitions = services.work_terms, frozenset(body.definitions)
-    id, shard = f"{POLLING_PREFIX}{body.name}.{token_hex(4)}", terms.shard
+    terms, id = services.work_terms, f"{POLLING_PREFIX}{body.name}.{token_hex(4)}"
     registered_by = None if caller.id is None else caller.name
-    if terms.choose_shard is not None:
-        shard = terms.choose_shard(definitions)
-        id = with_shard(id, shard)
     processor = ProcessorRef(
-        id=id,
+        id=with_shard(id, terms.scheduler) if services.is_one_of_several else id,
         name=body.name,
-        shard=shard,
-        definitions=definitions,
+        shard=terms.scheduler,
+        definitions=frozenset(body.definitions),
         slots=body.slots,
         beat=1,
         draining=False,

@@ -28,9 +28,9 @@ class FailoverReporter:
     """
 
     def __init__(
-        self, shard: str, replica_id: str, clock: Clock, metrics: ReplicaMetrics, store: FailoverStore | None = None
+        self, name: str, replica_id: str, clock: Clock, metrics: ReplicaMetrics, store: FailoverStore | None = None
     ) -> None:
-        self._shard, self._replica_id = shard, replica_id
+        self._name, self._replica_id = name, replica_id
         self._clock, self._metrics, self._store = clock, metrics, store
         self._to_store: asyncio.Queue[Failover] = asyncio.Queue(2 * FAILOVERS_MAX)
         self._lease: LeaseRecord | None = None
@@ -81,7 +81,7 @@ class FailoverReporter:
         cause = Cause.FIRST if self._cause is Cause.DELETED and term == 1 else self._cause or Cause.LAPSED
         now, since_ms = self._clock.wall_ms(), self._last_sign_ms
         gap_ms = None if since_ms is None else max(now - since_ms, 0)
-        failover = self._undecided = Failover(self._shard, term, self._replica_id, cause, now, gap_ms)
+        failover = self._undecided = Failover(self._name, term, self._replica_id, cause, now, gap_ms)
         self._cause, self._term = None, term
         log.info("failover", term=term, cause=cause.value, gap_ms=gap_ms)
         self._metrics.failed_over(failover)

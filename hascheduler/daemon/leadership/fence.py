@@ -12,7 +12,7 @@ written, and it knows that it is deposed, whatever its clock says and after a pa
 
 What is promised
 ----------------
-1. *One order.* All decisions of a shard, of all its leaders, are one sequence without gaps.
+1. *One order.* The decisions of all leaders are one sequence without gaps.
 2. *One term after the other.* After a ``term_began`` there is no entry of an older term.
 3. *Nothing that was decided is lost.* An entry that was acknowledged is there for every leader to come, and each
    applies again what may not have been carried out (``applied_through`` says from where) before it decides.
@@ -73,15 +73,15 @@ class Fence:
 
     @classmethod
     async def begin(
-        cls, journal: Journal, *, shard: str, term: int, holder: str, now: WallMs, trusted: Callable[[], bool]
+        cls, journal: Journal, *, name: str, term: int, holder: str, now: WallMs, trusted: Callable[[], bool]
     ) -> "Fence | Deposed":
         """Insert the ``term_began`` entry; `StoreUnavailable` when there was no answer while ``trusted``."""
         for _ in range(_BEGIN_TRIES):
-            tail = await journal.tail(shard)
+            tail = await journal.tail(name)
             if tail is not None and tail.term >= term:
                 return Deposed(tail.term)
             head = JournalHead(
-                shard=shard,
+                name=name,
                 seq=1 if tail is None else tail.seq + 1,
                 term=term,
                 kind=EntryKind.TERM_BEGAN,
@@ -101,7 +101,7 @@ class Fence:
     ) -> JournalEntry | Deposed:
         """Insert the next entry; `StoreUnavailable` when there was no answer while ``trusted``."""
         head = JournalHead(
-            shard=self._last.shard,
+            name=self._last.name,
             seq=self._last.seq + 1,
             term=self.term,
             kind=EntryKind.DECISIONS,
@@ -143,7 +143,7 @@ async def _written(journal: Journal, entry: JournalEntry, trusted: Callable[[], 
 async def _tried(journal: Journal, entry: JournalEntry) -> JournalHead:
     if await journal.insert(entry):
         return entry.head
-    stored = await journal.get(entry.head.shard, entry.head.seq)
+    stored = await journal.get(entry.head.name, entry.head.seq)
     if stored is None:
         # Written a moment ago and gone: it was trimmed or deleted by hand. Not ours to build on.
         raise StoreUnavailable(f"journal entry {entry.head.seq} is neither free nor readable")

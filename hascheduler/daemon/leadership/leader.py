@@ -223,7 +223,7 @@ class Leader:
                     won = await self._leases.update(attempt.expected, attempt.proposed)
                 answer = LeaseAnswer.WON if won else LeaseAnswer.LOST
                 if not won:
-                    self._observe(await self._leases.get(self._config.shard))
+                    self._observe(await self._leases.get(self._config.scheduler))
         except InvalidInput as error:  # written by hand: it must not end all replicas, one after the other
             log.error("lease_unreadable", error=str(error))
         except (StoreUnavailable, TimeoutError) as error:
@@ -250,7 +250,7 @@ class Leader:
         if not self._can_lead():
             return
         try:
-            self._observe(await self._leases.get(self._config.shard))
+            self._observe(await self._leases.get(self._config.scheduler))
         except (StoreUnavailable, InvalidInput) as error:
             log.warning("lease_unreadable", error=str(error))
 
@@ -278,7 +278,7 @@ class Leader:
         won_at = self._clock.mono_ms()
         fence = await Fence.begin(
             self._journal,
-            shard=self._config.shard,
+            name=self._config.scheduler,
             term=term,
             holder=self._config.replica_id,
             now=self._clock.wall_ms(),
@@ -317,7 +317,7 @@ class Leader:
         """Carry out whatever earlier terms decided and may not have carried out; what of it is done."""
         began = fence.began
         done: list[Decision] = []
-        for entry in await self._journal.read(began.shard, began.applied_through, began.seq):
+        for entry in await self._journal.read(began.name, began.applied_through, began.seq):
             settlements = await apply_until_known(self._claims, entry, majority=True)
             if Settlement.UNKNOWN in settlements:
                 raise StoreUnavailable(f"entry {entry.head.seq} could not be applied again")
@@ -340,7 +340,7 @@ class Leader:
             before_ms = WallMs(self._clock.wall_ms() - self._config.journal_retention_ms)
             try:
                 # The newest entry stays in any case: the next leader's seq and term follow from it.
-                await self._journal.trim(self._config.shard, committer.applied_through - 1, before_ms)
+                await self._journal.trim(self._config.scheduler, committer.applied_through - 1, before_ms)
             except StoreUnavailable as error:
                 log.info("trim_failed", error=str(error))
 

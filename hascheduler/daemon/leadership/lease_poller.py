@@ -28,7 +28,7 @@ class LeasePoller:
     leases: LeaseStore
     leader: Leader
     _: KW_ONLY
-    shard: str
+    name: str
     retry_period_ms: int
     seen: Callable[[LeaseRecord | None], None]
     _passed_on: list[LeaseRecord | None] = field(default_factory=list, init=False)
@@ -46,7 +46,7 @@ class LeasePoller:
     async def look(self) -> None:
         known = self.leader.lease
         try:
-            found = await self.leases.get(self.shard)
+            found = await self.leases.get(self.name)
         except StoreUnavailable as error:
             if self._reachable:
                 log.warning("lease_out_of_sight", error=str(error))

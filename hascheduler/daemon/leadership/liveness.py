@@ -2,8 +2,8 @@
 processors (`hascheduler.daemon.loop.processor_probe`).
 
 **The server**, in every replica and processor: a port that greets with its id and then holds the connection. When the
-process dies, by whatever means, the kernel closes the connection. Nothing else is ever sent. A processor that moves
-between shards has an id in each shard that it has not wholly left, and greets with all of them. While a leader's
+process dies, by whatever means, the kernel closes the connection. Nothing else is ever sent. A process
+with several registrations greets with the ids of all. While a leader's
 renewals of its lease go unanswered it does not greet: a new connection is closed, so that standbys that have not heard
 of it for a while need not wait for its lease, and no death is proved by it. Where there are
 `CONNECTIONS_MAX` connections, the address that holds the most loses its oldest: taking them all keeps no standby from

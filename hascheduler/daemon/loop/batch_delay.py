@@ -5,8 +5,8 @@ exchanges; an idle one has nothing to gain by waiting. In between the wait grows
 each event a second, that many events share an exchange (rate² × per_event_ms / 1000), and none waits longer than that.
 What is bought is CPU, with latency: who runs the system sets the longest wait, and 0 is none.
 
-Of several shards each has an event for itself, and what their exchanges cost is of the same servers: each takes the
-others for as busy as itself, so that a load waits as long as in one shard, however many share it.
+Neighbours that do the same on the same servers each wait as if the others were as busy: so a load that is spread over
+them shares as few exchanges as in one.
 """
 
 from math import exp
@@ -25,11 +25,11 @@ _LEAST_MS = 1.0
 
 
 class BatchDelay:
-    """Owner of one rate; each event a second in all of ``shards`` adds ``per_event_ms`` to the spacing, which is
-    ``max_ms`` at most."""
+    """Owner of one rate; each event a second, here and at ``neighbours``, adds ``per_event_ms`` to the spacing, up to
+    ``max_ms``."""
 
-    def __init__(self, per_event_ms: float, max_ms: float, shards: int = 1) -> None:
-        self._per_event_ms = per_event_ms * shards
+    def __init__(self, per_event_ms: float, max_ms: float, neighbours: int = 0) -> None:
+        self._per_event_ms = per_event_ms * (1 + neighbours)
         self._max_ms = max_ms
         self._per_s = 0.0
         self._last_ms: MonoMs | None = None

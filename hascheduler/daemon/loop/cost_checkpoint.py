@@ -32,7 +32,7 @@ class CostCheckpoint:
     store: AccountStore
     clock: Clock
     _: KW_ONLY
-    shard: str
+    name: str
     term: Callable[[], int | None]
     _saved: AccountsSnapshot = field(default_factory=AccountsSnapshot, init=False)
 
@@ -50,7 +50,7 @@ class CostCheckpoint:
         if accounts == replace(self._saved, as_of_ms=accounts.as_of_ms):
             return
         try:
-            if await self.store.save(self.shard, term, accounts):
+            if await self.store.save(self.name, term, accounts):
                 self._saved = accounts
         except (StoreUnavailable, InvalidInput) as error:
             log.info("accounts_not_saved", error=str(error))
@@ -58,7 +58,7 @@ class CostCheckpoint:
     async def load(self) -> AccountsSnapshot:
         """What was saved last; `StoreUnavailable` when that can't be read. A record that is broken counts as none."""
         try:
-            return await self.store.load(self.shard)
+            return await self.store.load(self.name)
         except InvalidInput as error:
             log.warning("accounts_unreadable", error=str(error))
             return AccountsSnapshot()

@@ -17,7 +17,6 @@ its own start can't publish what the leader before it had not yet published.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -48,7 +47,7 @@ class EventLog:
     It is *open* while it has every event, without a gap: from `begin` to the next `restart`; ``era`` counts how often
     it has begun. Every event up to ``position`` was appended ("" before the first `begin`), those up to ``floor`` are
     forgotten. ``first`` is the place of the oldest event, ``end`` that of the next one; places are numbered from 0 on,
-    and never twice. ``counted`` is how many of each type were appended since this replica began.
+    and never twice.
     """
 
     def __init__(self, events_max: int = EVENTS_MAX) -> None:
@@ -64,7 +63,6 @@ class EventLog:
         self.news = asyncio.Event()
         """Set at the next change. Take it before you look, and wait for it after."""
         self.followers = 0
-        self.counted: Counter[str] = Counter()
 
     # What comes in
 
@@ -87,7 +85,6 @@ class EventLog:
             self._ring[self.end % len(self._ring)] = event
             self.end += 1
             self._newest = event.id
-            self.counted[event.type.value] += 1
         self.position = max(self.position, position, self._newest)
         self._wake()
 

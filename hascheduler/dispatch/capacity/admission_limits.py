@@ -19,7 +19,7 @@ _PROFILES_KEPT_MAX = 1_024
 class AdmissionLimits:
     """Owner of the counts of running jobs: in total, by definition, by tenant. Those of tiers follow from them.
 
-    ``cap`` is that on all jobs together, over all shards; None: there is none."""
+    ``cap`` is that on all jobs of the deployment together; None: there is none."""
 
     def __init__(self, rules: Rules, classes: SchedulingClasses, pool: SlotPool, cap: int | None) -> None:
         self._rules = rules
@@ -142,8 +142,8 @@ class AdmissionLimits:
         return [rule for rule, is_closed in asked if is_closed]
 
     def short_of(self, job_class: SchedulingClass, now: int) -> list[str]:
-        """Return the keys of the caps that one shard has at a time and that hold jobs of that class back; none if
-        anything else does too."""
+        """Return the keys of the caps with turns that hold jobs of that class back; none if anything else
+        does too."""
         name, tier = job_class.definition.name, job_class.definition.tier
         whole = self._rules.whole_definitions.get(name)
         caps = {
@@ -217,7 +217,7 @@ class AdmissionLimits:
             if tier is not None:
                 self._of_tier[tier] = self._of_tier.get(tier, 0) | 1 << job_class.bit
         causes: list[tuple[BlockReason, str | int]] = [
-            # Also those of which nothing runs: this shard's part of a cap may be nothing.
+            # Also those of which nothing runs: the part of a cap that is here may be nothing.
             *((BlockReason.DEFINITION, name) for name in {*self.of_definition, *self._classes.of_definition}),
             *((BlockReason.TIER, tier) for tier in {*self.of_tier, *self._of_tier}),
             *((BlockReason.TENANT, tenant) for tenant in {*self.of_tenant, *self._classes.of_tenant}),

@@ -13,16 +13,18 @@ from hascheduler.model.values.fields import (
 )
 
 _KINDS = {kind.value: kind for kind in EntryKind}
+JOURNAL_NAME = "shard"
+"""The field of the id that has the name."""
 JOURNAL_FIELDS = ("v", "term", "kind", "holder", "applied_through")
 
 
-def journal_id(shard: str, seq: int) -> dict[str, Any]:
-    return {"shard": shard, "seq": seq}
+def journal_id(name: str, seq: object) -> dict[str, Any]:
+    return {JOURNAL_NAME: name, "seq": seq}
 
 
 def encode_journal_head(head: JournalHead) -> dict[str, Any]:
     return {
-        "_id": journal_id(head.shard, head.seq),
+        "_id": journal_id(head.name, head.seq),
         "v": WRITTEN_VERSION,
         "term": head.term,
         "kind": head.kind.value,
@@ -34,12 +36,12 @@ def encode_journal_head(head: JournalHead) -> dict[str, Any]:
 def decode_journal_head(id: object, fields: Document) -> JournalHead:
     require_known_version(fields)
     if not isinstance(id, Mapping):
-        raise InvalidInput(("_id",), "not an object of shard and seq")
+        raise InvalidInput(("_id",), f"not an object of {JOURNAL_NAME} and seq")
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidInput(("kind",), f"{str(kind)[:64]!r} is unknown")
     return JournalHead(
-        shard=text(id, "shard"),
+        name=text(id, JOURNAL_NAME),
         seq=integer(id, "seq"),
         term=integer(fields, "term"),
         kind=_KINDS[kind],

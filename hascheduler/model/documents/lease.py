@@ -1,4 +1,4 @@
-"""Stored leases, one document a shard."""
+"""Stored leases."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ LEASE_FIELDS = (
 
 def encode_lease(record: LeaseRecord) -> dict[str, Any]:
     return {
-        "_id": record.shard,
+        "_id": record.name,
         "v": WRITTEN_VERSION,
         "holder": record.holder,
         "term": record.term,
@@ -37,7 +37,7 @@ def encode_lease(record: LeaseRecord) -> dict[str, Any]:
 def decode_lease(id: object, fields: Document) -> LeaseRecord:
     require_known_version(fields)
     return LeaseRecord(
-        shard=identifier(id),
+        name=identifier(id),
         holder=text(fields, "holder", empty=True),
         term=integer(fields, "term"),
         renewals=integer(fields, "renewals"),

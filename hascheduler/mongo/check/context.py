@@ -82,7 +82,7 @@ def _take(collection: Collection, document: Mapping[str, Any], into: CheckContex
         case Collection.HOLDS if resource.is_held and (partition := partition_of_key(resource.key)) is not None:
             into.held.add(partition)
         case Collection.LEASES:
-            into.leases[resource.shard] = resource
+            into.leases[resource.name] = resource
         case Collection.TENANTS if resource.max_running is not None:
             into.max_running[resource.name] = resource.max_running
         case _:

@@ -9,7 +9,7 @@ from pymongo import ASCENDING, DESCENDING
 
 from hascheduler.check.documents import unreadable
 from hascheduler.check.finding import CheckConfig, Report
-from hascheduler.check.journal import DatedHead, ShardJournal, check_decisions
+from hascheduler.check.journal import DatedHead, JournalOrder, check_decisions
 from hascheduler.dispatch.decisions import (
     BESIDE,
     CountFailures,
@@ -39,7 +39,7 @@ _BASIS = ["job", "created_at_ms", "since_ms", "paused_at_ms", "cursor_ms"]
 
 
 class JournalScan:
-    """Owner of the newest entry and term of each shard, complete once `follow` has ended."""
+    """Owner of the newest entry and term of each journal, complete once `follow` has ended."""
 
     def __init__(self, database: Database, pace: ScanPace, now: int, config: CheckConfig, report: Report) -> None:
         self._database = database
@@ -48,29 +48,29 @@ class JournalScan:
         self._now = now
         self._config = config
         self._report = report
-        self._shards: dict[str, ShardJournal] = {}
+        self._journals: dict[str, JournalOrder] = {}
 
     @property
     def tails(self) -> Mapping[str, DatedHead]:
-        """The newest entry of each shard."""
-        return {shard: journal.last for shard, journal in self._shards.items() if journal.last is not None}
+        """The newest entry of each journal."""
+        return {name: journal.last for name, journal in self._journals.items() if journal.last is not None}
 
     @property
     def beginnings(self) -> Mapping[str, DatedHead]:
-        """For each shard an entry of its highest term."""
-        return {shard: journal.began for shard, journal in self._shards.items() if journal.began is not None}
+        """For each journal an entry of its highest term."""
+        return {name: journal.began for name, journal in self._journals.items() if journal.began is not None}
 
-    async def follow(self, shards: SomeOf[str], entries_max: int | None) -> None:
-        """Report on the order of the entries: of all, or of the newest ``entries_max`` of each of ``shards``."""
+    async def follow(self, names: SomeOf[str], entries_max: int | None) -> None:
+        """Report on the order of the entries: of all, or of the newest ``entries_max`` of each of ``names``."""
         if entries_max is None:
             cursors = [self._journal.find({}, _HEAD).sort("_id", ASCENDING)]
         else:
             cursors = []
-            for shard in sorted(shards):
-                newest = self._journal.find({"_id": entries_of(shard)}, {"_id": True}).sort("_id", DESCENDING)
+            for name in sorted(names):
+                newest = self._journal.find({"_id": entries_of(name)}, {"_id": True}).sort("_id", DESCENDING)
                 with faults("read the heads of the journal"):
                     found = await newest.skip(entries_max).limit(1).to_list(None)
-                span = entries_of(shard) | ({"$gt": found[0]["_id"]} if found else {})
+                span = entries_of(name) | ({"$gt": found[0]["_id"]} if found else {})
                 cursors.append(self._journal.find({"_id": span}, _HEAD).sort("_id", ASCENDING))
         for cursor in cursors:
             async with aclosing(self._pace.batches("journal", cursor)) as batches:
@@ -80,8 +80,8 @@ class JournalScan:
 
     async def unapplied(self, only: SomeOf[str] | None = None) -> None:
         """Report decisions that were never applied within the grace: of all entries, or of those named in ``only``."""
-        for shard, tail in self.tails.items():
-            span = {"$gt": journal_id(shard, tail.head.applied_through), "$lte": journal_id(shard, tail.head.seq)}
+        for name, tail in self.tails.items():
+            span = {"$gt": journal_id(name, tail.head.applied_through), "$lte": journal_id(name, tail.head.seq)}
             cursor = self._journal.find({"_id": span}).sort("_id", ASCENDING).limit(_UNSETTLED_MAX)
             async with aclosing(self._pace.batches("unsettled entries", cursor, _AT_ONCE)) as batches:
                 async for documents in batches:
@@ -93,14 +93,14 @@ class JournalScan:
         except InvalidInput as error:
             self._report([unreadable(Collection.JOURNAL, document["_id"], error)])
             return
-        self._report(self._shards.setdefault(entry.head.shard, ShardJournal(self._now, self._config)).follow(entry))
+        self._report(self._journals.setdefault(entry.head.name, JournalOrder(self._now, self._config)).follow(entry))
 
     async def _unapplied(self, documents: list[dict[str, Any]], only: SomeOf[str] | None) -> None:
         entries: list[tuple[DatedHead, tuple[Decision, ...]]] = []
         for document in documents:
             try:
                 entry = _dated(document)
-                if only is not None and f"journal/{entry.head.shard}/{entry.head.seq}" not in only:
+                if only is not None and f"journal/{entry.head.name}/{entry.head.seq}" not in only:
                     continue
                 if entry.at_ms is None or self._now - entry.at_ms > self._config.motion_ms:
                     entries.append((entry, _decisions(document)))

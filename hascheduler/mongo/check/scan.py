@@ -18,7 +18,7 @@ from typing import Any
 
 from hascheduler.check.finding import CheckConfig, CheckReport, Finding, FindingCollector, FindingKind, Report
 from hascheduler.check.jobs import CheckContext
-from hascheduler.check.journal import check_lease, check_shard, check_zone_data
+from hascheduler.check.journal import check_is_led, check_lease, check_zone_data
 from hascheduler.model.pause import EVERYTHING
 from hascheduler.mongo.check.context import long_expired, read_small_collections, server_now_ms
 from hascheduler.mongo.check.indexes import PresentIndexes, duplicate_idempotency_keys
@@ -39,7 +39,7 @@ class Deployment:
     """The deployment to check. ``leases_here``: the lease is in this database; ``max_concurrency``: the setting."""
 
     config: CheckConfig
-    shard: str
+    scheduler: str
     leases_here: bool = True
     max_concurrency: int | None = None
 
@@ -146,14 +146,14 @@ class _Pass:
         """The small collections, then the journal and the leases, which are one of them."""
         await read_small_collections(self._database, self._pace, self._context, self._report)
         leases = self._context.leases
-        await self._journal.follow({self._deployment.shard, *leases}, entries_max)
+        await self._journal.follow({self._deployment.scheduler, *leases}, entries_max)
         if self._deployment.leases_here:
             for lease in leases.values():
-                began = self._journal.beginnings.get(lease.shard)
+                began = self._journal.beginnings.get(lease.name)
                 self._report(check_lease(lease, began, self.now, self._config))
         led = {*leases, *self._journal.tails}
         for registered in self._context.processors.values():
-            self._report(check_shard(registered, led))
+            self._report(check_is_led(registered, led))
         self._report(check_zone_data(self._context.replicas.values(), self.now, self._config))
 
     @property

@@ -80,7 +80,7 @@ class ScheduleScan:
         """Whether some schedules were not compared, as there were too many."""
 
     async def check(self, which: Mapping[str, Any], *, led: bool, compared_max: int | None = None) -> None:
-        """Report on the schedules that ``which`` selects, in the order of names; ``led``: the shard has a leader,
+        """Report on the schedules that ``which`` selects, in the order of names; ``led``: there is a leader,
         and is not paused.
 
         The verdicts of at most ``compared_max`` schedules are compared with their times.

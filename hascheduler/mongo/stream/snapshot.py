@@ -13,6 +13,7 @@ from pymongo import DESCENDING
 
 from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.journal import JOURNAL_NAME
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL, JobState, is_batch
 from hascheduler.mongo.connection import Database, awaited
@@ -126,7 +127,7 @@ async def _read_batches(database: Database, session: Any, batches: Sequence[str]
 
 
 async def _newest_journal_entries(database: Database, session: Any) -> list[Change]:
-    """One read a shard, from the last shard to the first: the newest entry below all entries of the shard before."""
+    """One read a journal, from the last name to the first: the newest entry below all entries of the name before."""
     journal = database[Collection.JOURNAL.value]
     newest: list[Change] = []
     # An object, so that the range holds objects only.
@@ -144,7 +145,7 @@ async def _newest_journal_entries(database: Database, session: Any) -> list[Chan
         if first_field is None:
             return newest
         name, value = first_field
-        below = {"$gte": {}, "$lt": {name: value, "seq": MinKey()} if name == "shard" else id}
+        below = {"$gte": {}, "$lt": {name: value, "seq": MinKey()} if name == JOURNAL_NAME else id}
 
 
 def _projection(collection: Collection) -> list[str]:

@@ -1,4 +1,4 @@
-"""How many processors serve a shard."""
+"""How many processors serve a database."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ async def count_servers(database: Database, definitions: frozenset[str], dead_af
     if ANY_DEFINITION not in definitions:
         wanted["definitions"] = {"$in": [ANY_DEFINITION, *sorted(definitions)]}
     try:
-        with faults("count the processors of a shard", _LIMIT_S):
+        with faults("count the processors", _LIMIT_S):
             return await database[Collection.PROCESSORS.value].count_documents(wanted, limit=_COUNTED_MAX)
     except WorldError as error:
         log.debug("servers_unknown", database=database.name, error=str(error))

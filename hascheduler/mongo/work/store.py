@@ -39,7 +39,7 @@ and all jobs start an eighth sooner."""
 class MongoWorkStore:
     """`hascheduler.ports.WorkStore`; a job that ends here is deleted ``job_retention_ms`` later.
 
-    ``require_own`` raises `StoreUnavailable` until the database is known to be the shard's: nobody registers before,
+    ``require_own`` raises `StoreUnavailable` until the database is known to be the right one: nobody registers before,
     and who is not registered is given nothing.
     """
 

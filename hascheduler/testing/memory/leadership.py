@@ -8,7 +8,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
 from hascheduler.model.documents.lease import encode_lease, readable_lease
 from hascheduler.model.documents.replica import encode_replica
-from hascheduler.model.failover import Failover, encode_failover, readable_failovers
+from hascheduler.model.failover import Failover, encode_failover, failover_id, readable_failovers
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import ReplicaStatus
@@ -22,14 +22,14 @@ REPLICA_KEPT_MS = 60_000
 class MemoryLeaseStore(MemoryStore):
     """`hascheduler.ports.LeaseStore`."""
 
-    async def get(self, shard: str) -> LeaseRecord | None:
+    async def get(self, name: str) -> LeaseRecord | None:
         async with self._connection.exchange("leases.get") as database:
-            document = database.find(Collection.LEASES, shard)
+            document = database.find(Collection.LEASES, name)
             return None if document is None else readable_lease(document["_id"], document)
 
     async def create(self, record: LeaseRecord) -> bool:
         async with self._connection.exchange("leases.create") as database:
-            there = database.find(Collection.LEASES, record.shard)
+            there = database.find(Collection.LEASES, record.name)
             if there is None or readable_lease(there["_id"], there) is not None:
                 return database.insert(Collection.LEASES, encode_lease(record))
             database.replace(Collection.LEASES, encode_lease(record))
@@ -37,7 +37,7 @@ class MemoryLeaseStore(MemoryStore):
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
         async with self._connection.exchange("leases.update") as database:
-            stored = database.find(Collection.LEASES, expected.shard)
+            stored = database.find(Collection.LEASES, expected.name)
             version = (expected.holder, expected.term, expected.renewals)
             if stored is None or (stored.get("holder"), stored.get("term"), stored.get("renewals")) != version:
                 return False
@@ -48,9 +48,9 @@ class MemoryLeaseStore(MemoryStore):
 class MemoryJournal(MemoryStore):
     """`hascheduler.ports.Journal`."""
 
-    async def tail(self, shard: str) -> JournalHead | None:
+    async def tail(self, name: str) -> JournalHead | None:
         async with self._connection.exchange("journal.tail") as database:
-            newest = max(_documents_of(database, shard), key=_seq, default=None)
+            newest = max(_documents_of(database, name), key=_seq, default=None)
             return None if newest is None else decode_journal_head(newest["_id"], newest)
 
     async def insert(self, entry: JournalEntry) -> bool:
@@ -65,28 +65,28 @@ class MemoryJournal(MemoryStore):
                 },
             )
 
-    async def get(self, shard: str, seq: int) -> JournalEntry | None:
+    async def get(self, name: str, seq: int) -> JournalEntry | None:
         async with self._connection.exchange("journal.get") as database:
-            document = database.find(Collection.JOURNAL, journal_id(shard, seq))
+            document = database.find(Collection.JOURNAL, journal_id(name, seq))
             return None if document is None else _journal_entry(document)
 
-    async def read(self, shard: str, after_seq: int, before_seq: int) -> list[JournalEntry]:
+    async def read(self, name: str, after_seq: int, before_seq: int) -> list[JournalEntry]:
         async with self._connection.exchange("journal.read") as database:
-            between = [doc for doc in _documents_of(database, shard) if after_seq < _seq(doc) < before_seq]
+            between = [doc for doc in _documents_of(database, name) if after_seq < _seq(doc) < before_seq]
             return [_journal_entry(document) for document in sorted(between, key=_seq)]
 
-    async def trim(self, shard: str, through_seq: int, before_ms: WallMs) -> int:
+    async def trim(self, name: str, through_seq: int, before_ms: WallMs) -> int:
         async with self._connection.exchange("journal.trim") as database:
             old = [
                 document["_id"]
-                for document in _documents_of(database, shard)
+                for document in _documents_of(database, name)
                 if _seq(document) <= through_seq and document["at_ms"] < before_ms
             ]
             return sum(database.delete(Collection.JOURNAL, id) for id in old)
 
 
-def _documents_of(database: MemoryDatabase, shard: str) -> Iterator[Document]:
-    return (document for document in database.documents(Collection.JOURNAL) if document["_id"]["shard"] == shard)
+def _documents_of(database: MemoryDatabase, name: str) -> Iterator[Document]:
+    return (each for each in database.documents(Collection.JOURNAL) if each["_id"] == journal_id(name, _seq(each)))
 
 
 def _seq(document: Document) -> int:
@@ -102,17 +102,17 @@ def _journal_entry(document: Document) -> JournalEntry:
 class MemoryAccountStore(MemoryStore):
     """`hascheduler.ports.AccountStore`."""
 
-    async def save(self, shard: str, term: int, accounts: AccountsSnapshot) -> bool:
+    async def save(self, name: str, term: int, accounts: AccountsSnapshot) -> bool:
         async with self._connection.exchange("accounts.save") as database:
-            stored = database.find(Collection.ACCOUNTS, shard)
+            stored = database.find(Collection.ACCOUNTS, name)
             if stored is not None and stored["term"] > term:
                 return False
-            database.replace(Collection.ACCOUNTS, {"_id": shard, "term": term, **encode_accounts(accounts)})
+            database.replace(Collection.ACCOUNTS, {"_id": name, "term": term, **encode_accounts(accounts)})
             return True
 
-    async def load(self, shard: str) -> AccountsSnapshot:
+    async def load(self, name: str) -> AccountsSnapshot:
         async with self._connection.exchange("accounts.load") as database:
-            return decode_accounts(database.find(Collection.ACCOUNTS, shard) or {})
+            return decode_accounts(database.find(Collection.ACCOUNTS, name) or {})
 
 
 class MemoryReplicaBoard(MemoryStore):
@@ -136,14 +136,18 @@ class MemoryFailoverStore(MemoryStore):
     async def save(self, failover: Failover) -> None:
         async with self._connection.exchange("failovers.save") as database:
             database.replace(Collection.FAILOVERS, encode_failover(failover))
-            for document in _newest_first(database, failover.shard)[FAILOVERS_MAX:]:
+            for document in _newest_first(database, failover.name)[FAILOVERS_MAX:]:
                 database.delete(Collection.FAILOVERS, document["_id"])
 
-    async def newest(self, shard: str, limit: int) -> Sequence[Failover]:
+    async def newest(self, name: str, limit: int) -> Sequence[Failover]:
         async with self._connection.exchange("failovers.newest") as database:
-            return readable_failovers(_newest_first(database, shard)[:limit])
+            return readable_failovers(_newest_first(database, name)[:limit])
 
 
-def _newest_first(database: MemoryDatabase, shard: str) -> list[Document]:
-    of_shard = [one for one in database.documents(Collection.FAILOVERS) if one["_id"]["shard"] == shard]
-    return sorted(of_shard, key=lambda one: one["_id"]["term"], reverse=True)
+def _newest_first(database: MemoryDatabase, name: str) -> list[Document]:
+    found = [each for each in database.documents(Collection.FAILOVERS) if each["_id"] == failover_id(name, _term(each))]
+    return sorted(found, key=_term, reverse=True)
+
+
+def _term(document: Document) -> int:
+    return int(document["_id"]["term"])

@@ -11,6 +11,7 @@ from contextlib import suppress
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.journal import JOURNAL_NAME
 from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL, JobState, is_batch
 from hascheduler.ports import Batch
@@ -105,9 +106,9 @@ def _live(database: MemoryDatabase, collection: Collection) -> Iterable[Document
         case Collection.JOURNAL:
             newest: dict[str, Document] = {}
             for entry in documents:
-                shard, seq = entry["_id"]["shard"], entry["_id"]["seq"]
-                if shard not in newest or newest[shard]["_id"]["seq"] < seq:
-                    newest[shard] = entry
+                name, seq = entry["_id"][JOURNAL_NAME], entry["_id"]["seq"]
+                if name not in newest or newest[name]["_id"]["seq"] < seq:
+                    newest[name] = entry
             return newest.values()
         case _:
             return documents

@@ -16,7 +16,7 @@ async def test_they_are_listed_the_latest_first(client: httpx.AsyncClient, world
     bare = make_failover(1, gap_ms=None, first_decision_at_ms=None)
     for failover in (bare, make_failover(2), make_failover(8, holder="replica-2.5f2c9a01")):
         await world.failovers.save(failover)
-    await world.failovers.save(make_failover(9, shard="other"))
+    await world.failovers.save(make_failover(9, name="other"))
     items = (await client.get(PATH)).json()["items"]
     assert [item["term"] for item in items] == [8, 2, 1]
     assert [items[0]] == FailoverResponse.model_json_schema()["examples"]

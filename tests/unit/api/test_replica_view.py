@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.view import ReplicaView
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import BlockReason
@@ -15,7 +14,6 @@ from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.documents.replica import encode_replica
-from hascheduler.model.event import EventType, position
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
@@ -23,7 +21,6 @@ from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import LeaderLag
 from tests.factories import NOW, make_job, make_lease, make_processor, make_replica, make_schedule
 from tests.unit.api.doubles import StandingClock
-from tests.unit.daemon.happenings import happened, log_of
 
 LEASE = make_lease("other")
 LAPSED = replace(LEASE, renewed_at_ms=WallMs(NOW - LEASE.lease_duration_ms - 1))
@@ -51,7 +48,7 @@ class KnownLeader:
 
 def view_of(core: Dispatcher, leader: KnownLeader, clock: StandingClock | None = None) -> ReplicaView:
     parts: Any = dict.fromkeys(field.name for field in fields(ReplicaView))
-    parts |= {"events": EventLog(), "leader": leader, "core": core, "clock": clock or StandingClock()}
+    parts |= {"leader": leader, "core": core, "clock": clock or StandingClock()}
     return ReplicaView(**parts)
 
 
@@ -168,17 +165,6 @@ def test_processors_are_as_busy_as_their_slots_run_jobs() -> None:
     for _ in range(20):
         view.observe_leader()
     assert view.leader_lag.busy == pytest.approx(2 / 8, abs=0.01)
-
-
-def test_what_happens_in_a_second_is_told_by_type() -> None:
-    clock, events = MovingClock(), log_of(begun_at=10)
-    parts: Any = lag_view(KnownLeader(None, leading=True), clock, KnownLag(40, 0))
-    parts.events = events
-    for second, jobs in ((20, 3), (30, 1), (40, 0)):
-        clock.mono += 2_000
-        events.append([happened(second + n, type=EventType.STARTED) for n in range(2 * jobs)], position(second + 9, 1))
-        parts.observe_leader()
-        assert parts._events_per_s == {"started": jobs}
 
 
 def test_live_jobs_and_schedules_are_those_of_the_mirror() -> None:

@@ -72,7 +72,7 @@ async def test_a_processor_registers_its_resources() -> None:
     config = ProcessorConfig(
         id="p.1",
         name="p",
-        shard="default",
+        scheduler="default",
         slots=4,
         heartbeat_interval_ms=20,
         heartbeat_deadline_ms=400,

@@ -68,7 +68,7 @@ def test_shards_of_one_process_share_who_may_ask_and_how_much(monkeypatch: pytes
     for own in ("view", "events", "admission", "jobs", "schedules", "work", "registrations", "load"):
         assert getattr(home, own) is not getattr(other, own), own
     assert (home.view, other.view) == (replicas[0].view, replicas[1].view)
-    assert (home.work_terms.shard, other.work_terms.shard) == ("default", "0001")
+    assert (home.work_terms.scheduler, other.work_terms.scheduler) == ("default", "0001")
     assert [len(replica.listeners) for replica in replicas] == [1, 1], "each counts its own arrivals"
 
 

@@ -10,7 +10,7 @@ from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryTransport
 
 CONFIG = ReplicaConfig(
-    shard="default",
+    scheduler="default",
     replica_id="r1",
     name="one",
     started_at_ms=WallMs(0),

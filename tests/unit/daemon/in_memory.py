@@ -29,7 +29,7 @@ async def replica_in_memory(
     clock, liveness = SystemClock(), LivenessServer("127.0.0.1", 0, name)
     await liveness.bind()
     config = ReplicaConfig(
-        shard="default",
+        scheduler="default",
         replica_id=name,
         name=name,
         started_at_ms=clock.wall_ms(),

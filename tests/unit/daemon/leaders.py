@@ -84,7 +84,7 @@ class Room:
             hurry=lambda: None,
             due_ms=lambda fire: fire.nominal_ms,
             metrics=ReplicaMetrics(),
-            observer=FailoverReporter(config.shard, config.replica_id, self.clock, ReplicaMetrics()),
+            observer=FailoverReporter(config.scheduler, config.replica_id, self.clock, ReplicaMetrics()),
         )
 
     async def until(self, condition: Callable[[], bool]) -> None:

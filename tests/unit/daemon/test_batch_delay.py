@@ -14,9 +14,9 @@ from hascheduler.model.values.instants import MonoMs, WallMs
 from tests.factories import NOW, make_job, make_processor
 
 
-def after(per_s: int, seconds: int = 5, every_ms: int = 10, shards: int = 1) -> tuple[BatchDelay, MonoMs]:
+def after(per_s: int, seconds: int = 5, every_ms: int = 10, neighbours: int = 0) -> tuple[BatchDelay, MonoMs]:
     """A pace that events have passed at that rate."""
-    pace, now = BatchDelay(per_event_ms=0.01, max_ms=20, shards=shards), 0
+    pace, now = BatchDelay(per_event_ms=0.01, max_ms=20, neighbours=neighbours), 0
     for now in range(0, seconds * 1_000, every_ms):
         pace.passed(per_s * every_ms // 1_000, MonoMs(now))
     return pace, MonoMs(now)
@@ -28,8 +28,8 @@ def test_the_spacing_grows_with_the_rate_up_to_its_most(per_s: int, spacing_ms: 
     assert pace.spacing_ms(now) == pytest.approx(spacing_ms, rel=0.02)
 
 
-def test_several_shards_that_share_a_load_wait_as_long_as_one_that_has_all_of_it() -> None:
-    (of_all, now), (of_one, _) = after(800), after(200, shards=4)
+def test_neighbours_that_share_a_load_wait_as_long_as_one_that_has_all_of_it() -> None:
+    (of_all, now), (of_one, _) = after(800), after(200, neighbours=3)
     assert of_one.spacing_ms(now) == of_all.spacing_ms(now) > 0
 
 

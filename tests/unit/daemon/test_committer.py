@@ -56,7 +56,7 @@ class Pipeline:
 
 async def begun(journal: MemoryJournal, term: int) -> Fence:
     fence = await Fence.begin(
-        journal, shard="default", term=term, holder=f"r{term}", now=WallMs(0), trusted=lambda: True
+        journal, name="default", term=term, holder=f"r{term}", now=WallMs(0), trusted=lambda: True
     )
     assert isinstance(fence, Fence)
     return fence

@@ -13,7 +13,7 @@ from tests.unit.dispatch.nouns import make_job, make_processor, wall
 
 
 def bookkeeper(core: Dispatcher, connection: MemoryConnection, term: int | None) -> CostCheckpoint:
-    return CostCheckpoint(core, MemoryAccountStore(connection), HandClock(), shard="default", term=lambda: term)
+    return CostCheckpoint(core, MemoryAccountStore(connection), HandClock(), name="default", term=lambda: term)
 
 
 async def test_the_accounts_of_a_leader_are_those_that_the_next_start_begins_with() -> None:

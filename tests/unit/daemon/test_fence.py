@@ -33,7 +33,7 @@ class Replica:
         self.journal: Journal = MemoryJournal(self.connection)
 
     async def begin(self, term: int, trusted: Callable[[], bool] = always) -> Fence | Deposed:
-        return await Fence.begin(self.journal, shard="default", term=term, holder=self.name, now=NOW, trusted=trusted)
+        return await Fence.begin(self.journal, name="default", term=term, holder=self.name, now=NOW, trusted=trusted)
 
     async def lead(self, term: int) -> Fence:
         fence = await self.begin(term)
@@ -107,7 +107,7 @@ async def test_of_two_that_were_given_one_term_one_begins_it(database: MemoryDat
 async def test_shards_have_journals_of_their_own(database: MemoryDatabase) -> None:
     await Replica("a", database).lead(9)
     other = await Fence.begin(
-        MemoryJournal(MemoryConnection(database)), shard="other", term=1, holder="b", now=NOW, trusted=always
+        MemoryJournal(MemoryConnection(database)), name="other", term=1, holder="b", now=NOW, trusted=always
     )
     assert isinstance(other, Fence)
     assert other.began.seq == 1

@@ -181,7 +181,7 @@ async def lease_poller(driver: Driver) -> None:
         lease = None
 
     follower: Any = Follower()
-    await LeasePoller(port(driver), follower, shard="default", retry_period_ms=10, seen=lambda _: None).run()
+    await LeasePoller(port(driver), follower, name="default", retry_period_ms=10, seen=lambda _: None).run()
 
 
 async def first_contact(driver: Driver) -> None:

@@ -127,7 +127,7 @@ def test_why_a_job_waits_tells_that_another_shard_has_the_cap() -> None:
     explanation = scene_of(SINGLE).core.explain("j000", wall(2))
     assert explanation is not None
     assert [(block.because, block.unblocked_by) for block in explanation.blocks] == [
-        ("0 of at most 0 jobs of 'log' run, as another shard has all 1 for now", "when it is this shard's turn")
+        ("0 of at most 0 jobs of 'log' run, as another shard has all 1 for now", "when its turn comes")
     ]
     explanation = scene_of(SINGLE, HoldSeen(LIFTED)).core.explain("j001", wall(2))
     assert explanation is not None

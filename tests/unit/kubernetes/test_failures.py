@@ -82,7 +82,7 @@ RIGHTS = {"get": f"get leases.coordination.k8s.io {NAME}", "create": "create lea
 
 @pytest.mark.parametrize("verb", RIGHTS)
 async def test_a_missing_right_is_named(leases: KubernetesLeaseStore, cluster: ApiServerDouble, verb: str) -> None:
-    await leases.create(make_lease("somebody", shard="other"))
+    await leases.create(make_lease("somebody", name="other"))
     if verb != "create":
         await leases.create(make_lease())
     verbs = [each for each in RIGHTS if each != verb]

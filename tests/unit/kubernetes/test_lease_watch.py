@@ -56,7 +56,7 @@ class Watching:
         self.watch = LeasePoller(
             cast(Any, self.hand),
             cast(Leader, self.hand),
-            shard="default",
+            name="default",
             retry_period_ms=1,
             seen=self._tell,
         )

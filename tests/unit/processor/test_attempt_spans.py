@@ -47,7 +47,13 @@ class TracedWorld(World):
 async def at_work(handlers: Handlers, tracer: Tracer) -> AsyncIterator[tuple[TracedWorld, Processor]]:
     world = TracedWorld()
     config = ProcessorConfig(
-        id=ME, name="p", shard="default", slots=4, heartbeat_interval_ms=20, heartbeat_deadline_ms=400, drain_grace_ms=0
+        id=ME,
+        name="p",
+        scheduler="default",
+        slots=4,
+        heartbeat_interval_ms=20,
+        heartbeat_deadline_ms=400,
+        drain_grace_ms=0,
     )
     processor = Processor(handlers, world, world, HandClock(), config, tracer=tracer)
     task = asyncio.create_task(processor.run())

@@ -245,7 +245,7 @@ async def staged(
     config = ProcessorConfig(
         id=ME,
         name="p",
-        shard="default",
+        scheduler="default",
         slots=slots,
         heartbeat_interval_ms=interval_ms,
         heartbeat_deadline_ms=deadline_ms,

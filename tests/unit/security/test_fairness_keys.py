@@ -208,7 +208,7 @@ async def test_the_record_can_be_stored_however_long_keys_and_targets_are() -> N
             )
         ],
     )
-    await CostCheckpoint(core, store, HandClock(), shard="default", term=lambda: 1).save()
+    await CostCheckpoint(core, store, HandClock(), name="default", term=lambda: 1).save()
     assert len(store.saved.accumulated) > 1_000
     assert len(bson.encode(encode_accounts(store.saved))) < 15 * 2**20
 

@@ -73,7 +73,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     """The routes, as far as these tests go: whose services they are given."""
     services: ApiServices = scope["state"]["services"]
     body = (await receive()).get("body", b"").decode()
-    await JSONResponse({"retention": str(services.work_terms.shard), "body": body})(scope, receive, send)
+    await JSONResponse({"retention": str(services.work_terms.scheduler), "body": body})(scope, receive, send)
 
 
 @asynccontextmanager

@@ -60,7 +60,7 @@ class Seen:
     mirror: dict[str, Hold] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.shard, self.short_of, self.view = self.core.name, self.core.short_of, self
+        self.scheduler, self.short_of, self.view = self.core.name, self.core.short_of, self
 
     def nouns(self, _holds: Any) -> dict[str, Hold]:
         return self.mirror

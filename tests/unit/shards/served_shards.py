@@ -115,7 +115,7 @@ class Served:
             config = ProcessorConfig(
                 id=id,
                 name=name,
-                shard=world.shards[shard].name,
+                scheduler=world.shards[shard].name,
                 slots=slots,
                 heartbeat_interval_ms=1_000,
                 heartbeat_deadline_ms=4_000,

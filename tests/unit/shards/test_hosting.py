@@ -38,7 +38,7 @@ class Replica:
     """One that hosts a shard, as far as these tests go."""
 
     def __init__(self, shard: str, live: Sequence[ReplicaStatus], *, ready: bool) -> None:
-        self.shard = shard
+        self.scheduler = shard
         self.http_endpoint = ""
         self.live = live
         self.view: Any = SimpleNamespace(
@@ -49,7 +49,7 @@ class Replica:
 
     async def run(self) -> None:
         assert self.http_endpoint == "a:80"
-        assert get_contextvars()["shard"] == self.shard
+        assert get_contextvars()["shard"] == self.scheduler
         await self.stopped.wait()
         self.has_run = True
 

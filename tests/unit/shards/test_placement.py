@@ -18,7 +18,7 @@ AFTER_MS, PAUSE_MS = 30_000, 5_000
 
 @dataclass
 class Shard:
-    shard: str
+    scheduler: str
     replicas: list[ReplicaStatus] = field(default_factory=lambda: [status(name) for name in NAMES])
     leads: bool = False
     delay_ms: int = 0
@@ -69,7 +69,7 @@ OTHERS = [index for index, shard in enumerate(SHARDS) if ORDERS[shard][0] != "a"
 async def test_the_first_try_at_a_lease_is_left_to_those_before_it_but_its_holder(*, is_held: bool) -> None:
     room = Room("b")
     for shard in room.shards:
-        shard.lease_holder = f"{ORDERS[shard.shard][0]}.1" if is_held else ""
+        shard.lease_holder = f"{ORDERS[shard.scheduler][0]}.1" if is_held else ""
     await room.at(0)
     before = [ORDERS[name].index("b") for name in SHARDS]
     assert [shard.delay_ms for shard in room.shards] == [max(rank - is_held, 0) * RANK_DELAY_MS for rank in before]
@@ -163,7 +163,7 @@ async def test_of_few_candidates_one_leads_and_who_is_none_hands_over() -> None:
 async def test_a_shard_that_is_not_hosted_here_is_left_alone_and_waits_anew_once_it_is_again() -> None:
     room = Room()
     shard = room.shards[OTHERS[0]]
-    assert shard.shard != SHARDS[0]
+    assert shard.scheduler != SHARDS[0]
     shard.leads = True
     await room.at(0)
     shard.is_hosted, shard.delay_ms = False, -1

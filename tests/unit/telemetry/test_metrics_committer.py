@@ -33,7 +33,7 @@ async def counted(*batches: tuple[Decision, ...], answer: Callable[[Decision], S
     metrics, clock = ReplicaMetrics(), HandClock()
     fence = await Fence.begin(
         MemoryJournal(MemoryConnection(MemoryDatabase())),
-        shard="default",
+        name="default",
         term=1,
         holder="r1",
         now=WallMs(0),
