@@ -214,7 +214,7 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migratio
     """`hascheduler.mongo.schema.migrate` of each shard's database, by its name, telling of each step; None where a
     signal ended it between two of them."""
     async with ShardDatabases(settings) as databases:
-        # Before the first replica there is no routing, and the home knows no databases: then all are made.
+        # Before the first replica there is no layout, and the home knows no databases: then all are made.
         if not await _are_own(settings, databases, new=True):
             return None
         migrating = asyncio.create_task(_migrate_all(databases.all, dry_run=dry_run), name="migrate")

@@ -144,7 +144,7 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
                 await stack.start_replica(f"replica-{number}")
             starting = [f"processor-{number}" for number in range(1, plan.processors + 1)]
             if plan.shards > 1:
-                # Processors go by the routing, which a replica makes.
+                # Processors go by the layout, which a replica makes.
                 await stack.ready()
             for name in starting:
                 await stack.start_processor(name)

@@ -1,9 +1,9 @@
 """Ends the transactions that a mover left open: its process was killed, or stands still, in the middle of one.
 
 MongoDB keeps such a transaction for a minute or more (`transactionLifetimeLimitSeconds`), and nothing else may write
-what it has written, the hold of the partition among them. To abort one is always safe: a mover that goes on afterwards
-finds it gone, and begins again with what is stored then; jobs that are submitted together, the only other transaction
-here, are inserted again. A user of MongoDB may list and end its own sessions without a privilege.
+what it has written, such as the hold of the partition. To abort one is always safe: a mover that goes on finds it gone
+and begins again, and jobs that were submitted together, the only other transaction here, are inserted again. A user of
+MongoDB may list and end its own sessions without a privilege.
 """
 
 import asyncio
@@ -21,12 +21,11 @@ log = structlog.get_logger(__name__)
 
 _LOOK_EVERY_S = 0.5
 _IDLE_MICROS = 1_000_000
-"""Who has begun one goes on within milliseconds."""
+"""A mover that runs goes on within milliseconds."""
 
 
 class LeftTransactions:
-    """Looks for them twice a second while ``is_moving``, which is asked each time; in each MongoDB by itself, because
-    one that stands still must hold up no other."""
+    """Looks for them twice a second while ``is_moving``: in each MongoDB by itself, as one may stand still."""
 
     def __init__(self, databases: Sequence[Database], is_moving: Callable[[], bool], clock: Clock) -> None:
         self._clients: Sequence[Client] = list(dict.fromkeys(database.client for database in databases))
@@ -54,16 +53,11 @@ class LeftTransactions:
 
 
 async def _end_left_transactions(client: Client) -> int:
-    """Abort those of hascheduler with which nothing was done of late; return how many there were."""
+    """Abort those of hascheduler that have been idle; return how many there were."""
+    idle = {"type": "idleSession", "transaction.timeInactiveMicros": {"$gte": _IDLE_MICROS}}
     sessions = [
         {"$currentOp": {"allUsers": False, "idleSessions": True}},
-        {
-            "$match": {
-                "type": "idleSession",
-                "appName": CLIENT_OPTIONS["appname"],
-                "transaction.timeInactiveMicros": {"$gte": _IDLE_MICROS},
-            }
-        },
+        {"$match": {"appName": CLIENT_OPTIONS["appname"], **idle}},
         {"$project": {"lsid.id": True}},
     ]
     with faults("end transactions that were left open"):

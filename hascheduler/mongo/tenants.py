@@ -1,7 +1,7 @@
 """The documents of the tenants of one partition: compared, copied into this database, and taken out of it.
 
-Each batch is one transaction that demands a hold by writing to it: a writer that was asleep while another hold was put
-is refused, and so is one of two writers at the same time.
+Each batch is one transaction that also writes the hold that it demands: a writer that was asleep while another hold was
+put is refused, and so is one of two writers at the same time.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -37,7 +37,8 @@ _TENANT_OF = {"jobs": "tenant", "schedules": "job.tenant"}
 
 
 class MongoTenantStore:
-    """`hascheduler.ports.tenants.TenantStore`."""
+    """Everything that belongs to the tenants of one partition in one database. `put` and `take` raise
+    `StoreUnavailable` if another hold than theirs is stored."""
 
     def __init__(self, database: Database, job_retention_ms: int) -> None:
         self._database = database
@@ -46,12 +47,14 @@ class MongoTenantStore:
         self._as_stored: Any = database.codec_options.with_options(document_class=RawBSONDocument)
 
     async def tenants(self, partition: int) -> Sequence[str]:
+        """Return the tenants of that partition that have a job, a schedule or a bucket here."""
         found: set[str] = set()
         for collection in (*_TENANT_OF, "buckets"):
             found |= {each async for each in self._tenants_in(collection) if partition_of(each) == partition}
         return sorted(found)
 
     async def live(self, partitions: SomeOf[int]) -> SomeOf[int]:
+        """Return those of these partitions that have a live job or a schedule here."""
         found: set[int] = set()
         for collection, field in _TENANT_OF.items():
             is_live = {"state": {"$in": _LIVE}} if collection == "jobs" else {}
@@ -65,37 +68,38 @@ class MongoTenantStore:
     async def versions(
         self, tenants: Sequence[str], since: WallMs | None, known: SomeOf[Key], *, live_only: bool = False
     ) -> dict[Key, Version]:
+        """Return the versions of all documents of these tenants; with ``since`` only of those that are live, were
+        submitted or decided since, or are ``known``. Verdicts are those of the schedules that are here."""
         found: dict[Key, Version] = {}
         for names in _batches(tenants, _IDS_AT_ONCE):
             whose = {"$in": names}
-            live_jobs = {"tenant": whose, "state": {"$in": _LIVE}}
             queries: list[tuple[str, Mapping[str, Any]]] = [("schedules", {"job.tenant": whose})]
-            match since:
-                case _ if live_only:
-                    queries += [("jobs", live_jobs)]
-                case None:
-                    queries += [("jobs", {"tenant": whose}), ("buckets", {"_id": whose})]
-                case _:
-                    new_jobs = {"tenant": whose, "submitted_at_ms": {"$gte": since}}
-                    queries += [("jobs", live_jobs), ("jobs", new_jobs), ("buckets", {"_id": whose})]
+            if live_only or since is not None:
+                queries += [("jobs", {"tenant": whose, "state": {"$in": _LIVE}})]
+            if not live_only:
+                new = {} if since is None else {"submitted_at_ms": {"$gte": since}}
+                queries += [("jobs", {"tenant": whose, **new}), ("buckets", {"_id": whose})]
             found |= await self._all_versions(queries)
         if not live_only:
-            found |= await self._verdicts([key.id for key in found if key.collection == "schedules"], since)
+            found |= await self.verdicts([key.id for key in found if key.collection == "schedules"], since)
         return found | await self.versions_of([key for key in known if key not in found])
 
     async def versions_of(self, keys: SomeOf[Key]) -> dict[Key, Version]:
-        return await self._all_versions(
-            [
-                (collection, {"_id": {"$in": some}})
-                for collection, ids in _by_collection(keys).items()
-                for some in _batches(ids, _IDS_AT_ONCE)
-            ]
-        )
+        """Return the versions of those documents that exist."""
+        batches = [(name, _batches(ids, _IDS_AT_ONCE)) for name, ids in _by_collection(keys).items()]
+        return await self._all_versions((name, {"_id": {"$in": some}}) for name, all in batches for some in all)
 
-    async def verdicts(self, schedules: Sequence[str]) -> dict[Key, Version]:
-        return await self._verdicts(schedules, None)
+    async def verdicts(self, schedules: Sequence[str], since: WallMs | None = None) -> dict[Key, Version]:
+        """Return the versions of the verdicts of these schedules, which need not be here themselves."""
+        if since is not None:  # by the index of all that were decided lately
+            lately = {"verdict": {"$in": _VERDICTS}, "decided_at_ms": {"$gte": since}}
+            names = _batches(schedules, _IDS_AT_ONCE)
+            return await self._all_versions(("verdicts", {**lately, "schedule": {"$in": some}}) for some in names)
+        ranges = [{"_id": {"$gte": f"{name}:", "$lt": f"{name};"}, "schedule": name} for name in schedules]
+        return await self._all_versions(("verdicts", {"$or": some}) for some in _batches(ranges, _NAMES_AT_ONCE))
 
     async def read(self, keys: Sequence[Key]) -> Mapping[Key, Mapping[str, Any]]:
+        """Return the stored documents, as many as may be kept in memory."""
         found: dict[Key, Mapping[str, Any]] = {}
         room = _READ_BYTES_MAX
         for collection, ids in _by_collection(keys).items():
@@ -108,25 +112,31 @@ class MongoTenantStore:
                     found[Key(collection, each["_id"])] = each
         return found
 
-    async def put(
-        self, hold: Hold, documents: Mapping[Key, Mapping[str, Any]], *, mark: int = 0, late: bool = False
-    ) -> SomeOf[Key]:
+    async def put(self, hold: Hold, documents: Mapping[Key, Mapping[str, Any]], *, mark: int) -> SomeOf[Key]:
+        """Insert the documents, marked as copies by ``mark``, or replace those that are not newer; return the jobs that
+        were left out because another job has their key.
+
+        With ``mark`` 0 they came late: they replace earlier versions alone, and a job whose key another job has arrives
+        cancelled, without its key.
+        """
         left = {key: marked(document, mark) for key, document in documents.items()}
         refused: set[Key] = set()
         while left:
             try:
                 with faults("put documents", _LIMIT_S):
-                    await self._put(hold, left, late=late)
+                    await self._put(hold, left, late=not mark)
                 break
             except _KeyTaken as error:
-                job = left.pop(error.key)
-                if late and any(job.get(name) for name in KEYS):
-                    left[error.key] = without_keys(job, self._job_retention_ms)
+                [key] = error.args
+                job = left.pop(key)
+                if not mark and any(job.get(name) for name in KEYS):
+                    left[key] = without_keys(job, self._job_retention_ms)
                 else:
-                    refused.add(error.key)
+                    refused.add(key)
         return refused
 
     async def take(self, hold: Hold, versions: Mapping[Key, Version]) -> int:
+        """Delete the documents that still have these versions; return how many."""
         taken = 0
         with faults("take documents", _LIMIT_S):
             async with self._under(hold) as session:
@@ -141,8 +151,8 @@ class MongoTenantStore:
         async with self._under(hold) as session:
             for collection, ids in _by_collection(documents).items():
                 there = await self._versions(collection, {"_id": {"$in": ids}}, session)
-                replaced: list[InsertOne[dict[str, Any]] | ReplaceOne[dict[str, Any]]] = []
-                inserted: list[InsertOne[dict[str, Any]] | ReplaceOne[dict[str, Any]]] = []
+                replaced: list[Any] = []
+                inserted: list[Any] = []
                 for id in ids:
                     document, stored = dict(documents[Key(collection, id)]), there.get(Key(collection, id))
                     version = version_of(collection, document)
@@ -158,7 +168,7 @@ class MongoTenantStore:
 
     @asynccontextmanager
     async def _under(self, hold: Hold) -> AsyncIterator[Any]:
-        """A transaction that is committed at the end, if the hold is stored as it is."""
+        """Begin a transaction that is committed at the end; `StoreUnavailable` if another hold is stored."""
         async with transaction(self._database) as session:
             which = {"_id": hold.key, "rev": hold.rev, "held": hold.is_held}
             demanded = await self._holds.update_one(which, {"$inc": {"demanded": 1}}, session=session)
@@ -168,7 +178,7 @@ class MongoTenantStore:
             await session.commit_transaction()
 
     async def _tenants_in(self, collection: str) -> AsyncIterator[str]:
-        """Each tenant once. The server jumps from tenant to tenant in the index, and an answer may have any length."""
+        """Yield each tenant once. The server jumps from one to the next in the index, and the answer has any length."""
         field = _TENANT_OF.get(collection, "_id")
         each_once: list[dict[str, Any]] = [{"$match": {field: {"$gt": ""}}}, {"$group": {"_id": f"${field}"}}]
         with faults("look for tenants", _LIMIT_S):
@@ -180,14 +190,6 @@ class MongoTenantStore:
                 return
             for each in some:
                 yield each["_id"]
-
-    async def _verdicts(self, schedules: Sequence[str], since: WallMs | None) -> dict[Key, Version]:
-        if since is not None:  # by the index of all that were decided lately
-            lately = {"verdict": {"$in": _VERDICTS}, "decided_at_ms": {"$gte": since}}
-            names = _batches(schedules, _IDS_AT_ONCE)
-            return await self._all_versions([("verdicts", {**lately, "schedule": {"$in": some}}) for some in names])
-        ranges = [{"_id": {"$gte": f"{name}:", "$lt": f"{name};"}, "schedule": name} for name in schedules]
-        return await self._all_versions([("verdicts", {"$or": some}) for some in _batches(ranges, _NAMES_AT_ONCE)])
 
     async def _all_versions(self, queries: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[Key, Version]:
         found: dict[Key, Version] = {}
@@ -208,19 +210,14 @@ class MongoTenantStore:
 
 
 class _KeyTaken(Exception):
-    """Another job has the key of this one."""
-
-    def __init__(self, key: Key) -> None:
-        super().__init__(key)
-        self.key = key
+    """Another job has the key of the job by this `Key`."""
 
 
 def _taken_key(collection: str, error: BulkWriteError) -> Exception:
     failed = error.details["writeErrors"][0]
     if failed["code"] != DUPLICATE_KEY or "_id" in failed.get("keyPattern", ("_id",)):
         return error
-    operation = failed["op"]
-    return _KeyTaken(Key(collection, operation.get("u", operation)["_id"]))
+    return _KeyTaken(Key(collection, failed["op"].get("u", failed["op"])["_id"]))
 
 
 def _by_collection(keys: Iterable[Key]) -> Mapping[str, list[str]]:

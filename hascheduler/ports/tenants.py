@@ -1,14 +1,9 @@
-"""Everything that belongs to the tenants of one partition in one database: to be compared, copied and taken away.
+"""The documents of tenants that go from shard to shard: what they are called, and how new they are."""
 
-All writes demand the hold that the caller saw: each batch is one transaction that also writes that hold, so a caller
-that was asleep while another hold was put is refused.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from hascheduler.model.hold import Hold
 from hascheduler.model.job import LIVE, JobState
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs, from_datetime, to_datetime
@@ -36,8 +31,7 @@ class Key(NamedTuple):
 class Version(NamedTuple):
     """How new a document is: by its creation (a name can be used again), then by ``rev``, then by ``cursor_ms``.
 
-    ``rest`` stands for what changes without any of these. ``mark`` names the copy that put the document there; 0 if it
-    was not copied.
+    ``rest`` stands for what changes without any of these. ``mark`` names the copy that the document is; 0 for none.
     """
 
     made_ms: int
@@ -54,70 +48,22 @@ class Version(NamedTuple):
         return other is not None and self[:4] == other[:4]
 
 
-class TenantStore(Protocol):
-    async def tenants(self, partition: int) -> Sequence[str]:
-        """Return the tenants of that partition that have a job, a schedule or a bucket here."""
-        ...
-
-    async def live(self, partitions: Collection[int]) -> Collection[int]:
-        """Return those of these partitions that have a live job or a schedule here."""
-        ...
-
-    async def versions(
-        self, tenants: Sequence[str], since: WallMs | None, known: Collection[Key], *, live_only: bool = False
-    ) -> dict[Key, Version]:
-        """Return the versions of all documents of these tenants; with ``since`` only of those that are live, were
-        submitted or decided since, or are among ``known``. Verdicts are those of the schedules that are here."""
-        ...
-
-    async def versions_of(self, keys: Collection[Key]) -> dict[Key, Version]:
-        """Return the versions of those documents that exist."""
-        ...
-
-    async def verdicts(self, schedules: Sequence[str]) -> dict[Key, Version]:
-        """Return the versions of all verdicts of the schedules by these names, which need not be here."""
-        ...
-
-    async def read(self, keys: Sequence[Key]) -> Mapping[Key, Mapping[str, Any]]:
-        """Return the stored documents: of the first keys, so many as may be kept in memory."""
-        ...
-
-    async def put(
-        self, hold: Hold, documents: Mapping[Key, Mapping[str, Any]], *, mark: int = 0, late: bool = False
-    ) -> Collection[Key]:
-        """Insert the documents, marked as copies by ``mark``, or replace those that are not newer; return the jobs that
-        were left out because another job has their key.
-
-        With ``late`` only earlier versions are replaced, and a job whose key another job has arrives cancelled, without
-        its key. `StoreUnavailable` if that hold is not stored any more.
-        """
-        ...
-
-    async def take(self, hold: Hold, versions: Mapping[Key, Version]) -> int:
-        """Delete the documents that still have these versions; return how many. `StoreUnavailable` if that hold is not
-        stored any more."""
-        ...
-
-
 def version_of(collection: str, document: Mapping[str, Any]) -> Version:
     """Return the version of a stored document, whatever people wrote into it."""
-    fields = {name: document.get(name) for name in VERSION_FIELDS[collection]}
-    mark = _number(fields[MARK])
+    number = {name: _number(document.get(name)) for name in VERSION_FIELDS[collection]}
+    mark = number[MARK]
     match collection:
         case "jobs":
-            keys = sum(place for place, name in enumerate(KEYS, 1) if fields[name])
-            is_live = fields["state"] in LIVE
-            return Version(_number(fields["submitted_at_ms"]), _number(fields["rev"]), 0, keys, is_live, mark)
+            keys = sum(place for place, name in enumerate(KEYS, 1) if document.get(name))
+            return Version(number["submitted_at_ms"], number["rev"], 0, keys, document.get("state") in LIVE, mark)
         case "schedules":
-            age = (_number(fields["created_at_ms"]), _number(fields["rev"]), _number(fields["cursor_ms"]))
-            return Version(*age, _number(fields["failures"]), True, mark)
+            age = number["created_at_ms"], number["rev"], number["cursor_ms"]
+            return Version(*age, number["failures"], True, mark)
         case "verdicts":
-            made_ms, last_ms = _number(fields["schedule_created_at_ms"]), _number(fields["last_ms"])
-            return Version(made_ms, 0, 0, last_ms, False, mark)
+            return Version(number["schedule_created_at_ms"], 0, 0, number["last_ms"], False, mark)
         case _:
-            at = fields["at"]
-            at_ms = from_datetime(at) if isinstance(at, datetime) else 0
-            return Version(0, 0, at_ms, 0, False, mark)
+            at = document.get("at")
+            return Version(0, 0, from_datetime(at) if isinstance(at, datetime) else 0, 0, False, mark)
 
 
 def marked(document: Mapping[str, Any], mark: int) -> dict[str, Any]:
@@ -128,11 +74,15 @@ def marked(document: Mapping[str, Any], mark: int) -> dict[str, Any]:
 
 def without_keys(job: Mapping[str, Any], job_retention_ms: int) -> dict[str, Any]:
     """Return a job as it is stored if another job has its key: cancelled, as of its submission."""
-    left = {name: value for name, value in job.items() if name not in KEYS}
     at_ms = WallMs(_number(job.get("submitted_at_ms")))
-    ended = {"state": JobState.CANCELLED.value, "finished_at_ms": at_ms, "error": "another job has its key"}
-    expire_at = to_datetime(at_ms + job_retention_ms)
-    return {**left, **ended, "rev": _number(job.get("rev")) + 1, "expire_at": expire_at}
+    return {
+        **{name: value for name, value in job.items() if name not in KEYS},
+        "state": JobState.CANCELLED.value,
+        "rev": _number(job.get("rev")) + 1,
+        "error": "another job has its key",
+        "finished_at_ms": at_ms,
+        "expire_at": to_datetime(at_ms + job_retention_ms),
+    }
 
 
 def _number(value: object) -> int:

@@ -21,7 +21,7 @@ _LONG_AGO = datetime(1970, 1, 1)  # noqa: DTZ001  # as the driver reads dates: w
 
 
 class HostAddresses:
-    """Owner of what was read last of the replicas that host one shard, from that shard's own database."""
+    """Owner of what was read last of the replicas that host one shard."""
 
     def __init__(self, database: Database, shard: str) -> None:
         self._leases = database[Collection.LEASES.value]
@@ -50,19 +50,14 @@ class HostAddresses:
 
 
 def _best_first(replicas: Sequence[Mapping[str, Any]], leader: object) -> Sequence[str]:
-    """Each beat puts off the end of its record by the server's clock: one whose end is long before the latest is of a
-    silent replica."""
-    named = [each for each in replicas if isinstance(each.get("http_endpoint"), str) and each["http_endpoint"]]
-    ends = {each["_id"]: _end_of(each) for each in named}
-    latest = max(ends.values(), default=_LONG_AGO)
-
-    def badness(replica: Mapping[str, Any]) -> tuple[bool, bool, bool]:
-        id = replica["_id"]
-        return latest - ends[id] > _SILENT_AFTER, id != leader, not replica.get("ready")
-
-    return [each["http_endpoint"] for each in sorted(named, key=badness)]
-
-
-def _end_of(replica: Mapping[str, Any]) -> datetime:
-    end = replica.get("expire_at")
-    return end if isinstance(end, datetime) and end.tzinfo is None else _LONG_AGO
+    """Each beat puts off the end of its record by the server's clock: a replica whose end is long before the latest is
+    silent."""
+    found = []
+    for each in replicas:
+        address, end = each.get("http_endpoint"), each.get("expire_at")
+        if address and isinstance(address, str):
+            end = end if isinstance(end, datetime) and end.tzinfo is None else _LONG_AGO
+            found.append((end, each["_id"] != leader, not each.get("ready"), address))
+    latest = max((end for end, *_ in found), default=_LONG_AGO)
+    found.sort(key=lambda each: (latest - each[0] > _SILENT_AFTER, *each[1:3]))
+    return [address for *_, address in found]

@@ -1,13 +1,12 @@
 """What is not where the layout says, and whose name a schedule has: beside each shard's own report.
 
 Each job and schedule is in the shard of its tenant's partition, and each schedule's name is bound to that partition in
-the home. A restore of one database alone, or of a backup into the wrong one, breaks it, and so does what people write
-by hand. Of one schedule in two shards at most one is in its place and has the name; of one job at most one is in its
-place, unless the two are of different tenants: such a pair is not found.
+the home. A restore of one database alone, or of a backup into the wrong one, breaks it, and so do people by hand. If a
+schedule or job is in two shards, at least one is out of place; only two jobs of different tenants are not found.
 
-Of the jobs only the tenants are read, by jumps in the index that lists them by tenant: the cost of a look grows with
-the number of tenants, not of jobs. What is found may just be on its way, so it is looked at again, by a layout that is
-read anew. A partition that moves is left out.
+Of the jobs a look reads only the tenants, by jumps in the index: its cost grows with the number of tenants, not of
+jobs. A second look, by a layout that is read anew, leaves out what was just on its way. A partition that moves is left
+out.
 """
 
 import asyncio
@@ -42,13 +41,13 @@ _AGAIN_LIMIT_S = 60.0
 async def deployment_report(
     scans: Mapping[str, InvariantScan], bounds: ScanBounds, progress: ScanProgress
 ) -> CheckReport:
-    """Return one report of all shards, by their names."""
+    """Return one report of the scans of all shards, by their names."""
     return merged_report({shard: await scan.look(bounds, progress) for shard, scan in scans.items()})
 
 
 class PlacedScan:
     """`hascheduler.ports.InvariantScan` of the shard of that index: the report of its ``own`` scan, and what is placed
-    or named wrongly. Owner of what the next bounded look continues after. ``databases`` are those of ``shards``."""
+    or named wrongly. Owner of where the next bounded look goes on."""
 
     def __init__(self, own: InvariantScan, databases: Sequence[Database], shards: Sequence[str], index: int) -> None:
         self._own = own
@@ -101,7 +100,7 @@ class PlacedScan:
         return True
 
     async def _layout(self, into: FindingCollector) -> Layout | None:
-        """Return the layout; None if it is wrong, which the scan of the home says."""
+        """Return the layout; None if it is wrong, which the scan of the home reports."""
         try:
             layout = await self._layouts.get()
         except InvalidInput as error:
@@ -139,17 +138,17 @@ class PlacedScan:
         self, layout: Layout, which: Mapping[str, Any], limit: int | None, pace: ScanPace, into: FindingCollector
     ) -> None:
         found = self._database[Collection.JOBS.value].find(which, ["tenant"]).limit(limit or 0)
+        again = "and it may run twice", "submit it again"
         async with aclosing(pace.batches("misplaced jobs", found)) as batches:
             async for documents in batches:
                 for job in documents:
-                    document = f"{Collection.JOBS}/{short_id(job['_id'])}"
-                    again = "and it may run twice", "submit it again"
-                    into.add(self._misplaced(layout, document, job.get("tenant"), *again))
+                    id = f"{Collection.JOBS}/{short_id(job['_id'])}"
+                    into.add(self._misplaced(layout, id, job.get("tenant"), *again))
 
     async def _schedules(
         self, layout: Layout, ids: Mapping[str, Any], limit: int | None, pace: ScanPace, into: FindingCollector
     ) -> AsyncIterator[str]:
-        """Look at these schedules; yield after each batch where the next look goes on, "" after all."""
+        """Look at these schedules; yield after each batch where the next look goes on, and "" after all."""
         schedules = self._database[Collection.SCHEDULES.value].find({"_id": ids}, ["job.tenant", "created_at_ms"])
         found = schedules.sort("_id", ASCENDING).limit(limit or 0)
         count = 0
@@ -168,7 +167,7 @@ class PlacedScan:
     def _wrong(self, layout: Layout, schedule: Mapping[str, Any], bound: Mapping[str, int | None]) -> Iterator[Finding]:
         name, tenant = schedule["_id"], (as_document(schedule.get("job")) or {}).get("tenant")
         if not isinstance(tenant, str) or not tenant or len(name) > NAME_CHARACTERS_MAX:
-            return  # it can't be read, which the shard's own scan says
+            return  # it can't be read, which the shard's own scan reports
         document, partition = f"{Collection.SCHEDULES}/{name}", partition_of(tenant)
         again = "and it fires", "make it again (hascheduler schedule add)"
         if layout.shard_of[partition] != self._index:
@@ -202,19 +201,12 @@ class PlacedScan:
 
 def _wrong_layout(layout: Layout | None, shards: Sequence[str]) -> Finding:
     if layout is None:
-        return Finding(
-            FindingKind.UNREADABLE,
-            _LAYOUT,
-            "there is none, so no process knows which shard has what",
-            "put it back from a backup of the home's database; in a new deployment the first replica makes it",
-        )
-    return Finding(
-        FindingKind.UNKNOWN_SHARD,
-        _LAYOUT,
-        f"it has the shards {short_id(', '.join(layout.shards))}, and the settings {', '.join(shards)}",
-        f"set HASCHEDULER_SHARDS={len(layout.shards)} and HASCHEDULER_SHARD={short_id(layout.shards[0])}, as the"
-        " replicas have it",
-    )
+        what = "there is none, so no process knows which shard has what"
+        hint = "put it back from a backup of the home's database; in a new deployment the first replica makes it"
+        return Finding(FindingKind.UNREADABLE, _LAYOUT, what, hint)
+    what = f"it has the shards {short_id(', '.join(layout.shards))}, and the settings {', '.join(shards)}"
+    set_to = f"HASCHEDULER_SHARDS={len(layout.shards)} and HASCHEDULER_SHARD={short_id(layout.shards[0])}"
+    return Finding(FindingKind.UNKNOWN_SHARD, _LAYOUT, what, f"set {set_to}, as the replicas have it")
 
 
 def _ids(documents: set[str], collection: Collection) -> list[str]:

@@ -1,15 +1,15 @@
-"""The databases of all shards of one process: in which MongoDB each is, and whether it is the shard's own.
+"""The databases of all shards of one process, with one client for each MongoDB.
 
-There is one client for each MongoDB. The home has to answer before anything begins. A shard in another MongoDB may
-come later: until it does, nothing is done there, and all other shards go on. No process uses the database of another
-shard before it has compared its identity with the one that the home knows.
+The home has to answer before anything begins. A shard in another MongoDB may come later: until it does, nothing is done
+there, and all other shards go on. No process uses the database of a shard before it has compared its identity with the
+one that the home knows.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from secrets import token_hex
-from typing import Self
 
 import structlog
 
@@ -25,7 +25,7 @@ from hascheduler.settings import Settings
 log = structlog.get_logger(__name__)
 
 
-class ShardDatabases:
+class ShardDatabases(AbstractAsyncContextManager["ShardDatabases"]):
     """Owner of the clients. ``all`` are the databases of the shards, the home's first."""
 
     def __init__(self, settings: Settings) -> None:
@@ -54,9 +54,6 @@ class ShardDatabases:
         """Whether that shard is in the MongoDB of the first one."""
         return self.all[index].client is self.home.client
 
-    async def __aenter__(self) -> Self:
-        return self
-
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
@@ -68,26 +65,56 @@ class ShardDatabases:
         return await self._ready(0, partial(doing, self.home))
 
     async def prepare_all(self) -> bool:
-        """Do all that a replica does to its databases at its start. Return False if a signal came first.
-
-        A shard in another MongoDB that does not answer is left for later (`catch_up`). `InvalidInput` if a database
-        is not the shard's, or if no waiting mends why it does not answer.
-        """
+        """Do all that a replica does to its databases at its start. Return False if a signal came first. Leave a shard
+        in another MongoDB that does not answer for later (`catch_up`). `InvalidInput` if a database is not the shard's,
+        or if no waiting mends why it does not answer."""
         return await self.home_ready(prepare) and await self._others_ready(self._prepare)
 
     async def compare_all(self) -> bool:
-        """As `prepare_all`, for a processor: it compares identities, and writes nothing."""
+        """As `prepare_all`, for a processor: compare identities, and write nothing."""
         return await self._others_ready(self._compare)
 
     async def all_compared(self, *, new: bool) -> bool:
         """As `compare_all`, for a command that uses the databases at once: all have to answer. With ``new``, a shard of
         which the home knows no database yet passes."""
+        return await self._others_ready(partial(self._compare, new=new), later=False)
+
+    async def demand(self, doing: Callable[[], Awaitable[None]]) -> None:
+        """Do something with the home's database, once; if it can't be reached, raise the mistake that explains it."""
+        try:
+            await self._explained(0, doing)
+        except Unreachable as error:
+            raise error.mistake from None
+
+    async def catch_up(self, index: int) -> None:
+        """Do what was left for later, if anything; `StoreUnavailable` while that fails."""
+        if index in self._late:
+            try:
+                await self._late[index]()
+            except (InvalidInput, DatabaseUnfit) as error:
+                raise StoreUnavailable(str(error)) from error
+            self._late.pop(index, None)
+
+    async def _others_ready(self, doing: Callable[[int], Awaitable[None]], *, later: bool = True) -> bool:
         for index in range(1, len(self.all)):
-            if not await self._ready(index, partial(self._compare, index, new=new)):
-                return False
+            do = partial(doing, index)
+            if not later or self.is_at_home(index):
+                if not await self._ready(index, do):
+                    return False
+                continue
+            try:
+                await self._explained(index, do)
+            except StoreUnavailable as error:
+                if isinstance(error, Unreachable) and error.stays:
+                    raise error.mistake from error
+                self._late[index] = do
+                log.warning("shard_unreachable", shard=self._settings.shard_names[index], error=str(error))
         return True
 
-    async def explained(self, index: int, doing: Callable[[], Awaitable[None]]) -> None:
+    async def _ready(self, index: int, doing: Callable[[], Awaitable[None]]) -> bool:
+        return await database_ready(partial(self._explained, index, doing), self._settings.startup_patience_ms)
+
+    async def _explained(self, index: int, doing: Callable[[], Awaitable[None]]) -> None:
         """Do something with the database of that shard; its `StoreUnavailable` has the cause, if there is one."""
         tls = tls_options(self._settings.mongodb_tls_ca_file, self._settings.mongodb_tls_cert_file)
         try:
@@ -99,31 +126,6 @@ class ShardDatabases:
             mistake = InvalidInput(("HASCHEDULER_SHARD_MONGODB_URIS",), problem, error.mistake.expected)
             raise Unreachable(mistake, stays=error.stays) from error
 
-    async def demand(self, doing: Callable[[], Awaitable[None]]) -> None:
-        """Do something with the home's database, once; if it can't be reached, raise the mistake that explains it."""
-        try:
-            await self.explained(0, doing)
-        except Unreachable as error:
-            raise error.mistake from None
-
-    async def _ready(self, index: int, doing: Callable[[], Awaitable[None]]) -> bool:
-        return await database_ready(partial(self.explained, index, doing), self._settings.startup_patience_ms)
-
-    async def _others_ready(self, doing: Callable[[int], Awaitable[None]]) -> bool:
-        for index in range(1, len(self.all)):
-            if self.is_at_home(index):
-                if not await self._ready(index, partial(doing, index)):
-                    return False
-                continue
-            try:
-                await self.explained(index, partial(doing, index))
-            except StoreUnavailable as error:
-                if isinstance(error, Unreachable) and error.stays:
-                    raise error.mistake from error
-                self._late[index] = partial(doing, index)
-                log.warning("shard_unreachable", shard=self._settings.shard_names[index], error=str(error))
-        return True
-
     async def _prepare(self, index: int) -> None:
         database, shard = self.all[index], self._settings.shard_names[index]
         await require_own_database(self.home, database, shard, token_hex(16))
@@ -131,13 +133,3 @@ class ShardDatabases:
 
     async def _compare(self, index: int, *, new: bool = False) -> None:
         await require_known_database(self.home, self.all[index], self._settings.shard_names[index], new=new)
-
-    async def catch_up(self, index: int) -> None:
-        """Do what was left for later, if anything; `StoreUnavailable` while that fails."""
-        if index not in self._late:
-            return
-        try:
-            await self._late[index]()
-        except (InvalidInput, DatabaseUnfit) as error:
-            raise StoreUnavailable(str(error)) from error
-        self._late.pop(index, None)

@@ -6,21 +6,22 @@
                     └─► shard, hosted elsewhere: a replica ──┴─► FollowedShard ─► held back ─► in the order of the ids
 
 Each shard is followed by its own public route, hosted here or not, with the caller's own token. Ids are instants of the
-MongoDB, one order over all shards, and one id says where a client goes on in each. What must hold:
+MongoDB, one order over all shards, and one id says where a client goes on in each.
 
 * An event is held back until every shard's stream has come past it, which each tells twice a second (``keepalive``). A
   shard that tells nothing holds the others back for `HELD_BACK_MAX_S` and no longer.
-* What a shard has said and nobody has taken has a bound. If that is full, the shard waits, and says in the end that its
-  client is too slow (``lagging``).
-* A stream that ends goes on after the last position, at another replica if need be. The whole ends if a shard is not to
-  be had for `_PATIENCE_S`, or if the caller is refused.
+* What a shard has sent and nobody has taken has a bound. If that is full, the shard waits, and in the end it tells that
+  its client is too slow (``lagging``).
+* A stream that ends goes on after the last position, at another replica if need be. The whole ends if nothing is heard
+  of a shard for 20 s, or if the caller is refused.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from itertools import islice, zip_longest
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import orjson
@@ -33,13 +34,11 @@ from hascheduler.shards.answers import STRANGE
 from hascheduler.shards.following import FollowedShard, Piece, send_as_one
 from hascheduler.shards.overview import picture_as_one
 from hascheduler.shards.place import Place
-from hascheduler.wire.fields import QueryDurationMs
+from hascheduler.wire.fields import QueryDurationMs, between
 
 HELD_BACK_MAX_S = 2.0
-_KEEPALIVE = "500ms"
-_SILENCE_MS = 15_000
-_SILENCE_MS_MIN, _SILENCE_MS_MAX = 200, 30_000
-_DURATION = TypeAdapter[int](QueryDurationMs)
+_KEEPALIVE, _SILENCE = "500ms", "15s"
+_SILENCE_MS = TypeAdapter[int](Annotated[QueryDurationMs, between(200, 30_000)])
 _RETRY_MS = 2_000
 _PICTURE_RETRY_MS = 1_000
 _PICTURE_OLD_S = 5.0
@@ -51,23 +50,14 @@ async def follow_events(places: Sequence[Place], scope: Scope, receive: Receive,
     """Answer ``/v1/events`` over all shards."""
     query = QueryParams(scope["query_string"])
     after = dict(scope["headers"]).get(_LAST_EVENT_ID, b"").decode("latin-1") or query.get("after")
-    silence_ms = _silence_ms(query.get("keepalive"))
-    pairs = query.multi_items()
-    if silence_ms is not None:  # else each shard refuses it
-        pairs = [(name, value) for name, value in pairs if name != "keepalive"] + [("keepalive", _KEEPALIVE)]
+    silence_ms, pairs = 0, query.multi_items()
+    with suppress(ValidationError):  # each shard refuses it
+        silence_ms = _SILENCE_MS.validate_python(query.get("keepalive", _SILENCE))
+        pairs = [*(pair for pair in pairs if pair[0] != "keepalive"), ("keepalive", _KEEPALIVE)]
     headers = [each for each in scope["headers"] if each[0] not in (_LAST_EVENT_ID, b"accept-encoding")]
     part = {**scope, "headers": headers, "query_string": urlencode(pairs).encode()}
     pool = scope["state"]["services"].pools.followers
-    pieces = partial(in_order, silence_s=(silence_ms or _SILENCE_MS) / 1_000)
-    await send_as_one(places, (part, receive, send), pool, pieces, after=after)
-
-
-def _silence_ms(given: str | None) -> int | None:
-    try:
-        asked_ms = _SILENCE_MS if given is None else _DURATION.validate_python(given)
-    except ValidationError:
-        return None
-    return asked_ms if _SILENCE_MS_MIN <= asked_ms <= _SILENCE_MS_MAX else None
+    await send_as_one(places, (part, receive, send), pool, partial(in_order, silence_s=silence_ms / 1_000), after=after)
 
 
 async def in_order(
@@ -77,31 +67,30 @@ async def in_order(
     loop = asyncio.get_running_loop()
     yield b"retry: %d\n\n" % _RETRY_MS
     held: list[tuple[str, float, bytes]] = []
-    said_s = -silence_s  # the first comment says at once where a client may go on
+    sent_s = -silence_s  # the first comment tells at once where a client may go on
     while True:
         news.clear()
         # Before the events are taken: of what comes in between, the order is not known yet.
         past, now_s = min(each.position for each in followed), loop.time()
         is_over = any(each.is_over for each in followed)
-        for piece in _taken(followed):
-            match piece.type:
-                case "lagging":
-                    yield piece.text
-                    return
-                case "reset":
-                    yield _gap(piece, past)
-                case _:
-                    held.append((piece.id, now_s, piece.text))
+        for piece in [piece for each in followed for piece in each.taken()]:
+            if piece.type == "lagging":
+                yield piece.text
+                return
+            if piece.type == "reset":
+                yield _gap(piece, past)
+            else:
+                held.append((piece.id, now_s, piece.text))
         held.sort()
         ready = sum(id <= past for id, _, _ in held)
         overdue = [n for n, (_, since_s, _) in enumerate(held, 1) if now_s - since_s >= HELD_BACK_MAX_S]
         ready = max(ready, *overdue[-1:], 0)
         if ready:
             yield b"".join(text for _, _, text in held[:ready])
-            held, said_s = held[ready:], now_s
-        elif past and now_s - said_s >= silence_s:
+            held, sent_s = held[ready:], now_s
+        elif past and now_s - sent_s >= silence_s:
             yield b": still here\nid: %b\n\n" % past.encode()
-            said_s = now_s
+            sent_s = now_s
         elif is_over:
             return
         else:
@@ -109,14 +98,9 @@ async def in_order(
             await _news(news, min([_LOOK_S, *(since_s + HELD_BACK_MAX_S - now_s for _, since_s, _ in held)]))
 
 
-def _taken(followed: Sequence[FollowedShard]) -> Sequence[Piece]:
-    return [each.kept.get_nowait() for each in followed for _ in range(each.kept.qsize())]
-
-
 def _gap(piece: Piece, past: str) -> bytes:
-    """A client that goes on there must not pass over what another shard has yet to say."""
-    position = min(piece.id, past or piece.id)
-    data = piece.data
+    """A client that goes on there must not pass over what another shard has yet to send."""
+    position, data = min(piece.id, past or piece.id), piece.data
     with suppress(*STRANGE):
         data = orjson.dumps({**orjson.loads(data), "position": position})
     return b"id: %b\nevent: reset\ndata: %b\n\n" % (position.encode(), data)
@@ -142,21 +126,21 @@ async def _pictures(followed: Sequence[FollowedShard], news: asyncio.Event) -> A
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     yield b"retry: %d\n\n" % _PICTURE_RETRY_MS
+    names = [each.place.name for each in followed]
     last: dict[str, Mapping[str, Any]] = {}
     histories: dict[str, Mapping[str, Any]] = {}
     shown_s, is_first = -EVERY_MS / 1_000, True
     while not followed[0].is_over:
         news.clear()
-        for each in followed:
-            for piece in _taken([each]):
+        for name, each in zip(names, followed, strict=True):
+            for piece in each.taken():
                 with suppress(*STRANGE):
-                    (last if piece.type == "picture" else histories)[each.name] = orjson.loads(piece.data)
+                    (last if piece.type == "picture" else histories)[name] = orjson.loads(piece.data)
             if loop.time() - each.heard_s >= _PICTURE_OLD_S:
-                last.pop(each.name, None)
+                last.pop(name, None)
         now_s = loop.time()
         is_whole = len(last) == len(followed) or now_s - began_s >= HELD_BACK_MAX_S
-        if followed[0].name in last and now_s - shown_s >= EVERY_MS / 1_000 and (is_whole or not is_first):
-            names = [each.name for each in followed]
+        if names[0] in last and now_s - shown_s >= EVERY_MS / 1_000 and (is_whole or not is_first):
             with suppress(*STRANGE):
                 if is_first and histories:
                     yield _event("history", _history_as_one(list(histories.values())))
@@ -170,12 +154,10 @@ def _event(type: str, data: object) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (type.encode(), orjson.dumps(data))
 
 
-def _history_as_one(told: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _history_as_one(histories: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The newest seconds of all are the same ones; further back one may know less."""
-    series: dict[str, list[int]] = {}
-    for name in told[0]["series"]:
-        columns = [each["series"][name] for each in told]
-        length = min(max(map(len, columns)), HISTORY_MAX)
-        padded = [[0] * (length - len(column)) + list(column[-length:] if length else ()) for column in columns]
-        series[name] = [sum(values) for values in zip(*padded, strict=True)]
-    return {**told[0], "series": series}
+    series = {}
+    for name in histories[0]["series"]:
+        from_newest = zip_longest(*(reversed(each["series"][name]) for each in histories), fillvalue=0)
+        series[name] = [sum(values) for values in islice(from_newest, HISTORY_MAX)][::-1]
+    return {**histories[0], "series": series}

@@ -1,13 +1,9 @@
-"""The streams of several shards, each followed by its own public route, and one stream that is made of them.
-
-A stream that ends is followed again after the last position, at another replica if need be, as long as the shard is to
-be had. What a shard has said and nobody has taken has a bound: if that is full, the shard waits, and says in the end
-that its client is too slow.
-"""
+"""The streams of several shards, each followed by its own public route, and one stream that is made of them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from math import inf
 from typing import NamedTuple
@@ -16,15 +12,14 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 from starlette.types import Message, Receive, Scope, Send
 
-from hascheduler.api.http.shares import Pool, PoolRefusal
+from hascheduler.api.http.shares import Pool
 from hascheduler.api.middleware.auth import still_identified
-from hascheduler.api.middleware.pools import CHARGED, held_open, problem_of, try_take
+from hascheduler.api.middleware.pools import CHARGED, held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
 from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import ApiServices
-from hascheduler.shards.answers import named
-from hascheduler.shards.peers import refusal
+from hascheduler.shards.answers import named, refusal_in
 from hascheduler.shards.place import Place, WholeAnswer
 
 _HEADERS = (
@@ -51,49 +46,52 @@ class Piece(NamedTuple):
     text: bytes
 
 
+@dataclass(eq=False)
 class FollowedShard:
-    """The stream of one shard. Owner of what it has said and nobody has taken."""
+    """The stream of one shard. Owner of what it has sent and nobody has taken."""
 
-    def __init__(
-        self, place: Place, scope: Scope, after: str | None, news: asyncio.Event, patience_s: float = _PATIENCE_S
-    ) -> None:
-        self.name = place.name
-        self._place = place
-        self._scope = scope
-        self._after = after
-        self._news = news
-        self._patience_s = patience_s
-        self._rest = b""
-        self.position = ""
-        """Every event up to there is in ``kept``, or was."""
-        self.kept: asyncio.Queue[Piece] = asyncio.Queue(_KEPT_MAX)
-        self.heard_s = asyncio.get_running_loop().time()
-        self.refusal: WholeAnswer | None = None
-        self.begun = asyncio.Event()
-        """Set once it has said something, or was refused."""
-        self.is_over = False
+    place: Place
+    scope: Scope
+    after: str | None
+    news: asyncio.Event
+    patience_s: float
+    position: str = ""
+    """Every event up to there is in ``kept``, or was."""
+    kept: asyncio.Queue[Piece] = field(default_factory=lambda: asyncio.Queue(_KEPT_MAX))
+    heard_s: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    refusal: WholeAnswer | None = None
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once it has sent something, or was refused."""
+    is_over: bool = False
+    _rest: bytes = b""
+
+    def taken(self) -> Sequence[Piece]:
+        return [self.kept.get_nowait() for _ in range(self.kept.qsize())]
 
     async def run(self) -> None:
         """Follow until the caller is refused, or nothing is heard for ``patience_s``."""
         loop = asyncio.get_running_loop()
-        pause_s = _AGAIN_S
+        pause_s, is_final = _AGAIN_S, False
         while True:
             before_s = self.heard_s
             self.refusal = await self._follow(loop)
-            is_final = self.refusal is not None and self.refusal.status not in _PASSES
             if self.refusal is not None:
                 self.begun.set()
-            if is_final or loop.time() - self.heard_s >= self._patience_s:
-                self.is_over = True
-                self._news.set()
-                return
+                is_final = self.refusal.status not in _PASSES
+            if is_final or loop.time() - self.heard_s >= self.patience_s:
+                break
             pause_s = _AGAIN_S if self.heard_s > before_s else min(2 * pause_s, _AGAIN_MAX_S)
             await asyncio.sleep(pause_s)
+        self.is_over = True
+        self.news.set()
 
     async def _follow(self, loop: asyncio.AbstractEventLoop) -> WholeAnswer | None:
         """Follow it to the end of one stream; return the refusal if that is the answer."""
         answer = WholeAnswer()
         self._rest = b""
+        after = self.position or self.after
+        query = [each for each in QueryParams(self.scope["query_string"]).multi_items() if each[0] != "after"]
+        query += [] if after is None else [("after", after)]
 
         async def take(message: Message) -> None:
             if answer.status != HTTPStatus.OK:
@@ -106,31 +104,23 @@ class FollowedShard:
                 self.position = max(self.position, piece.id)
                 self.heard_s = loop.time()
                 self.begun.set()
-                self._news.set()
+                self.news.set()
             limit.reschedule(loop.time() + _SILENT_S_MAX)
 
         with suppress(TimeoutError, ConnectionAbortedError, ValueError):
             async with asyncio.timeout(_SILENT_S_MAX) as limit:
-                await self._place.ask(self._asked(), _never, take)
-        return None if answer.status == HTTPStatus.OK else named(answer, self.name)
+                await self.place.ask({**self.scope, "query_string": urlencode(query).encode()}, _never, take)
+        return None if answer.status == HTTPStatus.OK else named(answer, self.place.name)
 
-    def _asked(self) -> Scope:
-        query = [(n, v) for n, v in QueryParams(self._scope["query_string"]).multi_items() if n != "after"]
-        after = self.position or self._after
-        query += [] if after is None else [("after", after)]
-        return {**self._scope, "query_string": urlencode(query).encode()}
-
-    def _pieces_in(self, more: bytes) -> Sequence[Piece]:
+    def _pieces_in(self, more: bytes) -> Iterator[Piece]:
         *texts, self._rest = (self._rest + more).split(b"\n\n")
         if len(self._rest) > _PIECE_BYTES_MAX:
             raise ValueError("an event without an end")
-        return [_piece(text) for text in texts]
-
-
-def _piece(text: bytes) -> Piece:
-    fields = dict(line.split(b": ", 1) for line in text.split(b"\n") if b": " in line and not line.startswith(b":"))
-    id, type = fields.get(b"id", b"").decode(), fields.get(b"event", b"").decode()
-    return Piece(id, type, fields.get(b"data", b""), text + b"\n\n")
+        for text in texts:
+            lines = [line for line in text.split(b"\n") if b": " in line and not line.startswith(b":")]
+            fields = dict(line.split(b": ", 1) for line in lines)
+            id, type = fields.get(b"id", b"").decode(), fields.get(b"event", b"").decode()
+            yield Piece(id, type, fields.get(b"data", b""), text + b"\n\n")
 
 
 async def _never() -> Message:
@@ -152,14 +142,11 @@ async def send_as_one(
     after: str | None = None,
     of_all: bool = True,
 ) -> None:
-    """Send what ``pieces`` makes of the streams of all shards, in one slot of ``pool``. With ``of_all`` it begins once
-    each shard has begun one, and the refusal of one is the answer; else the home has to."""
+    """Send what ``pieces`` makes of the streams of all shards, in one slot of ``pool``; raise 429 or 503 if there is
+    none. With ``of_all`` it begins once each shard has begun one, and the refusal of one is the answer; else the home
+    has to."""
     scope, receive, send = exchange
-    slot = try_take(pool, scope)
-    if isinstance(slot, PoolRefusal):
-        await refusal(problem_of(slot))(scope, receive, send)
-        return
-    with held_open(slot, scope):
+    with held_open(take(pool, scope), scope):
         part = {**scope, "state": {**scope["state"], CHARGED: (pool.name,)}}
         await until_left(_follow_all(places, part, send, pieces, after, of_all=of_all), receive)
 
@@ -168,18 +155,16 @@ async def _follow_all(
     places: Sequence[Place], scope: Scope, send: Send, pieces: Pieces, after: str | None, *, of_all: bool
 ) -> None:
     news = asyncio.Event()
-    needed_count = len(places) if of_all else 1
-    patience = [_PATIENCE_S if place < needed_count else inf for place in range(len(places))]
-    followed = [FollowedShard(place, scope, after, news, each) for place, each in zip(places, patience, strict=True)]
-    needed = followed[:needed_count]
+    needed = [FollowedShard(place, scope, after, news, _PATIENCE_S) for place in (places if of_all else places[:1])]
+    followed = needed + [FollowedShard(place, scope, after, news, inf) for place in places[len(needed) :]]
     async with asyncio.TaskGroup() as group:
         following = [group.create_task(each.run(), name="shard-events") for each in followed]
         try:
             for each in needed:
                 await each.begun.wait()
-            refused = [each.refusal for each in needed if each.refusal is not None]
-            if refused:
-                await min(refused, key=lambda each: each.status == HTTPStatus.SERVICE_UNAVAILABLE).send(send)
+            refused = refusal_in([each.refusal for each in needed if each.refusal is not None])
+            if refused is not None:
+                await refused.send(send)
             else:
                 await _send_all(pieces(followed, news), scope, send)
         finally:
@@ -194,8 +179,7 @@ async def _send_all(pieces: AsyncGenerator[bytes, None], scope: Scope, send: Sen
     await send({"type": "http.response.start", "status": HTTPStatus.OK, "headers": list(_HEADERS)})
     async with aclosing(pieces):
         async for piece in pieces:
-            caller = scope["state"]["caller"]
-            is_good = still_identified(scope, caller)
+            is_good = still_identified(scope, scope["state"]["caller"])
             if not is_good or services.view.stopping or loop.time() >= until:
                 break
             if piece:

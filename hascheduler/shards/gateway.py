@@ -4,9 +4,9 @@
 
     edge (who asks, limits, audit) ─► Gateway ─┬─► one shard ─┬─► hosted here: its application
                                                │              └─► else: a replica that hosts it (`peers`)
-                                               └─► all shards: `merging`, `events`, `batches`, and the answers as one
+                                               └─► all shards: `merging`, `events`, `batches`, and one answer
 
-What is of one tenant has one shard. A request says whose it is by its token, else by its body or query, by the
+What is of one tenant has one shard. A request names its tenant by its token, else by its body or query, by the
 partition in an id, or by the reserved name of a schedule; `routes` says by which of them.
 
 * While a partition is frozen, all that may write in it is answered 503 with ``Retry-After``; reads go on.
@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 import structlog
@@ -30,10 +30,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.admission.worker_registrations import not_registered
-from hascheduler.api.http.problems import ProblemError, problem
+from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import PATTERN, AuditNote
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.api.middleware.pools import Pools, is_held_open
 from hascheduler.api.routing.body import BODY_BYTES_MAX, receive_bounded
 from hascheduler.api.routing.error_handlers import answer_to
@@ -46,41 +45,28 @@ from hascheduler.model.processor import shard_in
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.token import Power
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.shards.answers import Merge, answer_of, named, own_request, replayed, tenant_named, whole
 from hascheduler.shards.batches import read_batch, submit_batch, tenants_of
+from hascheduler.shards.copies import Copies
+from hascheduler.shards.home import LayoutWatch
 from hascheduler.shards.layout import Layout
+from hascheduler.shards.names import Names
 from hascheduler.shards.place import ONE_SHARD, Place, WholeAnswer
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.routes import EVENTS, FETCH, HEARTBEAT, NOUNS, REGISTER, Rule, RuledRoute, matched
-from hascheduler.shards.subrequests import kept_answer, no_body, own_request, replayed, tenant_named
 from hascheduler.wire.fields import NAME
 
 log = structlog.get_logger(__name__)
 
-Merge = Callable[[Layout, Sequence[Place], Any, Scope, Receive, Send], Awaitable[None]]
 Stream = Callable[[Sequence[Place], Scope, Receive, Send], Awaitable[None]]
 _TRIES = 3
 _LOOK_EVERY_S = 0.25
 
 
-class LayoutSource(Protocol):
-    @property
-    def now(self) -> Layout: ...
-    async def read_again(self) -> Layout: ...
-
-
-class NameSource(Protocol):
-    async def partition_of(self, name: str) -> int | None: ...
-    async def reserve(self, name: str, partition: int) -> bool: ...
-
-
-class CopySource(Protocol):
-    async def written(self, collection: Nouns, name: str) -> None: ...
-
-
 @dataclass(slots=True, eq=False)
 class _Asked:
     """A request. ``parameter`` is that of its path, ``only`` the index of the one shard that its header names, ``body``
-    what the gateway has read. The body is kept as it comes: several shards may have to be asked."""
+    what the gateway has read. The messages read are kept: several shards may have to be asked."""
 
     scope: Scope
     receive: Receive
@@ -105,8 +91,8 @@ class _Asked:
 
         return receive
 
-    def said(self, *path: str) -> Any:
-        """Return what the body has there, if it is of that shape."""
+    def field_at(self, *path: str) -> Any:
+        """Return the value at that path of the body; None if there is none."""
         value = self.body
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
@@ -118,26 +104,22 @@ class Gateway:
     """The application of a deployment of several shards; owner of the writes under way. ``places`` are its shards, the
     home first. ``merged`` makes the answers of all shards to a route one, ``streams`` what they send without end."""
 
-    layout: LayoutSource
+    layout: LayoutWatch
     places: Sequence[Place]
-    names: NameSource
-    copies: CopySource
+    names: Names
+    copies: Copies
     registrations: Registrations
     pools: Pools
     merged: Mapping[tuple[str, str], Merge]
     streams: Mapping[str, Stream]
     _under_way: dict[_Asked, Collection[int] | None] = field(default_factory=dict, init=False)
-    _acknowledged: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._acknowledged = self.layout.now.epoch
+    _acknowledged: int = field(default=0, init=False)
 
     def acknowledged_epoch(self) -> int:
         """Return the newest epoch seen of which no write in a partition that is frozen in it is under way here. A
         request that is held open has written."""
-        frozen = self.layout.now.frozen
         if not any(
-            _touches(frozen, partitions) and not is_held_open(asked.scope)
+            self._is_frozen(partitions) and not is_held_open(asked.scope)
             for asked, partitions in self._under_way.items()
         ):
             self._acknowledged = self.layout.now.epoch
@@ -153,25 +135,20 @@ class Gateway:
         # For the edge, which records them: a shard that is hosted here gets a copy of the scope.
         scope[PATTERN], scope["path_params"] = route.pattern, dict(parameters)
         scope["state"].setdefault("audit_note", AuditNote())
-        asked = _Asked(scope, receive, send, route, next(iter(parameters.values()), ""), caller)
         try:
-            await self._answer(asked)
-        except (ProblemError, CallerError) as error:
+            await self._answer(_Asked(scope, receive, send, route, next(iter(parameters.values()), ""), caller))
+        except (ProblemError, CallerError, WorldError) as error:
             refused = await answer_to(Request(scope), error)
             assert refused is not None
-            await refused(scope, receive, send)
-        except WorldError as error:
-            log.warning("home_unanswered", method=route.method, path=scope["path"], reason=str(error))
-            detail = f"shard {self.places[0].name}: the database did not answer in time"
-            away = problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, headers={"Retry-After": "2"})
-            await (outcome_unknown(scope, detail) or away)(scope, receive, send)
+            answer = whole(refused)
+            await (named(answer, self.places[0].name) if isinstance(error, WorldError) else answer).send(send)
         except ClientDisconnect:
             log.debug("client_left", method=route.method, path=scope["path"])
 
     async def _answer(self, asked: _Asked) -> None:
-        named = dict(asked.scope["headers"]).get(ONE_SHARD)
-        if named is not None:
-            asked.only = self._index_of(named.decode("latin-1"), ONE_SHARD.decode())
+        shard = dict(asked.scope["headers"]).get(ONE_SHARD)
+        if shard is not None:
+            asked.only = self._index_of(shard.decode("latin-1"), ONE_SHARD.decode())
             if not asked.route.writes or asked.route.rule is Rule.WORK:
                 await self._ask(asked, asked.only)
                 return
@@ -179,27 +156,35 @@ class Gateway:
 
     # One shard
 
+    async def _of_tenant(self, asked: _Asked, tenant: str) -> None:
+        await self._of_partition(asked, partition_of(tenant))
+
     async def _of_partition(self, asked: _Asked, partition: int) -> None:
         """Have the shard answer that has the partition; if that is 404, and it has moved meanwhile, the next one."""
-        await self._require_there(asked, (partition,))
-        missing: WholeAnswer | None = None
+        await self._require_there(asked, {partition})
+        missing = WholeAnswer()
+
+        async def send(message: Message) -> None:
+            is_missing = missing.status or message.get("status") == HTTPStatus.NOT_FOUND
+            await (missing.take if is_missing else asked.send)(message)
+
         for _ in range(_TRIES):
-            with self._writing(asked, (partition,)):
-                index = self.layout.now.shard_of[partition]
-                missing = await self._found(asked, index)
-            if missing is None:
+            index, missing = self.layout.now.shard_of[partition], WholeAnswer()
+            with self._writing(asked, {partition}):
+                await self.places[index].ask(asked.scope, asked.from_its_beginning(), send)
+            if not missing.status:
                 return
             if (await self._newest()).shard_of[partition] == index:
                 break
-        assert missing is not None
         await missing.send(asked.send)
 
     async def _located(self, asked: _Asked) -> int | None:
-        """Look for an id that says nothing, in one shard after the other: one of before there were several. None: it is
-        answered. A shard may have a worthless copy of what moves, so what is found says only whose it is."""
+        """Look in one shard after the other for an id that says nothing, such as one of a deployment that had one shard
+        then; return its partition, or None if the request is answered. A shard may have a worthless copy of what moves,
+        so what is found says only whose it is."""
         path = "/".join((*asked.route.pattern.split("/")[:3], asked.parameter))
         for index in range(len(self.places)) if asked.only is None else (asked.only,):
-            answer = await kept_answer(self.places[index], own_request(asked.scope, "GET", path), no_body())
+            answer = await answer_of(self.places[index], own_request(asked.scope, "GET", path), replayed())
             if answer.status == HTTPStatus.OK:
                 found = orjson.loads(answer.body)
                 return partition_of(found["tenant"] if "tenant" in found else found["job"]["tenant"])
@@ -210,21 +195,13 @@ class Gateway:
         await self._ask(asked, asked.only or 0)
         return None
 
-    async def _found(self, asked: _Asked, index: int) -> WholeAnswer | None:
-        """Pass on the answer of that shard; return it instead if it is 404."""
-        missing = WholeAnswer()
-
-        async def send(message: Message) -> None:
-            if missing.status or message.get("status") == HTTPStatus.NOT_FOUND:
-                await missing.take(message)
-            else:
-                await asked.send(message)
-
-        await self.places[index].ask(asked.scope, asked.from_its_beginning(), send)
-        return missing if missing.status else None
-
     async def _ask(self, asked: _Asked, index: int) -> None:
         await self.places[index].ask(asked.scope, asked.from_its_beginning(), asked.send)
+
+    def _is_frozen(self, partitions: Collection[int] | None) -> bool:
+        """Whether one of these partitions is frozen; None stands for all."""
+        frozen = self.layout.now.frozen
+        return bool(frozen) if partitions is None else not frozen.isdisjoint(partitions)
 
     @contextmanager
     def _writing(self, asked: _Asked, partitions: Collection[int] | None) -> Iterator[None]:
@@ -232,7 +209,7 @@ class Gateway:
         if not asked.route.writes:
             yield
             return
-        if _touches(self.layout.now.frozen, partitions):
+        if self._is_frozen(partitions):
             raise _moving("the tenant moves to another shard; come again in a second")
         self._under_way[asked] = partitions
         try:
@@ -242,10 +219,11 @@ class Gateway:
 
     async def _require_there(self, asked: _Asked, partitions: Collection[int]) -> None:
         """`ProblemError` if the header names another shard than that of all these partitions."""
-        if asked.only is None or self._shards_of(partitions) == {asked.only}:
-            return
-        await self._newest()
-        if self._shards_of(partitions) != {asked.only}:
+
+        def is_there(layout: Layout) -> bool:
+            return {layout.shard_of[partition] for partition in partitions} == {asked.only}
+
+        if asked.only is not None and not is_there(self.layout.now) and not is_there(await self._newest()):
             raise _moving("this is not of the shard that the request is for")
 
     async def _newest(self) -> Layout:
@@ -253,9 +231,6 @@ class Gateway:
             return await self.layout.read_again()
         except InvalidInput as error:  # no fault of who asks
             raise StoreUnavailable(f"the layout can't be read: {error}") from error
-
-    def _shards_of(self, partitions: Collection[int]) -> set[int]:
-        return {self.layout.now.shard_of[partition] for partition in partitions}
 
     def _index_of(self, shard: str, path: str) -> int:
         names = [place.name for place in self.places]
@@ -282,7 +257,7 @@ class Gateway:
             return
         answer, is_changed = WholeAnswer(), False
         for place in (*(self.places[1:] if asks_first else ()), self.places[0]):
-            answer = await kept_answer(place, asked.scope, asked.from_its_beginning())
+            answer = await answer_of(place, asked.scope, asked.from_its_beginning())
             is_changed = is_changed or answer.status < HTTPStatus.BAD_REQUEST
             if answer.status >= HTTPStatus.BAD_REQUEST and answer.status != HTTPStatus.NOT_FOUND:
                 break
@@ -293,24 +268,28 @@ class Gateway:
     # What is of a tenant
 
     async def _submit(self, asked: _Asked) -> None:
+        await self._of_tenant(asked, await self._tenant(asked, "tenant") or DEFAULT_TENANT)
+
+    async def _tenant(self, asked: _Asked, *path: str) -> str | None:
+        """Return the tenant of the caller's token, else the one at that path of the body."""
         if asked.caller.only is None:
             await self._read(asked)
-        tenant = asked.caller.only or tenant_named(asked.said("tenant")) or DEFAULT_TENANT
-        await self._of_partition(asked, partition_of(tenant))
+        return asked.caller.only or tenant_named(asked.field_at(*path))
 
     async def _batch(self, asked: _Asked) -> None:
         receive, body, tenants = asked.receive, None, [asked.caller.only or DEFAULT_TENANT]
         if asked.caller.only is None and asked.caller.role.may(Power.SUBMIT):
-            whole, body = await read_batch(asked.scope, asked.receive, self.pools)
-            receive, tenants = replayed(whole, asked.receive), [*tenants_of(body)] or tenants
+            read, body = await read_batch(asked.scope, asked.receive, self.pools)
+            receive, tenants = replayed(read, asked.receive), [*tenants_of(body)] or tenants
         partitions = {*map(partition_of, tenants)}
         await self._require_there(asked, partitions)
         with self._writing(asked, partitions):
-            shards = self._shards_of(partitions)
-            if len(shards) == 1:
-                await self.places[shards.pop()].ask(asked.scope, receive, asked.send)
+            layout = self.layout.now
+            index, *others = {layout.shard_of[partition] for partition in partitions}
+            if others:
+                await submit_batch(layout, self.places, body, (asked.scope, receive, asked.send))
             else:
-                await submit_batch(self.layout.now, self.places, body, (asked.scope, receive, asked.send))
+                await self.places[index].ask(asked.scope, receive, asked.send)
 
     async def _job(self, asked: _Asked) -> None:
         await self._of_name_or(asked, schedule_of(asked.parameter), partition_in(asked.parameter))
@@ -327,30 +306,30 @@ class Gateway:
             partition = await self.names.partition_of(name)
         if partition is None:
             partition = await self._located(asked)
+            if partition is None:
+                return
         owner = _owner_in(asked) if isinstance(asked.body, dict) else None
-        if partition is None:
-            return
         if owner is not None and partition_of(owner) != partition:
-            problem = f"{quoted(owner)} may be in another shard than the tenant of the schedule, which stays"
-            raise InvalidInput(("job", "tenant"), problem, "the same tenant, or a schedule of another name")
+            reason = f"{quoted(owner)} may be in another shard than the tenant of the schedule, which stays"
+            raise InvalidInput(("job", "tenant"), reason, "the same tenant, or a schedule of another name")
         await self._of_partition(asked, partition)
 
     async def _create(self, asked: _Asked) -> None:
         """Reserve the name before the schedule is made, and once more after that (`hascheduler.shards.home`)."""
         await self._read(asked)
-        name, partition = asked.said("name"), partition_of(asked.caller.only or _owner_in(asked) or DEFAULT_TENANT)
+        name, partition = asked.field_at("name"), partition_of(asked.caller.only or _owner_in(asked) or DEFAULT_TENANT)
         if not isinstance(name, str) or not NAME.match(name):  # it is refused, with the reason
             await self._of_partition(asked, partition)
             return
         taken = Conflict(f"there is a schedule {name!r} already, or jobs of one; take another name")
-        await self._require_there(asked, (partition,))
-        with self._writing(asked, (partition,)):
+        await self._require_there(asked, {partition})
+        with self._writing(asked, {partition}):
             place = self.places[self.layout.now.shard_of[partition]]
             if not await self.names.reserve(name, partition):
                 raise taken
-            answer = await kept_answer(place, asked.scope, asked.from_its_beginning())
+            answer = await answer_of(place, asked.scope, asked.from_its_beginning())
             if answer.status == HTTPStatus.CREATED and not await self.names.reserve(name, partition):
-                await kept_answer(place, own_request(asked.scope, "DELETE", f"/v1/schedules/{name}"), no_body())
+                await answer_of(place, own_request(asked.scope, "DELETE", f"/v1/schedules/{name}"), replayed())
                 raise taken
         await answer.send(asked.send)
 
@@ -360,26 +339,23 @@ class Gateway:
         if not asked.caller.may(power):
             return
         body = await receive_bounded(asked.from_its_beginning(), BODY_BYTES_MAX)
-        with suppress(orjson.JSONDecodeError):  # whoever gets it says what is wrong
+        with suppress(orjson.JSONDecodeError):  # the shard says what is wrong
             asked.body = orjson.loads(body)
 
     # What is of several tenants
 
     async def _list(self, asked: _Asked) -> None:
         tenant = asked.caller.only or tenant_named(QueryParams(asked.scope["query_string"]).get("tenant"))
-        await (self._whole(asked) if tenant is None else self._of_partition(asked, partition_of(tenant)))
+        await (self._whole(asked) if tenant is None else self._of_tenant(asked, tenant))
 
     async def _whole(self, asked: _Asked) -> None:
-        merge = self.merged[asked.route.method, asked.route.pattern]
-        receive = asked.from_its_beginning()
-        await merge(self.layout.now, self.places, asked.body, asked.scope, receive, asked.send)
+        exchange = (asked.scope, asked.from_its_beginning(), asked.send)
+        await self.merged[asked.route.method, asked.route.pattern](self.layout.now, self.places, asked.body, exchange)
 
     async def _change(self, asked: _Asked) -> None:
-        if asked.caller.only is None:
-            await self._read(asked)
-        tenant = asked.caller.only or tenant_named(asked.said("filter", "tenant"))
+        tenant = await self._tenant(asked, "filter", "tenant")
         if tenant is not None:
-            await self._of_partition(asked, partition_of(tenant))
+            await self._of_tenant(asked, tenant)
         elif not isinstance(asked.body, dict):  # it is refused, with the reason
             await self._ask(asked, asked.only or 0)
         else:
@@ -387,8 +363,7 @@ class Gateway:
                 await (self._whole(asked) if asked.only is None else self._ask(asked, asked.only))
 
     async def _stream(self, asked: _Asked) -> None:
-        query = QueryParams(asked.scope["query_string"])
-        is_events = asked.route.pattern == EVENTS
+        query, is_events = QueryParams(asked.scope["query_string"]), asked.route.pattern == EVENTS
         tenant = asked.caller.only or tenant_named(query.get("tenant"))
         if is_events and "shard" in query:
             await self._ask(asked, self._index_of(query["shard"], "shard"))
@@ -430,13 +405,11 @@ class Gateway:
         if asked.route.pattern == REGISTER:
             await self._ask(asked, await self.registrations.shard_for(asked.body, asked.scope))
             return
-        processor = str(asked.parameter or asked.said("processor"))
+        processor = str(asked.parameter or asked.field_at("processor"))
         index = {place.name: index for index, place in enumerate(self.places)}.get(shard_in(processor) or "", 0)
-        runs, is_fetch = bool(asked.said("running")), asked.route.pattern == FETCH
-        says_nothing = asked.route.pattern == HEARTBEAT and not runs
-        if not says_nothing and await self.registrations.lets_go(
-            processor, index, asked.scope, is_idle=is_fetch and not runs
-        ):
+        is_idle = asked.route.pattern == FETCH and not asked.field_at("running")
+        says_nothing = asked.route.pattern == HEARTBEAT and not asked.field_at("running")
+        if not says_nothing and await self.registrations.lets_go(processor, index, asked.scope, is_idle=is_idle):
             raise not_registered(processor)
         await self._ask(asked, index)
 
@@ -457,17 +430,13 @@ _BY_RULE: Mapping[Rule, Callable[[Gateway, _Asked], Awaitable[None]]] = {
 }
 
 
-def _touches(frozen: Collection[int], partitions: Collection[int] | None) -> bool:
-    return bool(frozen) if partitions is None else any(partition in frozen for partition in partitions)
-
-
 def _moving(detail: str) -> ProblemError:
     return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "moving", detail, headers={"Retry-After": "1"})
 
 
 def _owner_in(asked: _Asked) -> str | None:
     """Return whose the schedule in the body is to be; None if that of the stored one stays."""
-    jobs, job = asked.said("jobs"), asked.said("job")
+    jobs, job = asked.field_at("jobs"), asked.field_at("job")
     made = jobs if isinstance(jobs, list) else [job]
     named = (tenant_named(each.get("tenant")) for each in made if isinstance(each, dict))
     stays = asked.route.method == "PATCH" and made == [job] and not (isinstance(job, dict) and "tenant" in job)

@@ -1,10 +1,8 @@
-"""What each replica knows of the layout, told in the home: a mover waits for all that live.
+"""What each replica knows of the layout: a mover waits for all that live, by the clock of the home's server alone.
 
-Each writes one document: how many shards it knows, and the newest epoch such that no write of a partition that is
-frozen in it is under way there. Who lives is judged by the clock of the home's server alone.
-
-Beside these documents is the key by which replicas know each other (`hascheduler.api.http.peer`): processors have no
-right to read this collection.
+Each writes one document to the home: how many shards it knows, and the newest epoch such that no write of a partition
+that is frozen in it is under way there. Beside these documents is the key by which replicas know each other
+(`hascheduler.api.http.peer`): processors have no right to read this collection.
 """
 
 import asyncio
@@ -30,26 +28,22 @@ _KEPT_FOR = timedelta(minutes=2)
 """Longer than the heartbeat of a dead replica is kept."""
 _KNOWN_FOR_S = 1.0
 _KEY = "*peers"
+_AFTER = ReturnDocument.AFTER
 
 
 async def peer_key(home: Database, new_key: str) -> bytes:
     """Return the key by which the replicas of a deployment know each other; the first to ask makes it ``new_key``."""
+    gateways, made = home["gateways"].with_options(write_concern=MAJORITY), {"$setOnInsert": {"key": new_key}}
     with faults("read the key of the replicas"):
-        found = (
-            await home["gateways"]
-            .with_options(write_concern=MAJORITY)
-            .find_one_and_update(
-                {"_id": _KEY}, {"$setOnInsert": {"key": new_key}}, upsert=True, return_document=ReturnDocument.AFTER
-            )
-        )
+        found = await gateways.find_one_and_update({"_id": _KEY}, made, upsert=True, return_document=_AFTER)
     assert found is not None, "an upsert returned no document"
     return str(found["key"]).encode()
 
 
 class GatewayBoard:
-    """The document of this replica, and what the others tell; `hascheduler.shards.moves.HomeState`.
+    """The document of this replica, and those of the others; `hascheduler.shards.moves.HomeState`.
 
-    ``shards`` is how many this process knows, ``acknowledged`` gives its epoch, ``is_leading`` whether it leads the
+    ``shards`` is how many this process knows, ``acknowledged`` returns its epoch, ``is_leading`` whether it leads the
     home.
     """
 
@@ -74,7 +68,7 @@ class GatewayBoard:
         self._beat: tuple[datetime, float] | None = None
         """When the last beat was written, by the server's clock and by this process's."""
         self._known_at: dict[int, float] = {}
-        self._asked = (0, 0.0)
+        self._asked = 0, 0.0
 
     @property
     def leading(self) -> bool:
@@ -95,7 +89,7 @@ class GatewayBoard:
         known = {"$set": {"shards": self._shards, "epoch": epoch}, "$currentDate": {"at": True}}
         with faults("tell what this gateway knows"):
             written = await self._gateways.find_one_and_update(
-                {"_id": self._id}, known, ["at"], upsert=True, return_document=ReturnDocument.AFTER
+                {"_id": self._id}, known, ["at"], upsert=True, return_document=_AFTER
             )
         assert written is not None, "an upsert returned no document"
         at: datetime = written["at"]
@@ -108,11 +102,8 @@ class GatewayBoard:
             await self._gateways.delete_one({"_id": self._id})
 
     async def all_know(self, index: int) -> bool:
-        """Whether all replicas know the shard of that index; what was true is true for a second.
-
-        A replica of an earlier release, or one that was started for a single shard, tells nothing here, and so it does
-        not know: it is among the home's replicas for as long as its heartbeat is kept.
-        """
+        """Whether all replicas know the shard of that index; what was true is true for a second. A replica of an
+        earlier release, or of a single shard, tells nothing here: while its heartbeat is kept, it does not know."""
         if _now_s() - self._known_at.get(index, -_KNOWN_FOR_S) < _KNOWN_FOR_S:
             return True
         now = await self._server_now()

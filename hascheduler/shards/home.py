@@ -1,5 +1,5 @@
-"""Which layout a process goes by: that of the home, which the first replica of several shards makes, and which every
-process (replica, processor, `migrate`, `check`) compares with its settings at its start.
+"""The layout in the home. The first replica of several shards makes it; every process (replica, processor, `migrate`,
+`check`) compares it with its settings at its start.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,32 +57,28 @@ class LayoutStore:
 class LayoutWatch:
     """Owner of the newest layout that this process has read. During an outage it keeps the last one."""
 
-    def __init__(self, store: LayoutStore, first: Layout) -> None:
+    def __init__(self, store: LayoutStore, now: Layout) -> None:
         self._store = store
-        self._now = first
-
-    @property
-    def now(self) -> Layout:
-        return self._now
+        self.now = now
 
     @property
     def is_busy(self) -> bool:
         """Whether something moves."""
-        return bool(self._now.moving or self._now.leaving)
+        return bool(self.now.moving or self.now.leaving)
 
     async def read_again(self) -> Layout:
         """Return the newest layout of the home. An older one than this process knows comes from a server that lags."""
         read = await self._store.get()
-        if read is not None and read.epoch > self._now.epoch:
-            self._now = read
-        return self._now
+        if read is not None and read.epoch > self.now.epoch:
+            self.now = read
+        return self.now
 
     async def run(self) -> None:
         await repeat(self.read_again, lambda: _BUSY_LOOK_S if self.is_busy else _LOOK_S, "layout_unread")
 
 
 async def agreed_layout(home: Database, shards: Sequence[str], now: Callable[[], WallMs]) -> Layout | None:
-    """Return the layout of these shards, the home's name first; None for a deployment of one shard, which has none.
+    """Return the layout of these shards, the home's name first; None for one shard, which has none.
 
     Of several replicas that start at once, one makes the layout and the others find it. If the home was used as the
     only shard, it has all partitions, and shards that are added have none: `hascheduler shards apply` moves some there.
@@ -91,23 +87,27 @@ async def agreed_layout(home: Database, shards: Sequence[str], now: Callable[[],
     """
     store = LayoutStore(home)
     stored = await store.get()
-    if stored is None and len(shards) > 1:
+    known = tuple(shards[:1]) if stored is None else stored.shards
+    if len(shards) > len(known) and tuple(shards[: len(known)]) == known:
         await require_keepable(home, len(shards))
-        is_unused = await _is_unused(home)
-        if not is_unused:
+        if stored is not None:
+            await store.replace(stored.epoch, stored.extended(shards))
+        elif await _is_unused(home):
+            await store.create(Layout.even(shards))
+        else:
             await Names(home, now).reserve_all(home)
-        await store.create(Layout.even(shards) if is_unused else Layout.all_at_home(shards))
+            await store.create(Layout.all_at_home(shards))
         stored = await store.get()
-    elif stored is not None and _is_extension(shards, stored):
-        await require_keepable(home, len(shards))
-        await store.replace(stored.epoch, stored.extended(shards))
-        stored = await store.get()
-    _require_same_shards(stored, shards, home.name)
+    _require_as_many(stored, len(shards), home.name)
+    if stored is not None and stored.shards != tuple(shards):
+        first = stored.shards[0]
+        problem = f"{quoted(shards[0])}, and the deployment in the database {quoted(home.name)} calls its first shard"
+        raise InvalidInput(("HASCHEDULER_SHARD",), f"{problem} {quoted(first)}", first)
     return stored
 
 
 async def stored_layout(store: LayoutStore, shards: int) -> Layout | None:
-    """Return the layout of a deployment of so many shards; None for a deployment of one shard, which has none.
+    """Return the layout of a deployment of so many shards; None for one shard, which has none.
 
     `StoreUnavailable` while a deployment of several shards has none yet: a replica is about to make it. `InvalidInput`
     if the home has another number of shards, or a layout that can't be read.
@@ -115,34 +115,16 @@ async def stored_layout(store: LayoutStore, shards: int) -> Layout | None:
     layout = await store.get()
     if layout is None and shards > 1:
         raise StoreUnavailable(f"the database {quoted(store.database)} has no layout yet; a replica makes it")
-    there = 1 if layout is None else len(layout.shards)
-    if there != shards:
-        raise _other_number(shards, there, store.database)
+    _require_as_many(layout, shards, store.database)
     return layout
 
 
-def _is_extension(shards: Sequence[str], stored: Layout) -> bool:
-    return len(shards) > len(stored.shards) and tuple(shards[: len(stored.shards)]) == stored.shards
-
-
-def _require_same_shards(stored: Layout | None, shards: Sequence[str], database: str) -> None:
-    if (stored is None and len(shards) == 1) or (stored is not None and stored.shards == tuple(shards)):
-        return
-    there = 1 if stored is None else len(stored.shards)
-    if stored is None or there != len(shards):
-        raise _other_number(len(shards), there, database)
-    raise InvalidInput(
-        ("HASCHEDULER_SHARD",),
-        f"{quoted(shards[0])}, and the deployment in the database {quoted(database)} calls its first shard"
-        f" {quoted(stored.shards[0])}",
-        stored.shards[0],
-    )
-
-
-def _other_number(shards: int, there: int, database: str) -> InvalidInput:
-    has = f"{there} shard{'s' if there > 1 else ''}"
-    problem = f"{shards}, and the deployment in the database {quoted(database)} has {has}"
-    return InvalidInput(_SETTING, problem, f"{there}")
+def _require_as_many(layout: Layout | None, shards: int, database: str) -> None:
+    there = 1 if layout is None else len(layout.shards)
+    if there != shards:
+        has = f"{there} shard{'s' if there > 1 else ''}"
+        problem = f"{shards}, and the deployment in the database {quoted(database)} has {has}"
+        raise InvalidInput(_SETTING, problem, f"{there}")
 
 
 async def _is_unused(home: Database) -> bool:
@@ -171,8 +153,8 @@ async def require_keepable(home: Database, shards: int) -> None:
 def why_not_keepable(definition: Definition, shards: int) -> InvalidInput | None:
     """Return what is wrong with the limits of a definition for so many shards; None if they can keep them.
 
-    Each shard keeps at least one of a rate's count: else its jobs would wait for ever. To exclude jobs of different
-    tenants, which may be in different shards, would need one order of all that runs.
+    A shard without any of a rate's count would let its jobs wait for ever. Jobs of different tenants, which may be in
+    different shards, could exclude each other only in one order of all that runs.
     """
     rate = definition.rate_limit
     if rate is not None and rate.count < shards:

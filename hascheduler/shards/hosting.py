@@ -1,8 +1,7 @@
-"""Which shards this process hosts: all of them, or the home and those that it is a candidate of.
+"""Which shards this process hosts: all, or with `HASCHEDULER_SHARD_CANDIDATES` the home and those it is a candidate of.
 
-With `HASCHEDULER_SHARD_CANDIDATES` each replica goes by the same rule and nearly the same list, and none tells another.
-Twice a second it looks at the names of the replicas that live in the home's mirror, and at who is a candidate of which
-shard (`hascheduler.election.preferences`)::
+Twice a second each replica works out who is a candidate of which shard (`hascheduler.election.preferences`) from the
+names of the replicas that live in the home's mirror, and asks no other::
 
     a candidate for a while ──► begin: stream, mirror, core, election ──► mirror complete: it answers and may lead
           ▲                                                                        │
@@ -14,27 +13,24 @@ shard (`hascheduler.election.preferences`)::
 is the same for everybody, so each of them comes before a replica that leaves to them. Whatever the replicas see of each
 other, of those that host a shard the first in that order never leaves it.
 
-A replica that comes and goes costs little. Who took over for it goes on for ``after_ms`` once it is back, a candidate
-begins beside others only after `BEGIN_AFTER_MAX_MS`, and at most `READING_MAX` snapshots are read here at once. If a
-replica sees less (its home stream is silent), it leaves things as they are. None of this is safety: any replica that
-hosts a shard may lead it, by its lease and its journal. If for a moment none does, nothing is decided there.
+A replica that comes and goes costs little: who took over for it goes on for ``after_ms`` once it is back, a candidate
+begins beside others only after `BEGIN_AFTER_MAX_MS`, and at most `READING_MAX` snapshots are read here at once. None of
+this is safety: any replica that hosts a shard may lead it, by its lease and its journal.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Sequence, Set
 from contextlib import suppress
-from typing import Any, Protocol
-from weakref import WeakMethod
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from hascheduler.api.services import ApiServices
 from hascheduler.daemon.leadership.liveness import Silencing
+from hascheduler.daemon.replica import Replica
 from hascheduler.election.preferences import candidates_of
 from hascheduler.errors import WorldError
-from hascheduler.model.collection import Collection as Stored
 from hascheduler.ports import Clock
-from hascheduler.shards.placement import PlacedReplica
 from hascheduler.telemetry.health import ABOUT_TO_END, NOT_LEADING, NOT_TURNING
 
 log = structlog.get_logger(__name__)
@@ -47,45 +43,28 @@ _TURN_S = 0.5
 _READ_LIMIT_S = 1.0
 
 
-class HostedReplica(PlacedReplica, Protocol):
-    """`hascheduler.daemon.replica.Replica`, as far as it is used here."""
-
-    http_endpoint: str
-
-    async def run(self) -> None: ...
-
-    def nouns(self, collection: Stored) -> Mapping[str, Any]: ...
-
-    def short_of(self) -> Collection[str]: ...
-
-    def stop(self) -> None: ...
-
-    def forget(self) -> None: ...
-
-    def is_out_of_touch(self) -> bool: ...
-
-
-Make = Callable[[Silencing], tuple[HostedReplica, ApiServices]]
-"""Makes the replica of a shard, which has not begun, and the services on it."""
-Run = Callable[[HostedReplica], Coroutine[Any, Any, None]]
-"""Runs a replica to its end."""
-HostsOf = Callable[[int], Awaitable[Collection[str]]]
-"""Reads the ids of the ready replicas of the shard of that index; `WorldError` if its database does not answer."""
-
-
 class HostedShard:
-    """One shard as this process has it. Owner of its replica and its services, while the process hosts it."""
+    """One shard as this process has it. Owner of its replica and its services, while the process hosts it.
 
-    def __init__(self, index: int, name: str, make: Make, liveness: Silencing) -> None:
+    ``make`` makes a replica that has not begun, and the services on it. It is given the `Silencing` of that replica.
+    """
+
+    def __init__(
+        self, index: int, name: str, make: Callable[[Silencing], tuple[Replica, ApiServices]], liveness: Silencing
+    ) -> None:
         self.index = index
         self.name = name
-        self.replica: HostedReplica | None = None
-        self._services: ApiServices | None = None
-        self._make = make
-        self._silencing = _SilencedByNewest(liveness)
+        self.replica: Replica | None = None
         self.is_fixed = False
         """Whether it is hosted from the start to the end of the process."""
+        self.is_wanted: bool | None = None
+        """Whether it should be hosted here, since ``since_ms``; None: that is not known yet."""
+        self.since_ms = 0
+        self._make = make
+        self._services: ApiServices | None = None
         self._is_ready = self._is_ending = False
+        self._is_silenced: Callable[[], bool] | None = None
+        liveness.silence_while(lambda: self._is_silenced is not None and self._is_silenced())
 
     @property
     def services(self) -> ApiServices | None:
@@ -101,79 +80,93 @@ class HostedShard:
         self._is_ready = self._is_ready or self.replica.view.ready
         return self._is_ready
 
-    def begin(self, http_endpoint: str = "") -> HostedReplica:
+    def begin(self) -> Replica:
         """Return the replica that hosts it from now on, which the caller runs."""
         assert self.replica is None
-        self.replica, self._services = self._make(self._silencing)
-        self.replica.http_endpoint = http_endpoint
+        self.replica, self._services = self._make(self)
         return self.replica
+
+    def silence_while(self, silenced: Callable[[], bool]) -> None:
+        """Ask that for as long as the replica is here."""
+        self._is_silenced = silenced
 
     def leave(self) -> None:
         """Let others answer from now on, and stop the replica; `gone` when it has ended."""
+        assert self.replica is not None
         self._is_ending = True
-        if self.replica is not None:
-            self.replica.stop()
+        self.replica.stop()
 
     def gone(self) -> None:
         """Keep nothing of the replica that has ended: its mirror is what takes memory."""
-        if self.replica is not None:
-            self.replica.forget()
-        self.replica = self._services = None
+        assert self.replica is not None
+        self.replica.forget()
+        self.replica = self._services = self._is_silenced = None
         self._is_ready = self._is_ending = False
 
 
 class Hosting:
-    """Owner of since when this process should host a shard that it does not, and the other way round.
+    """Which shards this process hosts; `telemetry.health.Health` of the whole process.
 
-    ``shards`` are all, the home first, which is hosted from the start to the end. ``name`` is this replica's, ``most``
-    how many candidates each other shard has; 0: all are hosted from the start to the end. It leaves a shard after
-    ``after_ms``. It is `telemetry.health.Health` of the whole process.
+    ``shards`` are all, the home first, which is hosted from the start to the end. ``hosts_of`` reads the ids of the
+    ready replicas of the shard of that index. ``name`` is this replica's, ``most`` how many candidates each other shard
+    has; 0: all are hosted from the start to the end. A shard is left after ``after_ms``. The heartbeats have
+    ``http_endpoint``, which is set before `run`.
     """
 
     def __init__(
-        self, shards: Sequence[HostedShard], hosts_of: HostsOf, *, name: str, most: int, clock: Clock, after_ms: int
+        self,
+        shards: Sequence[HostedShard],
+        hosts_of: Callable[[int], Awaitable[Collection[str]]],
+        *,
+        name: str,
+        most: int,
+        clock: Clock,
+        after_ms: int,
     ) -> None:
         self.shards = shards
         self.http_endpoint = ""
-        """Where the API answers, for the heartbeats; set before `run`."""
         self._hosts_of = hosts_of
         self._name = name
         self._most = most
         self._clock = clock
         self._leave_after_ms = after_ms or LEAVE_AFTER_MS
         self._begin_after_ms = min(self._leave_after_ms, BEGIN_AFTER_MAX_MS)
-        self._wanted_since: dict[str, int] = {}
-        self._unwanted_since: dict[str, int] = {}
-        self._wanted: Sequence[HostedShard] | None = None if most else shards
         self._is_settled = False
         self._stopping = asyncio.Event()
         self._others = shards[1:] if most else ()
         for shard in shards[:1] if most else shards:
-            shard.is_fixed = True
+            shard.is_fixed = shard.is_wanted = True
             shard.begin()
 
     @property
-    def home(self) -> HostedReplica:
-        assert self.shards[0].replica is not None
-        return self.shards[0].replica
+    def home(self) -> Replica:
+        return self.replicas[0]
 
     @property
-    def replicas(self) -> Sequence[HostedReplica]:
+    def replicas(self) -> Sequence[Replica]:
         """The replicas of the shards that are hosted now, that of the home first."""
         return [shard.replica for shard in self.shards if shard.replica is not None]
 
-    async def run(self, run: Run) -> None:
+    async def run(self) -> None:
         """Host until `stop`, and until what is hosted then has ended in good order."""
         running: dict[str, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as tasks:
-            for replica in self.replicas:
+
+            def start(replica: Replica) -> None:
                 replica.http_endpoint = self.http_endpoint
-                tasks.create_task(run(replica), name=replica.scheduler)
+                running[replica.scheduler] = tasks.create_task(_run(replica), name=replica.scheduler)
+
+            for replica in self.replicas:
+                start(replica)
             while not self._stopping.is_set():
                 for shard in await self.turn():
-                    running[shard.name] = tasks.create_task(run(shard.begin(self.http_endpoint)), name=shard.name)
+                    start(shard.begin())
                     log.info("shard_hosted", shard=shard.name)
-                self._clear(running)
+                for shard in self._others:
+                    if shard.name in running and running[shard.name].done():
+                        del running[shard.name]
+                        shard.gone()
+                        log.info("shard_left", shard=shard.name)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_TURN_S if self._others else None):
                         await self._stopping.wait()
@@ -191,51 +184,36 @@ class Hosting:
         now, live = self._clock.mono_ms(), self.home.live_replicas()
         names = [shard.name for shard in self.shards]
         candidates = candidates_of(names, {*(status.name for status in live), self._name}, self._most)
-        self._wanted = [shard for shard in self._others if self._name in candidates[shard.name]]
         for shard in self._others:
-            if shard in self._wanted:
-                self._unwanted_since.pop(shard.name, None)
-            else:
-                self._wanted_since.pop(shard.name, None)
-                self._consider_leaving(shard, candidates[shard.name], now)
-        waiting = [shard for shard in self._wanted if shard.replica is None]
+            is_wanted = self._name in candidates[shard.name]
+            if shard.is_wanted is not is_wanted:
+                shard.is_wanted, shard.since_ms = is_wanted, now
+            if not is_wanted and self._may_leave(shard, candidates[shard.name], now):
+                shard.leave()
+        waiting = [shard for shard in self._others if shard.is_wanted and shard.replica is None]
         living = {status.id for status in live}
         due = await asyncio.gather(*(self._may_begin(shard, living, now) for shard in waiting))
         reading = sum(shard.replica is not None and not shard.is_ready for shard in self._others)
         return [shard for shard, is_due in zip(waiting, due, strict=True) if is_due][: max(READING_MAX - reading, 0)]
 
-    async def _may_begin(self, shard: HostedShard, living: Set[str], now: int) -> bool:
-        lasted_ms = now - self._wanted_since.setdefault(shard.name, now)
-        if lasted_ms >= self._begin_after_ms:
-            return True
-        return lasted_ms >= ALONE_AFTER_MS and not await self._is_hosted(shard, living)
+    def _may_leave(self, shard: HostedShard, candidates: Collection[str], now: int) -> bool:
+        """Return whether it has been unwanted for long enough, and all candidates are ready in the shard's mirror."""
+        if shard.replica is None or not shard.replica.view.ready or now - shard.since_ms < self._leave_after_ms:
+            return False
+        return {status.name for status in shard.replica.live_replicas() if status.ready}.issuperset(candidates)
 
-    async def _is_hosted(self, shard: HostedShard, living: Set[str]) -> bool:
-        """Return whether a ready replica hosts it, and True if that can't be read. The record of one that was killed
-        stays for a minute, so it counts only while it lives in the home, which all host."""
+    async def _may_begin(self, shard: HostedShard, living: Set[str], now: int) -> bool:
+        """Return whether it has been wanted for long enough, which is shorter if no ready replica hosts it. The record
+        of one that was killed stays for a minute, so it counts only while it lives in the home, which all host."""
+        lasted_ms = now - shard.since_ms
+        if lasted_ms >= self._begin_after_ms or lasted_ms < ALONE_AFTER_MS:
+            return lasted_ms >= self._begin_after_ms
         try:
             async with asyncio.timeout(_READ_LIMIT_S):
-                hosts = await self._hosts_of(shard.index)
+                return living.isdisjoint(await self._hosts_of(shard.index))
         except (WorldError, TimeoutError) as error:
             log.debug("hosts_unread", shard=shard.name, error=str(error))
-            return True
-        return not living.isdisjoint(hosts)
-
-    def _consider_leaving(self, shard: HostedShard, candidates: Collection[str], now: int) -> None:
-        if shard.replica is None:
-            self._unwanted_since.pop(shard.name, None)
-            return
-        lasted_ms = now - self._unwanted_since.setdefault(shard.name, now)
-        ready = {status.name for status in shard.replica.live_replicas() if status.ready}
-        if lasted_ms >= self._leave_after_ms and shard.replica.view.ready and ready.issuperset(candidates):
-            shard.leave()
-
-    def _clear(self, running: dict[str, asyncio.Task[None]]) -> None:
-        for shard in self._others:
-            if shard.name in running and running[shard.name].done():
-                del running[shard.name]
-                shard.gone()
-                log.info("shard_left", shard=shard.name)
+            return False
 
     # Health of the process
 
@@ -249,9 +227,9 @@ class Hosting:
             return ABOUT_TO_END
         if self.home.view.unready_reason or self._is_settled:
             return self.home.view.unready_reason
-        if self._wanted is None:
+        if any(shard.is_wanted is None for shard in self.shards):
             return "it does not know yet which shards it should host"
-        unready = next((shard.name for shard in self._wanted if not shard.is_ready), "")
+        unready = next((shard.name for shard in self.shards if shard.is_wanted and not shard.is_ready), "")
         self._is_settled = not unready
         return f"shard {unready}: it is not ready here yet" if unready else ""
 
@@ -259,16 +237,6 @@ class Hosting:
         return "" if any(replica.view.leading for replica in self.replicas) else NOT_LEADING
 
 
-class _SilencedByNewest:
-    """`Silencing` for one shard: the newest replica that hosts it has a say, and none that has ended is kept."""
-
-    def __init__(self, liveness: Silencing) -> None:
-        self._newest: WeakMethod[Callable[[], bool]] | None = None
-        liveness.silence_while(self._is_silenced)
-
-    def silence_while(self, silenced: Callable[[], bool]) -> None:
-        self._newest = WeakMethod(silenced)
-
-    def _is_silenced(self) -> bool:
-        silenced = None if self._newest is None else self._newest()
-        return silenced is not None and silenced()
+async def _run(replica: Replica) -> None:
+    bind_contextvars(shard=replica.scheduler)  # on the lines of this task and of those that it begins
+    await replica.run()

@@ -9,7 +9,7 @@ While a partition is *moving* it is where it was; from *leaving* on it is where 
 live documents of it may be in both shards: else one that was deleted in one of them would come back from the other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import Document, is_integer, positive
 
 LAYOUT_ID = "routing"
-"""The id of the document, and of its collection."""
 
 
 class PartitionMove(NamedTuple):
@@ -52,16 +51,12 @@ class Layout:
             raise InvalidInput(("shards",), "a name occurs twice", "different names")
         if len(self.shard_of) != PARTITION_COUNT:
             raise InvalidInput(("partitions",), f"{len(self.shard_of)} partitions", f"{PARTITION_COUNT}")
-        places = {
-            "partitions": dict(enumerate(self.shard_of)),
-            "moving": {partition: move.to for partition, move in self.moving.items()},
-            "leaving": self.leaving,
-        }
-        for path, shards in places.items():
-            for partition, index in shards.items():
-                if not (0 <= partition < PARTITION_COUNT and 0 <= index < len(self.shards)):
-                    problem = f"partition {partition}, shard {index}"
-                    raise InvalidInput((path,), problem, f"one of {len(self.shards)} shards")
+        goals = {partition: move.to for partition, move in self.moving.items()}
+        places = {"partitions": dict(enumerate(self.shard_of)), "moving": goals, "leaving": self.leaving}
+        for path, partition, index in ((path, *pair) for path, shards in places.items() for pair in shards.items()):
+            if not (0 <= partition < PARTITION_COUNT and 0 <= index < len(self.shards)):
+                problem = f"partition {partition}, shard {index}"
+                raise InvalidInput((path,), problem, f"one of {len(self.shards)} shards")
         if not self.frozen <= self.moving.keys() | self.leaving.keys():
             raise InvalidInput(("frozen",), "a partition at rest", "some of those that move")
 
@@ -86,7 +81,7 @@ class Layout:
         for partition in moves:
             if not self.is_at_rest(partition):
                 there = self.shards[self.goal_of(partition)]
-                raise InvalidInput(("partitions", partition), f"it moves to {there}", "one that is at rest")
+                raise InvalidInput(("--partition",), f"{partition} moves to {there}", "one that is at rest")
         epoch = self.epoch + 1
         begun = {each: PartitionMove(to, epoch) for each, to in moves.items() if self.shard_of[each] != to}
         return replace(self, epoch=epoch, moving={**self.moving, **begun})
@@ -98,19 +93,14 @@ class Layout:
         return replace(self, epoch=self.epoch + 1, frozen=self.frozen - {partition})
 
     def arrived(self, partition: int) -> "Layout":
-        """The partition is where it was moving to; what is left of it leaves the shard before."""
-        placed = list(self.shard_of)
-        placed[partition] = self.moving[partition].to
-        return replace(
-            self,
-            epoch=self.epoch + 1,
-            shard_of=tuple(placed),
-            moving={each: move for each, move in self.moving.items() if each != partition},
-            leaving={**self.leaving, partition: self.shard_of[partition]},
-        )
+        """Place the partition where it was moving to; what is left of it leaves the shard before."""
+        placed, moving = list(self.shard_of), dict(self.moving)
+        placed[partition] = moving.pop(partition).to
+        leaving = {**self.leaving, partition: self.shard_of[partition]}
+        return replace(self, epoch=self.epoch + 1, shard_of=tuple(placed), moving=moving, leaving=leaving)
 
     def emptied(self, partition: int) -> "Layout":
-        """Nothing of the partition is left in the shard that it came from."""
+        """End the move: nothing of the partition is left in the shard that it came from."""
         left = {each: source for each, source in self.leaving.items() if each != partition}
         return replace(self, epoch=self.epoch + 1, frozen=self.frozen - {partition}, leaving=left)
 
@@ -131,9 +121,6 @@ class Layout:
         move = self.moving.get(partition)
         return self.shard_of[partition] if move is None else move.to
 
-    def has_partitions(self, index: int) -> bool:
-        return index in self.shard_of
-
 
 # Plans
 
@@ -147,19 +134,11 @@ def even_moves(layout: Layout) -> Mapping[int, int]:
     least, more = divmod(PARTITION_COUNT, len(layout.shards))
     by_size = sorted(held, key=lambda index: (-len(held[index]), index))
     wanted = {index: least + (place < more) for place, index in enumerate(by_size)}  # the largest keep one more
-    free = [
-        partition
-        for index, partitions in held.items()
-        for partition in [each for each in partitions if layout.is_at_rest(each)][
-            : max(len(partitions) - wanted[index], 0)
-        ]
-    ]
-    moves: dict[int, int] = {}
+    free: list[int] = []
     for index, partitions in held.items():
-        for _ in range(wanted[index] - len(partitions)):
-            if free:
-                moves[free.pop()] = index
-    return moves
+        free += [each for each in partitions if layout.is_at_rest(each)][: max(len(partitions) - wanted[index], 0)]
+    lacking = [index for index in held for _ in range(wanted[index] - len(held[index]))]
+    return dict(zip(reversed(free), lacking, strict=False))
 
 
 def moves_to(
@@ -173,12 +152,8 @@ def moves_to(
         if not 0 <= partition < PARTITION_COUNT:
             raise InvalidInput(("--partition",), f"{partition}", f"0 to {PARTITION_COUNT - 1}")
     to = layout.shards.index(shard)
-    wanted = {*map(partition_of, tenants), *partitions}
-    for partition in wanted:
-        if not layout.is_at_rest(partition):
-            there = layout.shards[layout.goal_of(partition)]
-            raise InvalidInput(("--partition",), f"{partition} moves to {there}", "one that is at rest")
-    return {partition: to for partition in wanted if layout.shard_of[partition] != to}
+    begun = layout.beginning(dict.fromkeys({*map(partition_of, tenants), *partitions}, to))
+    return dict.fromkeys(begun.moving.keys() - layout.moving.keys(), to)
 
 
 def partition_counts(layout: Layout, moves: Mapping[int, int] | None = None) -> Sequence[int]:
@@ -191,7 +166,7 @@ def partition_counts(layout: Layout, moves: Mapping[int, int] | None = None) -> 
 
 
 def encode_layout(layout: Layout) -> dict[str, Any]:
-    under_way: dict[str, list[Any]] = {
+    under_way: dict[str, Any] = {
         "moving": [[partition, *move] for partition, move in sorted(layout.moving.items())],
         "frozen": sorted(layout.frozen),
         "leaving": [list(pair) for pair in sorted(layout.leaving.items())],
@@ -209,28 +184,21 @@ def encode_layout(layout: Layout) -> dict[str, Any]:
 def decode_layout(fields: Document) -> Layout:
     """Return the layout; `InvalidInput` if the document is malformed."""
     require_known_version(fields)
-    shards, placed = fields.get("shards"), fields.get("partitions")
-    if not isinstance(shards, list) or not all(isinstance(each, str) and each for each in shards):
-        raise InvalidInput(("shards",), f"{str(shards)[:64]}", "a list of names")
-    if not isinstance(placed, list) or not all(map(is_integer, placed)):
-        raise InvalidInput(("partitions",), f"{str(placed)[:64]}", "a list of indexes of shards")
-    frozen = fields.get("frozen", [])
-    if not isinstance(frozen, list) or not all(map(is_integer, frozen)):
-        raise InvalidInput(("frozen",), f"{str(frozen)[:64]}", "a list of partitions")
-    return Layout(
-        positive(fields, "epoch"),
-        tuple(shards),
-        tuple(placed),
-        {partition: PartitionMove(to, began) for partition, to, began in _rows(fields, "moving", 3)},
-        frozenset(frozen),
-        {row[0]: row[1] for row in _rows(fields, "leaving", 2)},
-    )
+    shards = _listed(fields, "shards", None, lambda each: isinstance(each, str) and each != "", "names")
+    placed = _listed(fields, "partitions", None, is_integer, "indexes of shards")
+    moving = _listed(fields, "moving", [], lambda row: _is_row(row, 3), "rows of 3 numbers")
+    frozen = _listed(fields, "frozen", [], is_integer, "partitions")
+    leaving = _listed(fields, "leaving", [], lambda row: _is_row(row, 2), "rows of 2 numbers")
+    moves = {partition: PartitionMove(to, began) for partition, to, began in moving}
+    return Layout(positive(fields, "epoch"), tuple(shards), tuple(placed), moves, frozenset(frozen), dict(leaving))
 
 
-def _rows(fields: Document, name: str, width: int) -> list[list[int]]:
-    rows = fields.get(name, [])
-    if not isinstance(rows, list) or not all(
-        isinstance(row, list) and len(row) == width and all(map(is_integer, row)) for row in rows
-    ):
-        raise InvalidInput((name,), f"{str(rows)[:64]}", f"a list of rows of {width} numbers")
-    return rows
+def _listed(fields: Document, name: str, default: object, is_one: Callable[[Any], bool], what: str) -> list[Any]:
+    value = fields.get(name, default)
+    if not isinstance(value, list) or not all(map(is_one, value)):
+        raise InvalidInput((name,), f"{str(value)[:64]}", f"a list of {what}")
+    return value
+
+
+def _is_row(row: object, width: int) -> bool:
+    return isinstance(row, list) and len(row) == width and all(map(is_integer, row))

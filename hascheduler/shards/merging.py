@@ -1,7 +1,7 @@
-"""The answers of all shards as one, route by route: see `hascheduler.shards.answers` for how they are asked.
+"""The answers of all shards as one, route by route; `hascheduler.shards.answers` asks for them.
 
 Pages have one order in all shards, so one position is enough: each shard goes on behind it, and a merged page ends at
-the nearest place up to which every shard has told all. What lies beyond that in another shard can't be given yet. An
+the nearest place up to which every shard has answered all. What another shard has beyond that can't be given yet. An
 item counts only from the shard that its tenant is in: while a partition moves, the other one may have a copy of it.
 """
 
@@ -21,7 +21,6 @@ from hascheduler.api.schedules.timeline import TimelineQuery, shown_load
 from hascheduler.dispatch.schedules.load_ahead import Load, LoadAhead
 from hascheduler.model.documents.verdict import verdict_id
 from hascheduler.model.job import JobState
-from hascheduler.model.partition import partition_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ListPosition
 from hascheduler.shards.all_that_match import change_jobs, change_schedules
@@ -30,7 +29,7 @@ from hascheduler.shards.layout import Layout
 from hascheduler.shards.overview import cluster, failovers, processors
 
 Key = tuple[Any, ...]
-"""Where an item stands in the order of a list: keys are compared as they are."""
+"""The place of an item in the order of a list."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -38,7 +37,7 @@ _INTEGER = TypeAdapter(int)
 
 
 def at_ms(text: str) -> int:
-    """Return the instant that an answer tells; also one that no calendar has, or that no request may name."""
+    """Return the instant in an answer, which no calendar may have (``… ms``)."""
     return int(text[:-3]) if text.endswith(" ms") else (datetime.fromisoformat(text) - _EPOCH) // _MS
 
 
@@ -48,26 +47,21 @@ def limit_of(scope: Scope, query: type[BaseModel]) -> int:
     return int(query.model_fields["limit"].default) if given is None else _INTEGER.validate_python(given)
 
 
-# Pages
-
-
 def newest_first(next: str | None) -> Key | None:
-    """Return the key of ``next`` in a list that has the newest first. A position without an id is before all of its
-    instant."""
+    """Return the key of ``next`` in a list with the newest first; without an id it is before all of its instant."""
     position = NewestFirstQuery.model_construct(after=next).position()
     return None if position is None else (position.at_ms, position.id is None, position.id or "")
 
 
 def newest_first_text(end: Key | None) -> str | None:
-    """Return ``next`` for a page that ends there."""
     return None if end is None else place_text(ListPosition(WallMs(end[0]), end[2] or None))
 
 
 def pages_as_one(
     pages: Sequence[Sequence[tuple[Key, Body]]], ends: Sequence[Key | None], limit: int, *, descending: bool
 ) -> tuple[list[Body], Key | None]:
-    """Return at most ``limit`` items, and the key after which to go on; None: there are no more. ``ends`` has, for each
-    page, up to where it has told all; None: there are no more in that shard."""
+    """Return at most ``limit`` items, and the key after which to go on; None if there are no more. ``ends`` has the key
+    up to which each page has all; None if there are no more in its shard."""
     nearest = [end for end in ends if end is not None]
     end = None if not nearest else max(nearest) if descending else min(nearest)
     items = dict(pair for page in pages for pair in page)  # one that is copied this moment may be there twice
@@ -78,14 +72,12 @@ def pages_as_one(
     return [items[key] for key in known], end
 
 
-def _page(
+def _pages(
     key: Callable[[Body], Key],
-    tenant: Callable[[Body], object],
+    tenant: Callable[[Body], object] = lambda _: None,
     *,
-    query: type[BaseModel] = PageQuery,
-    position: Callable[[str | None], Key | None],
-    text: Callable[[Key | None], str | None],
-    descending: bool,
+    query: type[BaseModel] = NewestFirstQuery,
+    by_name: bool = False,
 ) -> Callable[[Layout, Sequence[Body], Scope], Body]:
     def combine(layout: Layout, pages: Sequence[Body], scope: Scope) -> Body:
         items, end = pages_as_one(
@@ -93,15 +85,15 @@ def _page(
                 [(key(item), item) for item in page["items"] if _is_there(layout, tenant(item), index)]
                 for index, page in enumerate(pages)
             ],
-            [position(page["next"]) for page in pages],
+            [(page["next"] and (page["next"],)) if by_name else newest_first(page["next"]) for page in pages],
             limit_of(scope, query),
-            descending=descending,
+            descending=not by_name,
         )
-        whole = {**pages[0], "items": items, "next": text(end)}
+        whole = {**pages[0], "items": items, "next": (end and end[0]) if by_name else newest_first_text(end)}
         if "unreadable" in whole:
             unreadable = {each["id"]: each for page in pages for each in page["unreadable"]}
-            # Of a list by name they have a place in the order; another one tells each with the first page that it can.
-            shown = [each for id, each in unreadable.items() if descending or end is None or (id,) <= end]
+            # In a list by name they have a place in the order; another list has each on the first page that it can.
+            shown = [each for id, each in unreadable.items() if not by_name or end is None or (id,) <= end]
             whole["unreadable"] = shown
         return whole
 
@@ -109,17 +101,10 @@ def _page(
 
 
 def _is_there(layout: Layout, tenant: object, index: int) -> bool:
-    return not isinstance(tenant, str) or layout.shard_of[partition_of(tenant)] == index
+    return not isinstance(tenant, str) or layout.index_of(tenant) == index
 
 
-_newest = partial(_page, query=NewestFirstQuery, position=newest_first, text=newest_first_text, descending=True)
-_by_name = partial(
-    _page,
-    key=lambda item: (item["name"],),
-    position=lambda name: None if name is None else (name,),
-    text=lambda end: None if end is None else str(end[0]),
-    descending=False,
-)
+_by_name = partial(_pages, lambda item: (item["name"],), query=PageQuery, by_name=True)
 
 
 def _verdict_key(verdict: Body) -> Key:
@@ -127,24 +112,15 @@ def _verdict_key(verdict: Body) -> Key:
     return (at_ms(verdict["decided_at"]), False, verdict_id(verdict["schedule"], at_ms(verdict["nominal_at"])))
 
 
-# Sums
+def _counts(*names: str) -> Merge:
+    def combine(_: Layout, counts: Sequence[Body], scope: Scope) -> Body:
+        total: dict[str, Any] = {name: sum(each[name] for each in counts) for name in ("matched", *names)}
+        if "at_least" in counts[0]:
+            at_least = {state for each in counts for state in each["at_least"]}
+            total["at_least"] = [state for state in names if state in at_least]
+        return {**total, "exact": all(each["exact"] for each in counts)}
 
-
-def _job_counts(_: Layout, counts: Sequence[Body], scope: Scope) -> Body:
-    at_least = {state for each in counts for state in each["at_least"]}
-    sums = _sums(counts, "matched", *(state.value for state in JobState))
-    return {**sums, "at_least": [state.value for state in JobState if state.value in at_least]}
-
-
-def _schedule_counts(_: Layout, counts: Sequence[Body], scope: Scope) -> Body:
-    return _sums(counts, "matched", "active", "paused", "ended")
-
-
-def _sums(counts: Sequence[Body], *names: str) -> dict[str, Any]:
-    return {
-        **{name: sum(each[name] for each in counts) for name in names},
-        "exact": all(each["exact"] for each in counts),
-    }
+    return merged(combine)
 
 
 def _errors(_: Layout, answers: Sequence[Body], scope: Scope) -> Body:
@@ -152,13 +128,11 @@ def _errors(_: Layout, answers: Sequence[Body], scope: Scope) -> Body:
     for group in (group for answer in answers for group in answer["groups"]):
         known = groups.setdefault((group["definition"], group["fault"]), {**group, "count": 0})
         newest = max(known, group, key=lambda each: at_ms(each["last_at"]))
-        known |= {
-            **{name: newest[name] for name in ("last_at", "job", "error")},
-            "first_at": min(known["first_at"], group["first_at"], key=at_ms),
-            "count": known["count"] + group["count"],
-            "filter": {
-                name: value if group["filter"][name] == value else None for name, value in known["filter"].items()
-            },
+        known |= {name: newest[name] for name in ("last_at", "job", "error")}
+        known["first_at"] = min(known["first_at"], group["first_at"], key=at_ms)
+        known["count"] += group["count"]
+        known["filter"] = {
+            name: value if group["filter"][name] == value else None for name, value in known["filter"].items()
         }
     ordered = sorted(
         groups.values(), key=lambda each: (-each["count"], -at_ms(each["last_at"]), each["definition"], each["fault"])
@@ -173,16 +147,13 @@ def _errors(_: Layout, answers: Sequence[Body], scope: Scope) -> Body:
     }
 
 
-# The timeline
-
-
 def _timeline(layout: Layout, answers: Sequence[Body], scope: Scope) -> Body:
-    rows = _by_name(tenant=lambda _: None, query=TimelineQuery)(layout, answers, scope)
+    rows = _by_name(query=TimelineQuery)(layout, answers, scope)
     return {**rows, "load": _load([answer["load"] for answer in answers])}
 
 
 def _load(loads: Sequence[Body]) -> Body:
-    """Each shard has its own processors, and all of them the same limits of definitions."""
+    """Return the load of all shards: each has its own processors, and all have the same limits of definitions."""
     from_ms = max(load["from_ms"] for load in loads)
     needed: dict[str | None, list[int]] = {}
     slots: dict[str | None, int] = {}
@@ -200,15 +171,15 @@ def _load(loads: Sequence[Body]) -> Body:
 
 MERGED: Mapping[tuple[str, str], Merge] = {
     ("GET", "/v1/jobs"): merged(
-        _newest(lambda job: (at_ms(job["submitted_at"]), False, job["id"]), lambda job: job["tenant"])
+        _pages(lambda job: (at_ms(job["submitted_at"]), False, job["id"]), lambda job: job["tenant"])
     ),
-    ("GET", "/v1/jobs:counts"): merged(_job_counts),
+    ("GET", "/v1/jobs:counts"): _counts(*(state.value for state in JobState)),
     ("GET", "/v1/jobs:errors"): merged(_errors),
-    ("GET", "/v1/schedules"): merged(_by_name(tenant=lambda schedule: schedule["job"]["tenant"])),
-    ("GET", "/v1/schedules:counts"): merged(_schedule_counts),
-    ("GET", "/v1/verdicts"): merged(_newest(_verdict_key, lambda _: None)),
+    ("GET", "/v1/schedules"): merged(_by_name(lambda schedule: schedule["job"]["tenant"])),
+    ("GET", "/v1/schedules:counts"): _counts("active", "paused", "ended"),
+    ("GET", "/v1/verdicts"): merged(_pages(_verdict_key)),
     ("GET", "/v1/timeline"): merged(_timeline),
-    ("GET", "/v1/processors"): merged(processors),
+    ("GET", "/v1/processors"): merged(lambda _, answers, scope: processors(answers)),
     ("GET", "/v1/cluster"): cluster,
     ("GET", "/v1/cluster/failovers"): merged(
         lambda _, answers, scope: failovers(answers, limit_of(scope, FailoversQuery))

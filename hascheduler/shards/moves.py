@@ -30,23 +30,26 @@ the source first. From ``leaving`` on only the target counts, and nothing is tak
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import structlog
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.hold import Hold, partition_key, partition_of_key
 from hascheduler.model.values.instants import WallMs
+from hascheduler.mongo.tenants import MongoTenantStore
 from hascheduler.ports import Clock
 from hascheduler.ports.holds import HoldStore
-from hascheduler.ports.tenants import Key, TenantStore, Version
+from hascheduler.ports.tenants import Key, Version
+from hascheduler.shards.gateways import GatewayBoard
+from hascheduler.shards.home import LayoutStore
 from hascheduler.shards.layout import Layout
+from hascheduler.shards.repeating import repeat
 from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
-_T = TypeVar("_T")
 
 _LOOK_S, _STEP_S = 0.5, 0.02
 _LOOKS_A_SWEEP = 4
@@ -54,40 +57,13 @@ _AT_ONCE_MAX = 4
 _BATCH = 500
 _BATCHES_A_STEP = 20
 _NEARLY_EQUAL = 2_000
-"""So many documents may differ when the source is held: they are copied in about a quarter of a second."""
+"""The source is held once at most so many documents differ: to copy them takes about a quarter of a second."""
 _EQUALIZE_EVERY_MS = 1_000
 """While the source waits for its release, which takes as long as its jobs do."""
 _ACKNOWLEDGED_S = 1.0
 _LATE = ("jobs", "schedules")
-"""What a request may write late. Verdicts are the leader's, who has released them: one that is missing in the target
-was withdrawn there."""
-
-
-class HomeState(Protocol):
-    """What this process and the gateways say to the home."""
-
-    @property
-    def leading(self) -> bool:
-        """Whether this replica leads the home."""
-        ...
-
-    async def all_know(self, index: int) -> bool:
-        """Return whether all replicas that live know the shard of that index."""
-        ...
-
-    async def all_have(self, epoch: int, patience_s: float) -> bool:
-        """Return whether all gateways that live go by a layout of that epoch or a later one, within that time."""
-        ...
-
-
-class MovedLayout(Protocol):
-    async def get(self) -> Layout | None:
-        """Return the newest layout: no change that was acknowledged before this call is missing."""
-        ...
-
-    async def replace(self, epoch: int, layout: Layout) -> bool:
-        """Replace the layout of that epoch; False if it is no longer that."""
-        ...
+"""What a request may write late. The leader writes verdicts, and has released them: one that the target lacks was
+withdrawn there."""
 
 
 class _Overtaken(Exception):
@@ -95,7 +71,7 @@ class _Overtaken(Exception):
 
 
 class _FromTo(NamedTuple):
-    """Where a partition comes from and goes to. ``began`` marks the copies; 0 once the target counts."""
+    """``began`` marks the copies; 0 once the target counts."""
 
     partition: int
     source: int
@@ -103,30 +79,29 @@ class _FromTo(NamedTuple):
     began: int
 
 
-@dataclass(frozen=True, slots=True)
-class _LastLook:
-    """What the last look at a partition saw, so that the next one need not look at all that ended long ago."""
+class _LastLook(NamedTuple):
+    """What the last look at a partition saw: the next one leaves out what ended long before."""
 
     live: Collection[Key]
     began_ms: int
 
 
 class ShardDocuments(NamedTuple):
-    """What the mover writes in one shard's database."""
+    """The stores of one shard that the mover writes."""
 
-    tenants: TenantStore
+    tenants: MongoTenantStore
     holds: HoldStore
 
 
 class PartitionMover:
     """Owner of the partitions that are carried now, and of what was seen of them. ``shards`` are in the layout's order.
-    ``keeps_to_parts`` says whether no shard runs more than its part of any cap. ``late_ms``: a document is stored at
-    most so long after the instant at which it says that it was submitted."""
+    ``keeps_to_parts`` tells whether each shard runs at most its part of every cap. A document is stored at most
+    ``late_ms`` after the instant at which it says that it was submitted."""
 
     def __init__(
         self,
-        home: HomeState,
-        layouts: MovedLayout,
+        home: GatewayBoard,
+        layouts: LayoutStore,
         shards: Sequence[ShardDocuments],
         *,
         keeps_to_parts: Callable[[], Awaitable[bool]],
@@ -143,23 +118,25 @@ class PartitionMover:
         self._carried: set[int] = set()
         self._handing_over = asyncio.Lock()
         """One partition at a time: a change of the layout by another one would make it look again."""
+        self._looks = 0
 
     async def run(self) -> None:
-        reminders, looks = Reminders(), 0
         async with asyncio.TaskGroup() as tasks:
-            while True:
-                looks += 1
-                try:
-                    layout = await self._known_layout() if self._home.leading else None
-                    for partition in () if layout is None else self._to_carry(layout):
-                        self._carried.add(partition)
-                        tasks.create_task(self._carry(partition), name=f"move-{partition:02x}")
-                    if layout is not None and looks % _LOOKS_A_SWEEP == 0:
-                        await self.sweep(layout, looks // _LOOKS_A_SWEEP % len(layout.shards))
-                    reminders.over()
-                except (StoreUnavailable, InvalidInput) as error:
-                    self._log(reminders, error)
-                await asyncio.sleep(_LOOK_S)
+            await repeat(partial(self._look, tasks), lambda: _LOOK_S, "moves_delayed")
+
+    async def _look(self, tasks: asyncio.TaskGroup) -> None:
+        self._looks += 1
+        layout = await self._known_layout() if self._home.leading else None
+        if layout is None:
+            return
+        # All that have arrived, so that they open, and others while few are carried.
+        leaving = [each for each in layout.leaving if each not in self._carried]
+        room = max(_AT_ONCE_MAX - len(self._carried) - len(leaving), 0)
+        for partition in [*leaving, *[each for each in layout.moving if each not in self._carried][:room]]:
+            self._carried.add(partition)
+            tasks.create_task(self._carry(partition), name=f"move-{partition:02x}")
+        if self._looks % _LOOKS_A_SWEEP == 0:
+            await self.sweep(layout, self._looks // _LOOKS_A_SWEEP % len(layout.shards))
 
     def is_moving(self) -> bool:
         """Return whether this replica carries a partition."""
@@ -167,8 +144,8 @@ class PartitionMover:
 
     async def step(self, partition: int) -> bool:
         """Take the next step of that partition; False if it is at rest."""
-        before = await self._known_layout()
-        way = None if before is None else _way(before, partition)
+        layout = await self._known_layout()
+        way = None if layout is None else _way(layout, partition)
         if way is None:
             return False
         try:
@@ -182,7 +159,7 @@ class PartitionMover:
         return True
 
     async def sweep(self, layout: Layout, index: int) -> None:
-        """Take what is live out of that shard of partitions that rest elsewhere: it came late."""
+        """Take live documents of partitions that rest elsewhere out of that shard: they came late."""
         keys = [hold.key for hold in (await self._shards[index].holds.all()).values() if hold.is_held]
         held = {each for each in map(partition_of_key, keys) if each is not None and layout.shard_of[each] != index}
         for partition in await self._shards[index].tenants.live(held) if held else ():
@@ -192,12 +169,6 @@ class PartitionMover:
             is_stray = now is not None and now.is_at_rest(partition) and now.shard_of[partition] == way.target
             if is_stray and here is not None and here.is_held and there is not None:
                 await self._take(way, here, there, live_only=True)
-
-    def _to_carry(self, layout: Layout) -> Sequence[int]:
-        """Return those to begin with: all that have arrived, so that they open, and others while few are carried."""
-        leaving = [each for each in layout.leaving if each not in self._carried]
-        room = max(_AT_ONCE_MAX - len(self._carried) - len(leaving), 0)
-        return [*leaving, *[each for each in layout.moving if each not in self._carried][:room]]
 
     async def _carry(self, partition: int) -> None:
         reminders = Reminders()
@@ -209,7 +180,8 @@ class PartitionMover:
                     reminders.over()
                     await asyncio.sleep(_STEP_S)
                 except (StoreUnavailable, InvalidInput) as error:
-                    self._log(reminders, error, partition=partition)
+                    if reminders.is_due(str(error), self._clock.mono_ms()):
+                        log.warning("moves_delayed", error=str(error), partition=partition)
                     await asyncio.sleep(_LOOK_S)
         finally:
             self._carried.discard(partition)
@@ -220,12 +192,15 @@ class PartitionMover:
     async def _advance(self, layout: Layout, way: _FromTo, here: Hold | None, there: Hold | None) -> None:
         seen = self._seen.get(way.partition)
         if there is None or not there.is_held or not there.is_silent:
-            if await self._home.all_know(way.target) and await self._fits(layout, way.target):
+            # A deployment that has just grown may still run too much: no more begins where nothing was until now.
+            if await self._home.all_know(way.target) and (
+                way.target in layout.shard_of or await self._keeps_to_parts()
+            ):
                 await self._put(way.target, way, there, is_held=True, is_silent=True)
         elif here is None:
             await self._put(way.source, way, None, is_held=False)
         elif here.is_held and seen is None:
-            # What the mover before this one had seen is gone, and to look at all of it takes too long to stand still.
+            # What the mover before this one had seen is gone, and a look at everything takes longer than a pause may.
             await self._replaced(layout, layout.thawed(way.partition))
             await self._put(way.source, way, here, is_held=False)
         elif here.is_released and there.is_released:
@@ -237,11 +212,6 @@ class PartitionMover:
         elif seen is not None and self._clock.wall_ms() - seen.began_ms >= _EQUALIZE_EVERY_MS:
             await self._equalize(way, here, there)
 
-    async def _fits(self, layout: Layout, to: int) -> bool:
-        """Return whether more may run in that shard: a deployment that has just grown may still run more elsewhere, and
-        a shard without partitions is where more could begin."""
-        return layout.has_partitions(to) or await self._keeps_to_parts()
-
     async def _hand_over(self, layout: Layout, way: _FromTo, here: Hold, there: Hold) -> None:
         if self._handing_over.locked():
             return
@@ -252,29 +222,27 @@ class PartitionMover:
                 return
             here = await self._put(way.source, way, here, is_held=True, is_released=True)
             there = await self._put(way.target, way, there, is_held=True, is_silent=True, is_released=True)
-            _, is_all = await self._equalize(way, here, there)
-            if not is_all:
+            if not (await self._equalize(way, here, there))[1]:
                 return
             layout = await self._replaced(layout, layout.arrived(way.partition))
         log.info("partition_moved", partition=way.partition, shard=layout.shards[way.target], epoch=layout.epoch)
         await self._leave(layout, way, here, there)
 
     async def _equalize(self, way: _FromTo, here: Hold, there: Hold) -> tuple[int, bool]:
-        """Make the target's documents those of the source; return how many differed, and whether the target has all
-        that the source has now."""
+        """Make the target equal to the source; return how many documents differed, and whether none does now."""
         source, target = self._shards[way.source].tenants, self._shards[way.target].tenants
         before, began_ms = self._seen.get(way.partition), self._clock.wall_ms()
         tenants = await self._tenants(way)
         since = None if before is None else WallMs(before.began_ms - self._late_ms)
         known = () if before is None else before.live
-        found, wanted = await _both(target.versions(tenants, since, known), source.versions(tenants, since, known))
+        found, wanted = await asyncio.gather(*(each.versions(tenants, since, known) for each in (target, source)))
         wanted |= await source.versions_of(found.keys() - wanted.keys())
         found |= await target.versions_of(wanted.keys() - found.keys())
-        if before is not None and (edited := _edited(wanted, found)):  # an edit may withdraw verdicts of long ago
-            wanted |= await source.verdicts(edited)
-            found |= await target.verdicts(edited)
+        if before is not None and (changed := _changed(wanted, found, before.began_ms - self._late_ms // 2)):
+            wanted |= await source.verdicts(changed)
+            found |= await target.verdicts(changed)
         late = [key for key, version in found.items() if _is_late(version, wanted.get(key))]
-        await self._copied(target, source, here, late, is_late=True)
+        await self._copied(target, source, here, late, mark=0)
         foreign = {key: each for key, each in found.items() if key not in wanted or each.mark != way.began}
         for batch in _batches([*foreign]):
             await target.take(there, {key: foreign[key] for key in batch})
@@ -308,13 +276,12 @@ class PartitionMover:
             log.info("partition_emptied", partition=way.partition, epoch=emptied.epoch)
 
     async def _take(self, way: _FromTo, here: Hold, there: Hold, *, live_only: bool) -> bool:
-        """Take documents out of a shard that is not the partition's any more; return whether none is left. A version
-        that the target has not seen goes there first."""
+        """Take documents out of a shard that the partition has left; return whether none is left there. A version that
+        the target has not seen goes there first."""
         source, target = self._shards[way.source].tenants, self._shards[way.target].tenants
         tenants = await self._tenants(way)
-        known, found = await _both(
-            target.versions(tenants, None, (), live_only=live_only),
-            source.versions(tenants, None, (), live_only=live_only),
+        known, found = await asyncio.gather(
+            *(each.versions(tenants, None, (), live_only=live_only) for each in (target, source))
         )
         if live_only:  # one that has just ended in the source has not in the target
             found |= await source.versions_of(known.keys() - found.keys())
@@ -324,7 +291,7 @@ class PartitionMover:
         left = len(found)
         for batch in _batches([*found] if live_only else [*found][: _BATCH * _BATCHES_A_STEP]):
             late = [key for key in batch if key.collection in _LATE and found[key].is_after(known.get(key))]
-            await self._copied(source, target, there, late, is_late=True)
+            await self._copied(source, target, there, late, mark=0)
             left -= await source.take(here, {key: found[key] for key in batch})
         return not left
 
@@ -341,20 +308,19 @@ class PartitionMover:
         return await self._shards[way.source].holds.get(key), await self._shards[way.target].holds.get(key)
 
     async def _tenants(self, way: _FromTo) -> Sequence[str]:
-        here, there = self._shards[way.source].tenants, self._shards[way.target].tenants
-        found = await _both(here.tenants(way.partition), there.tenants(way.partition))
-        return sorted({*found[0], *found[1]})
+        ends = self._shards[way.source].tenants, self._shards[way.target].tenants
+        here, there = await asyncio.gather(*(each.tenants(way.partition) for each in ends))
+        return sorted({*here, *there})
 
     async def _copied(
-        self, source: TenantStore, target: TenantStore, hold: Hold, keys: Sequence[Key], *, mark: int = 0,
-        is_late: bool = False,
-    ) -> bool:  # fmt: skip
+        self, source: MongoTenantStore, target: MongoTenantStore, hold: Hold, keys: Sequence[Key], *, mark: int
+    ) -> bool:
         """Copy the documents; return whether jobs were left out for their keys."""
         is_left_out = False
         for batch in _batches(keys):
             left = batch
             while left and (documents := await source.read(left)):
-                is_left_out |= bool(await target.put(hold, documents, mark=mark, late=is_late))
+                is_left_out |= bool(await target.put(hold, documents, mark=mark))
                 left = [key for key in left if key not in documents]
         return is_left_out
 
@@ -362,7 +328,7 @@ class PartitionMover:
         self, index: int, way: _FromTo, before: Hold | None, *, is_held: bool, is_silent: bool = False,
         is_released: bool = False,
     ) -> Hold:  # fmt: skip
-        """Put a hold in the place of ``before``. ``is_released``: it was, and nothing was decided since."""
+        """Put a hold in the place of ``before``: as released, if it was and nothing was decided since."""
         rev = 1 if before is None else before.rev + 1
         hold = Hold(partition_key(way.partition), rev, is_held, is_silent, rev if is_released else 0)
         if not await self._shards[index].holds.put(hold):
@@ -374,10 +340,6 @@ class PartitionMover:
             raise _Overtaken
         return changed
 
-    def _log(self, reminders: Reminders, error: Exception, **fields: int) -> None:
-        if reminders.is_due(str(error), self._clock.mono_ms()):
-            log.warning("moves_delayed", error=str(error), **fields)
-
 
 def _way(layout: Layout, partition: int) -> _FromTo | None:
     if partition in layout.moving:
@@ -388,24 +350,23 @@ def _way(layout: Layout, partition: int) -> _FromTo | None:
     return None
 
 
-async def _both(first: Coroutine[Any, Any, _T], second: Coroutine[Any, Any, _T]) -> tuple[_T, _T]:
-    """Ask both at once; if one raises, the other one ends first."""
-    answers = await asyncio.gather(first, second, return_exceptions=True)
-    for each in answers:
-        if isinstance(each, BaseException):
-            raise each
-    return answers[0], answers[1]  # type: ignore[return-value]  # none of them is an exception
-
-
 def _is_late(there: Version, here: Version | None) -> bool:
-    """Return whether a request has written that document into the target, and the source has not seen it."""
+    """Return whether a request wrote that document into the target, and the source has not seen it."""
     return not there.mark if here is None else there.is_after(here)
 
 
-def _edited(wanted: Mapping[Key, Version], found: Mapping[Key, Version]) -> Sequence[str]:
-    """Return the schedules that have another revision in the target."""
-    schedules = [(key, each) for key, each in wanted.items() if key.collection == "schedules"]
-    return [key.id for key, each in schedules if key not in found or each[:2] != found[key][:2]]
+def _changed(wanted: Mapping[Key, Version], found: Mapping[Key, Version], since_ms: int) -> Sequence[str]:
+    """Return the schedules whose verdicts of long ago may have changed: those that have another revision in the target,
+    as an edit withdraws some, and those that have gone on from before that instant. What was decided of them long ago
+    may have been carried out only now, by a successor."""
+    schedules = {key: each for key, each in wanted.items() if key.collection == "schedules"}
+    return [
+        key.id
+        for key, each in schedules.items()
+        if (there := found.get(key)) is None
+        or each[:2] != there[:2]
+        or (each.cursor_ms != there.cursor_ms and there.cursor_ms < since_ms)
+    ]
 
 
 def _batches(keys: Sequence[Key]) -> Iterable[Sequence[Key]]:

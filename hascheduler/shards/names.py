@@ -1,24 +1,22 @@
-"""The partition of each schedule's name, so that no two shards have schedules of one name.
+"""Binds the name of each schedule to a partition, so that no two shards have schedules of one name.
 
-A name is unique in the deployment, and jobs of a schedule have it in their ids. So a name is bound to a partition:
-before a schedule is made, and once more afterwards. A sweep frees the names of which their shard has neither the
-schedule nor a job any more.
+Jobs have the name of their schedule in their ids. So it is reserved before a schedule is made, and once more
+afterwards, and a sweep frees names whose shard has neither the schedule nor a job any more.
 
 ::
 
     create    reserve ─► the shard's own route makes it ─► reserve again      each raises ``use``
     sweep     read ─► look into the shard ─► delete what was read             only what nobody used for a minute
 
-*Of two creates in two partitions at most one succeeds.* Both reserve after their insert. The name is bound to one of
-the two then, and the other deletes what it made. *No schedule loses its name.* A sweep deletes what it read before it
-looked, so a create that reserved since keeps its name. One that stands still for a minute between its reservation and
-its insert finds at its second reservation that the name is another's, or binds it anew. A sweep leaves a partition that
-moves alone, and reads the layout before and after it looks.
+*Of two creates in two partitions at most one succeeds*: the one that does not get the name after its insert deletes
+what it made. *No schedule loses its name*: a sweep deletes what it read before it looked, so a create that reserved
+since keeps its name. One that stands still for a minute before its insert finds at its second reservation that the name
+is another's, or binds it anew. A sweep leaves a partition that moves alone, and reads the layout before and after.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from pymongo import ASCENDING
 from pymongo.errors import BulkWriteError, DuplicateKeyError
@@ -43,12 +41,11 @@ TENANTS_OF_SCHEDULES: Sequence[Mapping[str, Any]] = [
 """In the order of an index: the server jumps from one schedule to the next."""
 
 
-class _Layouts(Protocol):
-    async def get(self) -> Layout | None: ...
+ReadLayout = Callable[[], Awaitable[Layout | None]]
 
 
 class Names:
-    """The names in the home, and how far the present sweep has come. Every write is acknowledged by a majority."""
+    """The names in the home; owner of how far the present sweep is. Every write is acknowledged by a majority."""
 
     def __init__(self, home: Database, now: Callable[[], WallMs]) -> None:
         self._names = home[Collection.NAMES.value].with_options(write_concern=MAJORITY)
@@ -81,44 +78,40 @@ class Names:
         async for batch in slices(jobs, "read the schedules of jobs"):
             await self._insert((each["_id"], each.get("tenant")) for each in batch)
 
-    async def run(self, leading: Callable[[], bool], layouts: _Layouts, shards: Sequence[Database]) -> None:
+    async def run(self, leading: Callable[[], bool], layout: ReadLayout, shards: Sequence[Database]) -> None:
         """Sweep for as long as this process leads the home, a part of the names at a time."""
 
         async def sweep() -> None:
             if leading():
-                await self.sweep(layouts, shards)
+                await self.sweep(layout, shards)
 
         await repeat(sweep, lambda: _SWEEP_EVERY_S, "names_unswept")
 
-    async def sweep(self, layouts: _Layouts, shards: Sequence[Database]) -> int:
+    async def sweep(self, read_layout: ReadLayout, shards: Sequence[Database]) -> int:
         """Free those of the next thousand names that nothing has any more; return how many."""
-        layout = await layouts.get()
+        layout = await read_layout()
         with faults("look for unused names"):
             found = self._names.find({"_id": {"$gt": self._swept}}).sort("_id", ASCENDING).limit(_AT_ONCE)
             read = await found.to_list(None)
         self._swept = read[-1]["_id"] if len(read) == _AT_ONCE else ""
-        by_shard: dict[int, dict[str, Mapping[str, Any]]] = {}
+        by_shard: dict[int, dict[str, Any]] = {}
         for name in read:
             partition, at_ms = bound_partition(name), name.get("at_ms")
             # A clock that is set back is no reason to wait for it.
             is_old = is_integer(at_ms) and abs(self._now() - at_ms) >= _UNUSED_FOR_MS
             if layout is not None and partition is not None and is_old and layout.is_at_rest(partition):
-                by_shard.setdefault(layout.shard_of[partition], {})[name["_id"]] = name
-        unused = [one for index, names in by_shard.items() for one in await _unused(shards[index], names)]
-        if not unused or await layouts.get() != layout:
+                by_shard.setdefault(layout.shard_of[partition], {})[name["_id"]] = name.get("use")
+        unused = {name: names[name] for at, names in by_shard.items() for name in await _unused(shards[at], names)}
+        if not unused or await read_layout() != layout:
             return 0
         with faults("free unused names"):
-            freed = [await self._names.delete_one({"_id": one["_id"], "use": one.get("use")}) for one in unused]
-        return sum(one.deleted_count for one in freed)
+            freed = [await self._names.delete_one({"_id": name, "use": use}) for name, use in unused.items()]
+        return sum(each.deleted_count for each in freed)
 
     async def _insert(self, tenants: Iterable[tuple[str, Any]]) -> None:
         """Reserve each name for that tenant's partition, unless it is reserved."""
-        at_ms = self._now()
-        reserved = [
-            {"_id": name, "partition": partition_of(tenant), "use": 1, "at_ms": at_ms}
-            for name, tenant in tenants
-            if isinstance(tenant, str)
-        ]
+        used = {"use": 1, "at_ms": self._now()}
+        reserved = [{"_id": name, "partition": partition_of(of), **used} for name, of in tenants if isinstance(of, str)]
         with faults("reserve the names of schedules"):
             try:
                 if reserved:
@@ -134,15 +127,15 @@ def bound_partition(stored: Mapping[str, Any]) -> int | None:
     return partition if is_integer(partition) and 0 <= partition < PARTITION_COUNT else None
 
 
-async def _unused(shard: Database, names: Mapping[str, Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+async def _unused(shard: Database, names: Iterable[str]) -> Sequence[str]:
     """Return those names of which the shard has neither the schedule nor a job."""
     with faults("look for the schedules of names"):
         found = await shard[Collection.SCHEDULES.value].find({"_id": {"$in": [*names]}}, ["_id"]).to_list(None)
     unused = []
-    for name in names.keys() - {each["_id"] for each in found}:
+    for name in {*names} - {each["_id"] for each in found}:
         with faults("look for jobs of a name"):
             if await shard[Collection.JOBS.value].find_one({"schedule": name}, ["_id"]) is None:
-                unused.append(names[name])
+                unused.append(name)
     return unused
 
 

@@ -1,4 +1,4 @@
-"""How many slots a processor offers in each of its shards: a pure decision, looked at once a second.
+"""How many slots a processor offers in each of its shards: a pure decision, made once a second.
 
 ==================  =============================================================  ==================================
 a shard             gets                                                           when
@@ -10,17 +10,13 @@ that holds the      one less, so that its leader does not fill the next free slo
 most                before others were offered it                                  others had a look or two
 ==================  =============================================================  ==================================
 
-*Room* are free slots, and as many more as became free since the last look: what comes then waits for about a second.
-Without room a shard is offered what it holds. If there is too little for all, it goes to those that were without the
-longest. So a shard nearly always has an offered slot that is free, and nobody has to ask whether jobs wait there: if
-they do, it is filled. While a slot is free, these may be more than are: what comes at the same moment in two shards
-waits, or is given back.
+*Room* is the free slots, and as many more as became free since the last look. Without room a shard is offered what it
+holds; too little room goes to the shards that were without the longest. So a shard nearly always has an offered slot
+that is free, and if jobs wait there, it is filled: nobody has to ask. The offers may be more than the free slots: what
+comes at the same moment in two shards waits, or is given back.
 
-What must hold:
-
-* While jobs wait in one shard alone, it gets all slots. While they wait in several, none of these goes without
-  for ever, however few slots there are and however long jobs take.
-* Nothing changes while nothing runs.
+While jobs wait in one shard alone, it gets all slots. While they wait in several, none of these goes without for ever,
+however few slots there are and however long jobs take. Nothing changes while nothing runs.
 """
 
 from collections.abc import Collection, Mapping
@@ -28,12 +24,12 @@ from dataclasses import dataclass
 
 TURN_MS = 10_000
 _ON_THE_WAY_MS = 2_000
-"""What a leader dispatched before it read a new offer has come by then."""
+"""By then, what a leader dispatched before it read a new offer has come."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardLoad:
-    """What a shard is offered, what it holds of it, and the most that it held since the last look."""
+    """What a shard is offered, what it holds now, and the most that it held since the last look."""
 
     offered: int
     held: int
@@ -48,7 +44,7 @@ _Loads = Mapping[int, ShardLoad]
 
 
 class SlotOffers:
-    """Owner of whose turn it is. Shards have any numbers; times are those that are handed in."""
+    """Owner of whose turn it is."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
@@ -63,7 +59,7 @@ class SlotOffers:
         """When each shard was offered a slot after it had none."""
 
     def next(self, now_ms: int, loads: _Loads, *, freed: int) -> dict[int, int]:
-        """Return the offers. ``freed`` is how often a slot became free since the last look."""
+        """Return the offers; ``freed`` counts the slots that became free since the last look."""
         self._without_since_ms |= {shard: now_ms for shard, load in loads.items() if load.held}
         held = sum(load.held for load in loads.values())
         room = self._slots + freed - held
@@ -134,23 +130,19 @@ class SlotOffers:
 
 
 class ResourceRound:
-    """Owner of which shard, by its place, is offered what jobs share besides the slots: one at a time.
-
-    After `TURN_MS` they are withdrawn there. The next shard gets them once all attempts have ended that may use them.
-    """
+    """Owner of which shard, by its place, is offered the resources. After `TURN_MS` they are withdrawn there, and the
+    next one gets them once all attempts have ended that may use them."""
 
     def __init__(self, now_ms: int) -> None:
         self.place = 0
         self._since_ms = now_ms
         self._withdrawn = False
         self._users: set[tuple[str, int]] | None = None
-        """Those that came before they were withdrawn; None until all of these have come."""
+        """The attempts that came before they were withdrawn; None until all of these have come."""
 
     def next(self, now_ms: int, shards: int, *, users: Collection[tuple[str, int]], told: bool) -> int | None:
-        """Return the place of the shard that is offered them; None: none is.
-
-        ``users`` are the attempts at that place. ``told``: its leader can read the offer, or gets no answer from here.
-        """
+        """Return the place of the shard that is offered them; None while none is. ``users`` are the attempts at the
+        last place; ``told`` is whether its leader can read the offer, or gets no answer from here."""
         if not self._withdrawn:
             if now_ms - self._since_ms < TURN_MS:
                 return self.place

@@ -1,8 +1,7 @@
-"""Whether every shard keeps to its part of each cap, which a shard without partitions waits for before it gets any.
+"""Whether every shard keeps to its part of each cap: a shard without partitions gets the first one only then.
 
-A deployment that grows ran with larger parts until now. What runs is not stopped, so a new shard could start jobs while
-the others still run the whole cap. The new parts hold in every core as soon as all replicas know all shards, so what
-runs too much only ends.
+A deployment that has just grown may still run the whole cap in the old shards, and nothing that runs is stopped. Every
+core has the new parts once all replicas know all shards, so the excess only ends.
 """
 
 from collections import Counter
@@ -19,22 +18,20 @@ from hascheduler.mongo.faults import faults
 async def keeps_to_parts(
     shards: Sequence[Database], definitions: Mapping[str, Definition], max_concurrency: int | None
 ) -> bool:
-    """Return whether no shard runs more jobs than its part of any cap that is divided evenly.
-
-    A smaller cap is whole in one shard at a time, so a new shard does not have it yet.
-    """
+    """Return whether no shard runs more jobs than its part of any cap that is divided evenly. One shard at a time has a
+    smaller cap, so a new one does not have it yet."""
     for index, shard in enumerate(shards):
-        for running, cap in _counts(await _running(shard), definitions, max_concurrency):
+        for running, cap in _counted(await _running(shard), definitions, max_concurrency):
             part = cap // len(shards) + (index < cap % len(shards))
             if cap >= len(shards) and running > part:
                 return False
     return True
 
 
-def _counts(
+def _counted(
     running: Mapping[str, int], definitions: Mapping[str, Definition], max_concurrency: int | None
 ) -> Iterator[tuple[int, int]]:
-    """Yield how many jobs run that count against each cap, and the cap."""
+    """Yield, for each cap, how many jobs run that count against it, and the cap."""
     of_tier = Counter[int]()
     for name, count in running.items():
         definition = definitions.get(name, Definition(name))
@@ -49,10 +46,7 @@ def _counts(
 
 async def _running(shard: Database) -> Mapping[str, int]:
     """Return how many jobs of each definition have a slot."""
-    having_one: list[dict[str, Any]] = [
-        {"$match": {"state": {"$in": sorted(OCCUPYING)}}},
-        {"$sortByCount": "$definition"},
-    ]
+    with_slot: list[Any] = [{"$match": {"state": {"$in": sorted(OCCUPYING)}}}, {"$sortByCount": "$definition"}]
     with faults("count what runs"):
-        cursor = await awaited(shard[Collection.JOBS.value].aggregate(having_one))
+        cursor = await awaited(shard[Collection.JOBS.value].aggregate(with_slot))
         return {str(each["_id"]): int(each["count"]) for each in await cursor.to_list(None)}

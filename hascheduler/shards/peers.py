@@ -5,13 +5,13 @@
     request ─► Hosted ─┬─► hosted here: the routes, with the services of that shard
                        └─► Peers ─► another replica: identifies, charges and answers ─► none: 503 with the shard's name
 
-The whole request goes, as it came: the caller shows its own token there, and is judged there as here. What must hold:
+The whole request goes, as it came: the caller shows its own token there, and is judged there as here.
 
 * A request is passed on once: `ONE_SHARD` names the shard, and a replica that does not host it answers 503 with
   `NOT_HOSTED`. Then the next one is asked. A client that sends that header itself gets the same, and nothing else.
 * Only addresses are asked that replicas wrote into the shard's own database, and only the headers `PASSED_ON` go there.
-* What is under way has a bound (the pool ``forwarded``). An answer is passed on piece by piece, and the time limit of
-  the request holds for all of it. It ends when its client leaves.
+* What is under way has a bound (the pool ``forwarded``), the time limit of the request, and ends when its client
+  leaves. An answer is passed on piece by piece.
 * What may have been carried out is not sent again: another replica is asked if no connection came about, if the one
   that was asked says that it did nothing, or if the request only reads.
 """
@@ -41,8 +41,8 @@ log = structlog.get_logger(__name__)
 _ASKED_MAX = 3
 _CONNECT_S = 2.0
 _IDLE_CONNECTIONS_MAX = 16
-_RETRY_AFTER = {"Retry-After": "2"}
 _LARGE_BODIES = "/v1/jobs:batch"
+_ENCODINGS = b"accept-encoding"
 PASSED_ON = frozenset(
     {
         b"accept", b"authorization", b"content-type", b"cookie", b"host", b"idempotency-key", b"if-match",
@@ -53,7 +53,6 @@ PASSED_ON = frozenset(
 _NOT_PASSED_BACK = frozenset(
     {b"connection", b"content-length", b"date", b"keep-alive", b"server", b"transfer-encoding", b"x-request-id"}
 )
-Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Hosted:
@@ -72,7 +71,9 @@ class Hosted:
         if services is not None:
             await self._routes({**scope, "state": {**scope["state"], "services": services}}, receive, send)
         elif any(name == ONE_SHARD for name, _ in scope["headers"]):
-            await unanswered(self.name, not_hosted=True)(scope, receive, send)
+            not_hosted = unanswered(self.name, "this replica does not host it, or is not ready to")
+            not_hosted.headers[NOT_HOSTED.decode()] = self.name
+            await not_hosted(scope, receive, send)
         else:
             await self._others.ask(self.name, scope, receive, send)
 
@@ -80,20 +81,20 @@ class Hosted:
 class Peers:
     """Owner of the connections to other replicas. ``addresses`` returns those that host a shard, as ``host:port``, the
     best first. Without ``tls`` they speak plain HTTP; with it, the certificate of each is for ``tls_name``, or for its
-    own address if that is empty. ``headers_of`` returns the headers that tell another replica what is known of a
-    request here, such as its client's address, and prove that a replica says so."""
+    own address if that is empty. ``headers_of`` returns what another replica has to know of a request besides, such as
+    its client's address, with the proof that a replica says so."""
 
     def __init__(
         self,
         addresses: Callable[[str], Awaitable[Sequence[str]]],
         *,
-        tls: ssl.SSLContext | None = None,
-        tls_name: str = "",
-        headers_of: Callable[[Scope], Headers] = lambda _: (),
+        tls: ssl.SSLContext | None,
+        tls_name: str,
+        headers_of: Callable[[Scope], Iterable[tuple[bytes, bytes]]],
     ) -> None:
         self._addresses = addresses
         self._scheme = "http" if tls is None else "https"
-        self._extensions = {"sni_hostname": tls_name} if tls_name else {}
+        self._tls_name = tls_name
         self._headers_of = headers_of
         self._client = httpx.AsyncClient(
             verify=tls if tls is not None else False,
@@ -105,8 +106,8 @@ class Peers:
         await self._client.aclose()
 
     async def ask(self, shard: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on the answer of a replica that hosts the shard, or answer 503; 429 or 503 if the caller has too many
-        under way. `ConnectionAbortedError` if the answer breaks off."""
+        """Pass on the answer of a replica that hosts the shard, or answer 503, or 429 if the caller has too many under
+        way. `ConnectionAbortedError` if the answer breaks off."""
         services: ApiServices = scope["state"]["services"]
         # One that is held open ends as it would here: when this replica is about to end.
         is_over = None if long_request_s_max(scope) is None else lambda: bool(services.view.stopping)
@@ -114,16 +115,17 @@ class Peers:
             try:
                 held.enter_context(held_open(take(services.pools.forwarded, scope), scope))
                 body = await _body_of(scope, receive)
-            except ProblemError as refused:
-                await refusal(refused)(scope, receive, send)
+            except ProblemError as refused:  # not raised: several shards may be asked at once
+                answer = problem(refused.status_code, refused.kind, refused.detail, headers=refused.headers)
+                await answer(scope, receive, send)
                 return
-            answer = await until_left(self._first_answer(shard, scope, body), receive, is_over)
-            if isinstance(answer, httpx.Response):
-                held.push_async_callback(answer.aclose)
+            found = await until_left(self._first_answer(shard, scope, body), receive, is_over)
+            if isinstance(found, httpx.Response):
+                held.push_async_callback(found.aclose)
                 scope["state"].setdefault("audit_note", AuditNote()).unaudited = True  # that replica records it
-                await until_left(_send_on(answer, send), receive, is_over)
+                await until_left(_send_on(found, send), receive, is_over)
             else:  # None if its client has left, or this replica ends
-                await (answer or _in_doubt(shard, scope))(scope, receive, send)
+                await (found or in_doubt(shard, scope))(scope, receive, send)
 
     async def _first_answer(self, shard: str, scope: Scope, body: bytes) -> httpx.Response | Response:
         for address in (await self._addresses(shard))[:_ASKED_MAX]:
@@ -134,7 +136,7 @@ class Peers:
             except httpx.HTTPError as error:
                 log.warning("forward_broken_off", address=address, error=str(error) or type(error).__name__)
                 if scope["method"] != "GET":
-                    return _in_doubt(shard, scope)
+                    return in_doubt(shard, scope)
             else:
                 if answer.status_code != HTTPStatus.SERVICE_UNAVAILABLE or NOT_HOSTED.decode() not in answer.headers:
                     return answer
@@ -142,49 +144,36 @@ class Peers:
         return unanswered(shard)
 
     def _request(self, address: str, shard: str, scope: Scope, body: bytes) -> httpx.Request:
-        raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
         query: bytes = scope.get("query_string", b"")
-        target = raw_path.partition(b"?")[0] + (b"?" + query if query else b"")
-        passed_on = [(name, value) for name, value in scope["headers"] if name in PASSED_ON]
+        target = scope["raw_path"].partition(b"?")[0] + (b"?" + query if query else b"")
         # The answer is passed back as it comes: encoded only as the client itself would have it.
-        encodings = [value for name, value in scope["headers"] if name == b"accept-encoding"] or [b"identity"]
+        encodings = [each for each in scope["headers"] if each[0] == _ENCODINGS] or [(_ENCODINGS, b"identity")]
         return self._client.build_request(
             scope["method"],
             httpx.URL(f"{self._scheme}://{address}").copy_with(raw_path=target),
             headers=[
-                *passed_on,
-                *((b"accept-encoding", encoding) for encoding in encodings),
+                *((name, value) for name, value in scope["headers"] if name in PASSED_ON),
+                *encodings,
                 *self._headers_of(scope),
                 (ONE_SHARD, shard.encode()),
                 (b"x-request-id", known_request_id(scope).encode()),
             ],
             content=body or None,
             timeout=httpx.Timeout(time_limit_s(scope), connect=_CONNECT_S, pool=_CONNECT_S),
-            extensions=dict(self._extensions),
+            extensions={"sni_hostname": self._tls_name} if self._tls_name else {},
         )
 
 
-def _in_doubt(shard: str, scope: Scope) -> Response:
+def in_doubt(shard: str, scope: Scope) -> Response:
+    """Return 503 for a request that may have been carried out."""
     because = f"a replica that hosts shard {shard} broke off"
-    return outcome_unknown(scope, because) or unanswered(shard, may_be_done=scope["method"] != "GET")
+    return outcome_unknown(scope, because) or unanswered(shard, "a replica that hosts it broke off")
 
 
-def unanswered(shard: str, *, not_hosted: bool = False, may_be_done: bool = False) -> Response:
-    """Return 503 with the name of the shard. ``not_hosted``: for a replica that passes on, which asks the next one."""
-    headers = dict(_RETRY_AFTER)
-    if not_hosted:
-        headers[NOT_HOSTED.decode()] = shard
-        detail = f"this replica does not host shard {shard}, or is not ready to"
-    elif may_be_done:
-        detail = f"a replica that hosts shard {shard} broke off; whether it was carried out is unknown"
-    else:
-        detail = f"no replica that hosts shard {shard} answers"
+def unanswered(shard: str, why: str = "no replica that hosts it answers") -> Response:
+    """Return 503 with the name of the shard, and why it does not answer."""
+    detail, headers = f"shard {shard}: {why}", {"Retry-After": "2"}
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, "shard-unanswered", detail, headers=headers)
-
-
-def refusal(refused: ProblemError) -> Response:
-    """Return the answer that the error handlers of the routes would give."""
-    return problem(refused.status_code, refused.kind, refused.detail, headers=refused.headers)
 
 
 async def _body_of(scope: Scope, receive: Receive) -> bytes:

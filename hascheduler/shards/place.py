@@ -48,13 +48,6 @@ class WholeAnswer:
         await send({"type": "http.response.body", "body": self.body})
 
 
-async def answer_of(place: Place, scope: Scope, receive: Receive) -> WholeAnswer:
-    """Return that shard's answer, whole."""
-    answer = WholeAnswer()
-    await place.ask(scope, receive, answer.take)
-    return answer
-
-
 async def ask_all(asked: Iterable[Coroutine[Any, Any, _T]]) -> Sequence[_T]:
     """Return the answers in this order. If one raises, the others are cancelled first."""
     async with asyncio.TaskGroup() as tasks:

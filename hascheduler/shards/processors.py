@@ -6,15 +6,15 @@
     Processor in shard b ──┼─► ProcessSlots: one for each handler          each registration offers
     Processor in shard c ──┘
 
-In each shard there is a whole `Processor` with an id of its own, which knows of no other. What must hold:
+In each shard there is a whole `Processor` with its own id, which knows of no other. What must hold:
 
-* At most ``slots`` handlers run at once in the process. An attempt that no slot is free for waits for one, and is given
-  back after a few seconds, by the rules that hold in one shard too.
+* At most ``slots`` handlers run at once in the process. An attempt without a free slot waits for one, and is given back
+  after a few seconds, as in one shard.
 * A shard whose database does not answer holds up no other: attempts whose handlers have ended have no slot.
-* Resources, which jobs share besides the slots, are counted by one leader at a time: they go round, and the next shard
-  gets them once all attempts have ended that came before they were withdrawn.
-* With more than `SERVED_MAX` shards a processor takes those that the fewest others serve, by its id if these are as
-  many. Every `LOOK_ROUND_S` it looks for one that nobody serves, and serves that besides. It leaves none until its end.
+* One leader at a time counts the resources, which jobs share besides the slots: they go round, and the next shard gets
+  them once all attempts have ended that came before they were withdrawn.
+* Of more than `SERVED_MAX` shards a processor takes those that the fewest others serve. Now and then it also takes one
+  that nobody serves. It leaves none until its end.
 """
 
 import asyncio
@@ -35,20 +35,18 @@ from hascheduler.shards.offers import ResourceRound, ShardLoad, SlotOffers
 log = structlog.get_logger(__name__)
 
 SERVED_MAX = 8
-LOOK_S = 1.0
-LOOK_ROUND_S = 15.0
+_LOOK_S = 1.0
+_LOOKS_A_ROUND = 15
 
 BeginInShard = Callable[[str, int, int, Resources, ProcessSlots], Processor]
-"""(id, shard, slots to offer at first, resources, slots of the process): what serves this shard, not yet running."""
+"""Makes the processor of a shard from (id, shard, slots to offer at first, resources, slots of the process)."""
 CountServers = Callable[[int], Awaitable[int | None]]
-"""How many processors show life in that shard that run some of the same definitions; None: it does not answer."""
+"""Counts the live processors of that shard that run some of the same definitions; None if it does not answer."""
 
 
 class ManyShardProcessor:
-    """Owner of the processors in the shards. ``greet`` gets all their ids with every change. `run` ends after `drain`.
-
-    It is `telemetry.health.Health` and `telemetry.metrics_processor.ProcessorState` of the whole process.
-    """
+    """Owner of the processors in the shards; `Health` and `ProcessorState` of the whole process. ``greet`` gets all
+    their ids with every change. `run` ends after `drain`."""
 
     def __init__(
         self,
@@ -83,16 +81,14 @@ class ManyShardProcessor:
             for place, shard in enumerate(chosen):
                 part = self._slots // len(chosen) + (place < self._slots % len(chosen))
                 self._serve(shard, tasks, offered=max(part, 1))
-            next_round_s = LOOK_ROUND_S
+            looks = 0
             while not self._draining.is_set():
-                await self._pause(LOOK_S)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._draining.wait(), _LOOK_S)
                 self._look()
-                next_round_s -= LOOK_S
-                if next_round_s <= 0 and len(self._served) < len(self._shards):
-                    next_round_s = LOOK_ROUND_S
+                looks += 1
+                if looks % _LOOKS_A_ROUND == 0 and len(self._served) < len(self._shards):
                     await self._serve_another(tasks)
-            for processor in self._served.values():
-                processor.drain()
 
     def drain(self) -> None:
         """Begin to end in good order, in all shards."""
@@ -117,15 +113,12 @@ class ManyShardProcessor:
     def _resource_holder(self, now_ms: int) -> int | None:
         """Return the shard that is offered the resources; None while they are on their way to the next one."""
         shards = list(self._served)
-        here = self._served[shards[self._round.place]]
         if not self._resources or len(shards) == 1:
             return shards[0]
-        place = self._round.next(
-            now_ms,
-            len(shards),
-            users=here.held if here.health.fence_open or here.load else (),
-            told=here.offer_is_told or not here.health.fence_open,
-        )
+        here = self._served[shards[self._round.place]]
+        users = here.held if here.health.fence_open or here.load else ()
+        told = here.offer_is_told or not here.health.fence_open
+        place = self._round.next(now_ms, len(shards), users=users, told=told)
         return None if place is None else shards[place]
 
     # Shards
@@ -148,30 +141,21 @@ class ManyShardProcessor:
         return sorted(shards, key=lambda shard: counts.get(shard, 0))[:SERVED_MAX]
 
     async def _serve_another(self, tasks: asyncio.TaskGroup) -> None:
-        """Serve a shard besides that nobody serves, the first by rank: others may take another one."""
-        counts = await self._counts(sorted(self._shards_left, key=self._rank))
-        for shard, count in counts.items():
-            if count == 0:
-                self._serve(shard, tasks, offered=1)
-                return
+        """Serve one more shard, the first by rank that nobody serves."""
+        left = set(range(len(self._shards))) - self._served.keys()
+        counts = await self._counts(sorted(left, key=self._rank))
+        unserved = [shard for shard, count in counts.items() if count == 0]
+        for shard in unserved[:1]:
+            self._serve(shard, tasks, offered=1)
 
     async def _counts(self, shards: Sequence[int]) -> dict[int, int]:
-        """By shard, without those that do not answer."""
+        """Return how many others serve each shard that answers."""
         counts = await asyncio.gather(*(self._servers(shard) for shard in shards))
         return {shard: count for shard, count in zip(shards, counts, strict=True) if count is not None}
 
-    @property
-    def _shards_left(self) -> Collection[int]:
-        return set(range(len(self._shards))) - self._served.keys()
-
     def _rank(self, shard: int) -> bytes:
+        """Return the place of a shard in an order of this process's own: others begin elsewhere."""
         return blake2b(f"{self._id}/{shard}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-    async def _pause(self, seconds: float) -> None:
-        """Less if it is to end."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._draining.wait()
 
     # Health and gauges
 
@@ -183,7 +167,7 @@ class ManyShardProcessor:
         return next((reason for each in self._served.values() if (reason := each.health.not_alive())), "")
 
     def not_ready(self) -> str:
-        """It is ready if it is so in one shard: it serves the others although one database does not answer."""
+        """Return "" if it is ready in one shard: a database that does not answer leaves it the others."""
         if self._draining.is_set():
             return DRAINING
         reasons = [each.health.not_ready() for each in self._served.values()]
@@ -210,6 +194,6 @@ class ManyShardProcessor:
 
     @property
     def heartbeat_age_ms(self) -> int | None:
-        """That of the shard with the oldest one."""
+        """Return the age of the oldest heartbeat of all shards."""
         ages = [each.health.heartbeat_age_ms for each in self._served.values()]
         return max((age for age in ages if age is not None), default=None)

@@ -2,13 +2,12 @@
 
 Each shard is asked by its public routes how many jobs wait and who runs such jobs; the answers are kept for a second.
 Workers that were sent there since count as free, so that those that come together are spread. A shard that does not
-answer is left out. The id that a shard gives a worker names the shard, so that all other requests
-of the worker find it (`hascheduler.model.processor`). A worker that is let go is deregistered, and registers again.
+answer is left out. The id that a shard gives a worker names the shard, so that all other requests of the worker find it
+(`hascheduler.model.processor`). A worker that is let go is deregistered, and registers again.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from http import HTTPStatus
 from random import random
 from typing import Any, NamedTuple
@@ -21,8 +20,8 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.work.schemas import DEFINITIONS_MAX, SLOTS_MAX
 from hascheduler.model.processor import ANY_DEFINITION, overlap
 from hascheduler.model.token import ALL_TENANTS, Role
-from hascheduler.shards.place import Place, WholeAnswer, ask_all
-from hascheduler.shards.subrequests import kept_answer, no_body, own_request
+from hascheduler.shards.answers import answer_of, own_request, replayed
+from hascheduler.shards.place import Place, ask_all
 
 _ASKS = Caller(Role.VIEWER, ALL_TENANTS, "registrations")
 _PROCESSORS, _COUNTS = "/v1/processors", "/v1/jobs:counts"
@@ -42,7 +41,7 @@ class _Lack(NamedTuple):
 
 
 class Registrations:
-    """Owner of what the shards have told in the last second, of the slots of workers that were sent to them since, and
+    """Owner of what the shards answered in the last second, of the slots of workers that were sent to them since, and
     of since when workers idle, as seen here."""
 
     def __init__(self, places: Sequence[Place]) -> None:
@@ -65,8 +64,7 @@ class Registrations:
         return index
 
     def _sent_to(self, index: int) -> int:
-        """Return how many slots the workers have that were sent to that shard, each of them within a second of the
-        next one."""
+        """Return how many slots the workers have that were sent there, each within a second of the next one."""
         at_s, slots = self._sent.get(index, (-_FRESH_S, 0))
         return slots if asyncio.get_running_loop().time() - at_s < _FRESH_S else 0
 
@@ -91,7 +89,7 @@ class Registrations:
         if index not in lacks or lacks[index].unmet or not any(lack.unmet for lack in lacks.values()):
             return False
         asked = own_request(scope, "DELETE", f"/v1/work/processors/{processor}")
-        return (await kept_answer(self._places[index], asked, no_body())).status < HTTPStatus.BAD_REQUEST
+        return (await answer_of(self._places[index], asked, replayed())).status < HTTPStatus.BAD_REQUEST
 
     async def _lacks(self, definitions: Sequence[str], scope: Scope) -> Mapping[int, _Lack]:
         named = () if ANY_DEFINITION in definitions or len(definitions) > _COUNTED_MAX else definitions
@@ -108,8 +106,8 @@ class Registrations:
             waiting = sum(each["pending"] for each in counts)
             sent = self._sent_to(index)
             free = sum(max(one["slots"] - one["occupied"], 0) for one in servers) + sent
-            unserved = 0 if servers or sent else waiting
-            return _Lack(unserved, max(waiting - free, 0), -sent - sum(one["slots"] for one in servers))
+            slots = sum(one["slots"] for one in servers) + sent
+            return _Lack(0 if servers or sent else waiting, max(waiting - free, 0), -slots)
 
         found = await ask_all(lack(index) for index in range(len(self._places)))
         return {index: each for index, each in enumerate(found) if each is not None}
@@ -118,11 +116,8 @@ class Registrations:
         """Return what the shard tells, at most a second old; None if it tells nothing."""
         key, now_s = (index, f"{path}?{query}"), asyncio.get_running_loop().time()
         if key not in self._told or now_s - self._told[key][0] >= _FRESH_S:
-            answer = WholeAnswer()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_FRESH_S):
-                    asked = own_request(scope, "GET", path, query, caller=_ASKS)
-                    answer = await kept_answer(self._places[index], asked, no_body())
+            asked = own_request(scope, "GET", path, query, caller=_ASKS)
+            answer = await answer_of(self._places[index], asked, replayed(), _FRESH_S)
             if len(self._told) >= _KEPT_MAX:
                 self._told.clear()
             self._told[key] = now_s, orjson.loads(answer.body) if answer.status == HTTPStatus.OK else None

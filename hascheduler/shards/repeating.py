@@ -12,8 +12,8 @@ log = structlog.get_logger(__name__)
 
 
 async def repeat(doing: Callable[[], Awaitable[object]], pause_s: Callable[[], float], outage: str) -> None:
-    """Do it, pause, and so on. An outage, or a document that can't be read, is logged as the event ``outage`` once a
-    minute, and tried again after the pause."""
+    """Do it, pause, and so on. Log an outage, or a document that can't be read, once a minute as the event ``outage``,
+    and try again after the pause."""
     reminders, loop = Reminders(), asyncio.get_running_loop()
     while True:
         try:

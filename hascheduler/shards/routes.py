@@ -1,10 +1,10 @@
 """By what each route of the API goes to a shard: the one table. A test compares it with the OpenAPI document."""
 
-import re
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
+from starlette.routing import compile_path
 from starlette.types import Scope
 
 
@@ -97,11 +97,7 @@ _EXACT: Mapping[tuple[str, str], RuledRoute] = {
     for rule, routes in ROUTES.items()
     for method, _, pattern in (route.partition(" ") for route in routes)
 }
-_PATTERNS = [
-    (re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(route.pattern))), route)
-    for route in _EXACT.values()
-    if "{" in route.pattern
-]
+_PATTERNS = [(compile_path(route.pattern)[0], route) for route in _EXACT.values() if "{" in route.pattern]
 
 
 def matched(scope: Scope) -> tuple[RuledRoute, Mapping[str, str]] | None:

@@ -1,25 +1,21 @@
-"""Puts one process of a deployment of several shards together: what it hosts, what answers, and what runs beside.
+"""Puts one process of a deployment together: what it hosts, what answers, and what runs beside.
 
 ::
 
     Ring ─┬─ Hosting ─► HostedShard ─► a replica and the services of one shard, made by the parts of a single shard
           ├─ application: edge ─► Gateway ─► Hosted ─► the one set of routes, with the services of that shard
           └─ beside: LayoutWatch · GatewayBoard · LeaderPlacement · Copier · CapTurns · PartitionMover · Names
-
-A shard knows of none of this: it is put together as that of a deployment of one shard.
 """
 
 import asyncio
 import ssl
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import structlog
 from starlette.types import ASGIApp
-from structlog.contextvars import bind_contextvars
 
 from hascheduler.api.app import create_app, create_routes, with_edge
 from hascheduler.api.http.peer import peer_headers
@@ -28,24 +24,25 @@ from hascheduler.assembly_api import ProcessServices, services_of
 from hascheduler.assembly_replica import ReplicaParts
 from hascheduler.clock import SystemClock
 from hascheduler.daemon.leadership.liveness import Silencing
+from hascheduler.daemon.replica import Replica
 from hascheduler.errors import Overloaded, WorldError
 from hascheduler.model.collection import Collection as Stored
-from hascheduler.model.hold import Hold
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.holds import MongoHoldStore
 from hascheduler.mongo.left_transactions import LeftTransactions
 from hascheduler.mongo.replicas import ready_replicas
+from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.tenants import MongoTenantStore
-from hascheduler.ports import Gauges
 from hascheduler.shards.addresses import HostAddresses
+from hascheduler.shards.answers import naming_refusals
 from hascheduler.shards.check import PlacedScan
-from hascheduler.shards.copies import Copier, Copies, KeepableDefinitions
+from hascheduler.shards.copies import Copier, Copies, encode_keepable
 from hascheduler.shards.databases import ShardDatabases
 from hascheduler.shards.events import follow_events, follow_pictures
 from hascheduler.shards.gateway import Gateway
 from hascheduler.shards.gateways import GatewayBoard
 from hascheduler.shards.home import LayoutStore, LayoutWatch
-from hascheduler.shards.hosting import HostedReplica, HostedShard, Hosting
+from hascheduler.shards.hosting import HostedShard, Hosting
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.merging import MERGED
 from hascheduler.shards.moves import PartitionMover, ShardDocuments
@@ -58,33 +55,8 @@ from hascheduler.shards.turns import CapTurns, MongoTurnStore
 from hascheduler.telemetry.health import ReplicaHealth
 from hascheduler.telemetry.metrics_replica import ReplicaGauges, ShardGauges
 
-log = structlog.get_logger(__name__)
-
-_STREAMS = {"/v1/events": follow_events, "/v1/cluster/live": follow_pictures}
 _LATE_MS = 60_000
 """A document is stored at most so long after the instant at which it says that it was submitted."""
-
-
-@dataclass(frozen=True, slots=True)
-class _LedCaps:
-    """`hascheduler.shards.turns.TurningShard` on the replica of a hosted shard."""
-
-    replica: HostedReplica
-
-    @property
-    def name(self) -> str:
-        return self.replica.scheduler
-
-    @property
-    def leading(self) -> bool:
-        return self.replica.view.leading
-
-    def short_of(self) -> Collection[str]:
-        return self.replica.short_of()
-
-    def hold(self, key: str) -> Hold | None:
-        hold: Hold | None = self.replica.nouns(Stored.HOLDS).get(key)
-        return hold
 
 
 class OneShard:
@@ -132,85 +104,93 @@ class Ring:
         tls: ssl.SSLContext | None,
     ) -> None:
         settings = self._settings = parts.settings
+        home, all = databases.home, databases.all
         self._databases = databases
         self._parts = parts
         self._process = process
         self._key = peer_key
-        self._layouts = LayoutStore(databases.home)
+        self._layouts = LayoutStore(home)
         self._watch = LayoutWatch(self._layouts, layout)
-        self._names = Names(databases.home, process.clock.wall_ms)
+        self._names = Names(home, process.clock.wall_ms)
         shards = [
             HostedShard(index, name, partial(self._made, index), parts.liveness)
             for index, name in enumerate(settings.shard_names)
         ]
-        self.hosting = Hosting(
+        self.health = self._hosting = Hosting(
             shards,
-            lambda index: ready_replicas(databases.all[index]),
+            lambda index: ready_replicas(all[index]),
             name=settings.replica_id,
             most=settings.shard_candidates,
             clock=process.clock,
             after_ms=settings.rebalance_after_ms,
         )
-        addresses = {shard.name: HostAddresses(databases.all[shard.index], shard.name) for shard in shards}
+        addresses = {shard.name: HostAddresses(all[shard.index], shard.name) for shard in shards}
         self._peers = Peers(
             lambda shard: addresses[shard].read(),
             tls=tls,
             tls_name=settings.peer_tls_name,
-            headers_of=lambda scope: peer_headers(peer_key, scope),
+            headers_of=partial(peer_headers, peer_key),
         )
         routes = create_routes()
-        places = [Hosted(shard.name, partial(_services, shard), routes, self._peers) for shard in shards]
-        self._gateway = Gateway(
+        places = [
+            Hosted(shard.name, partial(getattr, shard, "services"), naming_refusals(shard.name, routes), self._peers)
+            for shard in shards
+        ]
+        gateway = Gateway(
             self._watch,
             places,
             self._names,
-            Copies(databases.home, databases.all[1:]),
+            Copies(home, all[1:]),
             Registrations(places),
             process.pools,
             MERGED,
-            _STREAMS,
+            {"/v1/events": follow_events, "/v1/cluster/live": follow_pictures},
         )
-        home = shards[0].services
-        assert home is not None, "the home is hosted from the start"
-        self.application: ASGIApp = with_edge(self._gateway, home, self._turned_away)
-        self.health = self.hosting
-        self.gauges = ShardGauges(self._gauges, settings.shards)
+        self._board = GatewayBoard(
+            home,
+            parts.replica_id,
+            self._watch,
+            shards=settings.shards,
+            acknowledged=gateway.acknowledged_epoch,
+            is_leading=lambda: self._hosting.home.view.leading,
+        )
+        services = shards[0].services
+        assert services is not None, "the home is hosted from the start"
+        self.application: ASGIApp = with_edge(gateway, services, self._turned_away)
+        self.gauges = ShardGauges(
+            lambda: {replica.scheduler: replica.view.gauges() for replica in self._hosting.replicas}, settings.shards
+        )
 
     def answer_at(self, http_endpoint: str) -> None:
         """Have the heartbeats in all hosted shards tell where the API is."""
-        self.hosting.http_endpoint = http_endpoint
-
-    def _gauges(self) -> Mapping[str, Gauges]:
-        """Return those of each hosted shard, by its name."""
-        return {replica.scheduler: replica.view.gauges() for replica in self.hosting.replicas}
+        self._hosting.http_endpoint = http_endpoint
 
     async def run(self, answering: asyncio.Task[None]) -> None:
         """Host until `stop`. Once what is hosted then has ended in good order, end ``answering``, the server of the
         application, and only then what runs beside: a mover counts on this gateway for as long as it answers."""
-        board = self._board()
         async with asyncio.TaskGroup() as tasks:
-            beside = [tasks.create_task(each, name=name) for name, each in self._beside(board)]
-            await self.hosting.run(_run)
+            beside = [tasks.create_task(each, name=name) for name, each in self._beside()]
+            await self._hosting.run()
             answering.cancel()
             await asyncio.wait([answering])
             for task in beside:
                 task.cancel()
         with suppress(WorldError):
-            await board.leave()
+            await self._board.leave()
 
     def stop(self) -> None:
-        self.hosting.stop()
+        self._hosting.stop()
 
     async def close(self) -> None:
         await self._peers.close()
 
     def _turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
         """Refuse a submit unread if the shard of its tenant would, as far as that is hosted here."""
-        shard = None if tenant is None else self.hosting.shards[self._watch.now.index_of(tenant)]
+        shard = None if tenant is None else self._hosting.shards[self._watch.now.index_of(tenant)]
         services = None if shard is None else shard.services
         return None if services is None else services.admission.turned_away(tenant, length)
 
-    def _made(self, index: int, silencing: Silencing) -> tuple[HostedReplica, ApiServices]:
+    def _made(self, index: int, silencing: Silencing) -> tuple[Replica, ApiServices]:
         settings, database, count = self._settings, self._databases.all[index], self._settings.shards
         name = settings.shard_names[index]
         replica = self._parts.replica_of(
@@ -225,7 +205,8 @@ class Ring:
         )
         services = services_of(settings, self._process, name, database, replica, count=count)
         if index == 0:
-            services = replace(services, definitions=KeepableDefinitions(services.definitions, count))
+            keepable = MongoResourceStore(database, Stored.DEFINITIONS, partial(encode_keepable, count))
+            services = replace(services, definitions=keepable)
         return replica, replace(
             services,
             is_one_of_several=True,
@@ -233,9 +214,10 @@ class Ring:
             peer_key=self._key,
         )
 
-    def _beside(self, board: GatewayBoard) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
-        settings, databases, hosting, clock = self._settings, self._databases.all, self.hosting, self._process.clock
+    def _beside(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+        settings, databases, hosting, clock = self._settings, self._databases.all, self._hosting, self._process.clock
         names, holds = settings.shard_names, [MongoHoldStore(database) for database in databases]
+        tenants = [MongoTenantStore(database, settings.job_retention_ms) for database in databases]
         placement = LeaderPlacement(
             names,
             lambda: hosting.replicas,
@@ -245,60 +227,23 @@ class Ring:
             candidates=settings.shard_candidates,
         )
         mover = PartitionMover(
-            board,
+            self._board,
             self._layouts,
-            [
-                ShardDocuments(MongoTenantStore(database, settings.job_retention_ms), hold)
-                for database, hold in zip(databases, holds, strict=True)
-            ],
+            [ShardDocuments(*both) for both in zip(tenants, holds, strict=True)],
             keeps_to_parts=lambda: keeps_to_parts(
                 databases, hosting.home.nouns(Stored.DEFINITIONS), settings.max_concurrency
             ),
             clock=clock,
             late_ms=_LATE_MS,
         )
-        turns = CapTurns(MongoTurnStore(databases[0]), names, holds, lambda: [*map(_LedCaps, hosting.replicas)], clock)
-        return [
-            ("layout", self._watch.run()),
-            ("gateway", board.run()),
-            ("names", self._names.run(lambda: board.leading, self._layouts, databases)),
-            ("placement", placement.run()),
-            ("moves", mover.run()),
-            ("left-transactions", LeftTransactions(databases, mover.is_moving, clock).run()),
-            ("turns", turns.run()),
-            *((f"copies {shard.name}", self._copier(shard).run()) for shard in hosting.shards[1:]),
-        ]
-
-    def _board(self) -> GatewayBoard:
-        return GatewayBoard(
-            self._databases.home,
-            self._parts.replica_id,
-            self._watch,
-            shards=self._settings.shards,
-            acknowledged=self._gateway.acknowledged_epoch,
-            is_leading=lambda: self.hosting.home.view.leading,
-        )
-
-    def _copier(self, shard: HostedShard) -> Copier:
-        hosting = self.hosting
-
-        def there(collection: Stored) -> Mapping[str, Any]:
-            return {} if shard.replica is None else shard.replica.nouns(collection)
-
-        return Copier(
-            self._databases.home,
-            self._databases.all[shard.index],
-            wanted=hosting.home.nouns,
-            there=there,
-            leading=lambda: shard.replica is not None and shard.replica.view.leading,
-            fresh=lambda: hosting.home.view.ready and shard.replica is not None and shard.replica.view.ready,
-        )
-
-
-def _services(shard: HostedShard) -> ApiServices | None:
-    return shard.services
-
-
-async def _run(replica: HostedReplica) -> None:
-    bind_contextvars(shard=replica.scheduler)  # on the lines of this task and of those that it begins
-    await replica.run()
+        turns = CapTurns(MongoTurnStore(databases[0]), names, holds, lambda: hosting.replicas, clock)
+        yield "layout", self._watch.run()
+        yield "gateway", self._board.run()
+        yield "names", self._names.run(lambda: self._board.leading, self._layouts.get, databases)
+        yield "placement", placement.run()
+        yield "moves", mover.run()
+        yield "left-transactions", LeftTransactions(databases, mover.is_moving, clock).run()
+        yield "turns", turns.run()
+        for shard in hosting.shards[1:]:
+            copier = Copier(databases[0], databases[shard.index], hosting, shard)
+            yield f"copies {shard.name}", copier.run()

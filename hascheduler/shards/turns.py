@@ -1,8 +1,8 @@
 """Caps below the number of shards: each is whole in one shard at a time, and goes round those that want it.
 
 The home has one document a cap: the owner, whether it is giving the cap away, and who wants it. Each shard has a hold
-on the cap: held, its core starts nothing that counts against the cap; lifted, it has all of it. A shard without such a
-hold has none of the cap, but the first shard all of it. Whoever leads a shard takes its steps::
+on the cap: held, its core starts nothing that counts against the cap; lifted, it has all of it. Without such a hold the
+first shard has all of it, and the others none. Whoever leads a shard takes its steps::
 
     document                   the shard            its step
     owner: another             lacks the cap        adds itself to ``wanted``
@@ -12,28 +12,31 @@ hold has none of the cap, but the first shard all of it. Whoever leads a shard t
     owner: it, giving          released its hold    makes the next that wants it the owner, at the next revision
 
 *Two shards never have one cap.* A hold is lifted by its shard's leader alone, at a revision r at which the document
-named the shard as owner. The document can't have passed r + 1 (*giving*) by then: to go on it needs a release at r + 1,
-and the hold of r + 1 is put before that, after which the store refuses one of r. So the owner of a lifted hold is the
-owner in the document. It changes only after the release: from then on nothing that counts against the cap runs there or
-is promised, and no leader of that shard starts any until a later revision lifts the hold. Revisions come from the
-document alone, which changes by compare-and-set: a process that was asleep, or leads no more, puts an earlier one.
-So documents are never deleted, nor are holds; there are as many as caps ever were that small.
+named the shard as owner. The document can't have passed r + 1 (*giving*) by then: it goes on only after a release at
+r + 1, the hold of r + 1 is put before that, and from then on the store refuses one of r. So the shard of a lifted hold
+is the owner in the document. The owner changes only after the release: nothing that counts against the cap runs there
+or is promised, and no leader of that shard starts any until a later revision lifts the hold. Revisions come from the
+document alone, which changes by compare-and-set: a process that was asleep, or leads no more, puts an earlier one. So
+neither documents nor holds are ever deleted; there are as many as caps ever were that small.
 
-*Nobody waits for ever.* Those who want the cap get it in the order of shards. The owner gives it at once if nothing
-waits for any such cap, else after a while. A job may need several: a shard that lacks one keeps those after it, in the
-order of their keys, only shortly, so of two shards that each have what the other lacks one gets both. What runs ends.
+*Nobody waits for ever.* Those who want the cap get it in the order of shards. The owner gives it at once if none of
+its jobs waits for any such cap, else after a while. A job may need several: a shard that lacks one keeps those after
+it, in the order of their keys, only shortly, so of two shards that each have what the other lacks one gets both.
 
-Of a home that was put back to an earlier state alone: a hold that is ahead of the document stays as it is.
+If the home alone was put back to an earlier state, a hold that is ahead of the document stays as it is.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from pymongo.errors import DuplicateKeyError
 
+from hascheduler.daemon.replica import Replica
 from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.model.collection import Collection as Stored
 from hascheduler.model.hold import Hold
 from hascheduler.model.values.fields import identifier, positive, text
 from hascheduler.mongo.connection import MAJORITY, Database
@@ -46,14 +49,14 @@ log = structlog.get_logger(__name__)
 
 _TURN_S = 0.2
 _KEPT_MS = 5_000
-"""For so long an owner for whose jobs the cap is too small keeps it."""
+"""For so long an owner keeps the cap while its jobs wait."""
 _KEPT_IN_VAIN_MS = 1_000
-"""As above, while its jobs may lack a cap that comes before."""
+"""As above, if they may wait for a cap that comes before this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapTurn:
-    """Whose turn it is with a cap. ``rev`` grows with every change of the owner and of ``is_giving``."""
+    """Whose turn it is with a cap. ``rev`` grows with each change of ``owner`` or ``is_giving``."""
 
     key: str
     rev: int
@@ -62,51 +65,49 @@ class CapTurn:
     wanted: frozenset[str] = frozenset()
 
 
-class TurnStore(Protocol):
+class MongoTurnStore:
     """The turns in the home. Every write is acknowledged by a majority."""
 
+    def __init__(self, home: Database) -> None:
+        self._turns = home["turns"].with_options(write_concern=MAJORITY)
+
     async def read(self, keys: Collection[str], owners: Collection[str]) -> Sequence[CapTurn]:
-        """Return the readable turns of these caps, and those that anybody wants of these owners."""
-        ...
+        """Return the readable turns of these caps, and those of these owners that anybody wants."""
+        wanted = {"owner": {"$in": sorted(owners)}, "wanted.0": {"$exists": True}}
+        with faults("read the turns of caps"):
+            found = await self._turns.find({"$or": [{"_id": {"$in": sorted(keys)}}, wanted]}).to_list(None)
+        return readable_turns(found)
 
     async def want(self, key: str, shard: str, first: str) -> None:
         """Add the shard to those that want the cap; ``first`` is the owner if nobody wanted it until now."""
-        ...
+        made = {"rev": 1, "owner": first, "giving": False}
+        change: dict[str, Any] = {"$setOnInsert": made, "$addToSet": {"wanted": shard}}
+        with faults("want a cap"):
+            for _ in range(2):  # the first may have met another one that was just being inserted
+                with suppress(DuplicateKeyError):
+                    await self._turns.update_one({"_id": key}, change, upsert=True)
+                    return
 
     async def replace(self, before: CapTurn, after: CapTurn) -> bool:
-        """Change owner, ``is_giving`` and revision; False if the revision is no longer that of ``before``. The new
-        owner wants the cap no more."""
-        ...
-
-
-class TurningShard(Protocol):
-    """A shard that this process hosts."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def leading(self) -> bool: ...
-
-    def short_of(self) -> Collection[str]:
-        """Return the keys of the caps that one shard has at a time for which alone some job waits here."""
-        ...
-
-    def hold(self, key: str) -> Hold | None:
-        """Return this process's view of the shard's hold."""
-        ...
+        """Change the owner, ``is_giving`` and the revision; False if the revision is no longer that of ``before``. A
+        new owner wants the cap no more."""
+        now = {"rev": after.rev, "owner": after.owner, "giving": after.is_giving}
+        change = {"$set": now} if after.owner == before.owner else {"$set": now, "$pull": {"wanted": after.owner}}
+        with faults("change whose turn it is with a cap"):
+            done = await self._turns.update_one({"_id": before.key, "rev": before.rev}, change)
+        return done.matched_count == 1
 
 
 class CapTurns:
-    """Owner of when the shards that this process leads got their caps. ``shards`` are the names of all, ``holds`` the
-    stores of their holds in the same order, ``hosted`` gives those that this process hosts now."""
+    """Owner of when the shards that this process leads got their caps. ``holds`` are the stores of ``shards``, in their
+    order; ``hosted`` returns the replicas of those that this process hosts now."""
 
     def __init__(
         self,
-        turns: TurnStore,
+        turns: MongoTurnStore,
         shards: Sequence[str],
         holds: Sequence[HoldStore],
-        hosted: Callable[[], Sequence[TurningShard]],
+        hosted: Callable[[], Sequence[Replica]],
         clock: Clock,
     ) -> None:
         self._turns = turns
@@ -121,14 +122,14 @@ class CapTurns:
 
     async def turn(self) -> None:
         """Take the next step of each cap. An error of one shard is raised once all others had their turn."""
-        led = {shard.name: shard for shard in self._hosted() if shard.leading}
+        led = {replica.scheduler: replica for replica in self._hosted() if replica.view.leading}
         if not led:
             return
-        short = {name: frozenset(shard.short_of()) for name, shard in led.items()}
+        short = {name: frozenset(replica.short_of()) for name, replica in led.items()}
         turns = {each.key: each for each in await self._turns.read(frozenset().union(*short.values()), led)}
         self._since = {key: since for key, since in self._since.items() if key in turns}
         failed: WorldError | None = None
-        for name, shard in led.items():
+        for name, replica in led.items():
             try:
                 for key in short[name]:
                     turn = turns.get(key) or CapTurn(key, 0, self._shards[0])
@@ -136,22 +137,22 @@ class CapTurns:
                         await self._turns.want(key, name, self._shards[0])
                 for turn in turns.values():
                     if name == turn.owner:
-                        await self._step(turn, shard, short[name])
+                        await self._step(turn, replica.nouns(Stored.HOLDS).get(turn.key), short[name])
             except WorldError as error:
                 failed = error
         if failed is not None:
             raise failed
 
-    async def _step(self, turn: CapTurn, shard: TurningShard, short: Collection[str]) -> None:
-        """Take the owner's next step."""
-        hold, store, others = shard.hold(turn.key), self._holds[shard.name], turn.wanted - {shard.name}
+    async def _step(self, turn: CapTurn, hold: Hold | None, short: Collection[str]) -> None:
+        """Take the owner's next step. ``hold`` is what this process has seen of its hold."""
+        store, others = self._holds[turn.owner], turn.wanted - {turn.owner}
         seen_rev = 0 if hold is None else hold.rev
-        has_it = shard.name == self._shards[0] if hold is None else seen_rev == turn.rev
+        has_it = turn.owner == self._shards[0] if hold is None else seen_rev == turn.rev
         if turn.is_giving and seen_rev < turn.rev:
             await store.put(Hold(turn.key, turn.rev, is_held=True))
         elif turn.is_giving:
             if hold is not None and hold.is_released and seen_rev == turn.rev:
-                given = replace(turn, rev=turn.rev + 1, owner=self._next(shard.name, others), is_giving=False)
+                given = replace(turn, rev=turn.rev + 1, owner=self._next(turn.owner, others), is_giving=False)
                 await self._turns.replace(turn, given)
         elif others and not self._keeps(turn, short, has_it=has_it):
             giving = replace(turn, rev=turn.rev + 1, is_giving=True)
@@ -161,7 +162,7 @@ class CapTurns:
             await store.put(Hold(turn.key, turn.rev, is_held=False))
 
     def _keeps(self, turn: CapTurn, short: Collection[str], *, has_it: bool) -> bool:
-        """Whether the owner goes on with the cap, though others want it."""
+        """Return whether the owner keeps the cap although others want it."""
         now = self._clock.mono_ms()
         rev, since = self._since.get(turn.key, (0, now))
         if rev != turn.rev or not has_it:
@@ -174,39 +175,8 @@ class CapTurns:
         return next((each for each in self._shards[at + 1 :] + self._shards[:at] if each in wanted), owner)
 
 
-class MongoTurnStore:
-    """`TurnStore`."""
-
-    def __init__(self, home: Database) -> None:
-        self._turns = home["turns"].with_options(write_concern=MAJORITY)
-
-    async def read(self, keys: Collection[str], owners: Collection[str]) -> Sequence[CapTurn]:
-        wanted = {"owner": {"$in": sorted(owners)}, "wanted.0": {"$exists": True}}
-        with faults("read the turns of caps"):
-            found = await self._turns.find({"$or": [{"_id": {"$in": sorted(keys)}}, wanted]}).to_list(None)
-        return readable_turns(found)
-
-    async def want(self, key: str, shard: str, first: str) -> None:
-        made = {"rev": 1, "owner": first, "giving": False}
-        with faults("want a cap"):
-            for _ in range(2):  # the first may have met another one that was just being inserted
-                try:
-                    change: dict[str, Any] = {"$setOnInsert": made, "$addToSet": {"wanted": shard}}
-                    await self._turns.update_one({"_id": key}, change, upsert=True)
-                except DuplicateKeyError:
-                    continue
-                return
-
-    async def replace(self, before: CapTurn, after: CapTurn) -> bool:
-        now = {"rev": after.rev, "owner": after.owner, "giving": after.is_giving}
-        change = {"$set": now} if after.owner == before.owner else {"$set": now, "$pull": {"wanted": after.owner}}
-        with faults("change whose turn it is with a cap"):
-            done = await self._turns.update_one({"_id": before.key, "rev": before.rev}, change)
-        return done.matched_count == 1
-
-
 def readable_turns(documents: Iterable[Mapping[str, Any]]) -> Sequence[CapTurn]:
-    """Return the turns; a cap whose document was broken by hand stays where it is."""
+    """Return the turns that can be read; a cap whose document was broken by hand stays where it is."""
     turns = []
     for document in documents:
         try:

@@ -83,7 +83,7 @@ class _TimedHolds:
 
 @dataclass(slots=True)
 class _Home:
-    """`hascheduler.shards.moves.HomeState` and `MovedLayout`, in memory."""
+    """What a mover asks of `GatewayBoard` and of `LayoutStore`, in memory."""
 
     layout: Layout = field(default_factory=lambda: Layout(1, ("a", "b"), (0,) * 256).beginning({_PARTITION: 1}))
     leading: bool = True
@@ -106,7 +106,8 @@ class _Home:
 async def measured_move(databases: Sequence[Database], plan: PartitionPlan) -> dict[str, float]:
     await _filled(databases[0], plan)
     before = await _counts(databases)
-    home, holds = _Home(), [_TimedHolds(each) for each in databases]
+    home: Any = _Home()
+    holds = [_TimedHolds(each) for each in databases]
     shards = [
         ShardDocuments(MongoTenantStore(database, _RETENTION_MS), hold)
         for database, hold in zip(databases, holds, strict=True)

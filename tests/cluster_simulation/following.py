@@ -88,9 +88,9 @@ class _Watch:
     def _told(self, life: Life, shard: HostedShard) -> None:
         begin, leave = shard.begin, shard.leave
 
-        def begin_told(http_endpoint: str = "") -> Any:
+        def begin_told() -> Any:
             self._begins(life, shard.name)
-            return begin(http_endpoint)
+            return begin()
 
         def leave_told() -> None:
             if not shard._is_ending:

@@ -3,7 +3,7 @@
 As `tests.cluster_simulation.mutants`, in the cluster of `tests.cluster_simulation.following`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 
 from hascheduler.shards.hosting import HostedShard, Hosting
 from tests.cluster_simulation.following import CANDIDATES
@@ -14,26 +14,22 @@ from tests.cluster_simulation.shard_mutants import PlantedInShards
 def _leaves_before_others_are_ready(hosting: Hosting) -> None:
     """It has waited long enough."""
 
-    def consider(shard: HostedShard, candidates: Collection[str], now: int) -> None:
-        since = hosting._unwanted_since.setdefault(shard.name, now)
-        if shard.replica is None:
-            del hosting._unwanted_since[shard.name]
-        elif now - since >= hosting._leave_after_ms:
-            shard.leave()
+    def may_leave(shard: HostedShard, candidates: Collection[str], now: int) -> bool:
+        return shard.replica is not None and now - shard.since_ms >= hosting._leave_after_ms
 
-    hosting._consider_leaving = consider  # type: ignore[method-assign]
+    hosting._may_leave = may_leave  # type: ignore[method-assign]
 
 
 def _two_leave_at_once(hosting: Hosting) -> None:
     """Each leaves if enough others are ready, whichever they are."""
 
-    def consider(shard: HostedShard, candidates: Collection[str], now: int) -> None:
-        if shard.replica is not None and shard.replica.view.ready:
-            ready = {status.name for status in shard.replica.live_replicas() if status.ready}
-            if len(ready - {hosting._name}) >= CANDIDATES:
-                shard.leave()
+    def may_leave(shard: HostedShard, candidates: Collection[str], now: int) -> bool:
+        if shard.replica is None or not shard.replica.view.ready:
+            return False
+        ready = {status.name for status in shard.replica.live_replicas() if status.ready}
+        return len(ready - {hosting._name}) >= CANDIDATES
 
-    hosting._consider_leaving = consider  # type: ignore[method-assign]
+    hosting._may_leave = may_leave  # type: ignore[method-assign]
 
 
 def _leads_what_it_left(hosting: Hosting) -> None:
@@ -56,8 +52,8 @@ def _begins_at_once(hosting: Hosting) -> None:
 def _begins_alone(hosting: Hosting) -> None:
     """Only if nobody else hosts it."""
 
-    async def alone(shard: HostedShard, living: Collection[str], now: int) -> bool:
-        return not await hosting._is_hosted(shard, set(living))
+    async def alone(shard: HostedShard, living: Set[str], now: int) -> bool:
+        return living.isdisjoint(await hosting._hosts_of(shard.index))
 
     hosting._may_begin = alone  # type: ignore[method-assign]
 

@@ -20,7 +20,7 @@ from hascheduler.model.hold import Hold
 from hascheduler.model.partition import partition_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.processor import Handlers
-from hascheduler.shards.hosting import HostedReplica, HostedShard, Hosting
+from hascheduler.shards.hosting import HostedShard, Hosting
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.moves import PartitionMover, ShardDocuments
 from hascheduler.shards.placement import LeaderPlacement
@@ -144,7 +144,7 @@ class _Transactions(MemoryConnection):
 
 
 class SimTenants:
-    """`hascheduler.ports.tenants.TenantStore` over the network. It takes a batch in parts, and may fall asleep."""
+    """`MemoryTenantStore` over the network. It takes a batch in parts, and may fall asleep."""
 
     def __init__(self, shard: Shard, link: Link, store: type[MemoryTenantStore]) -> None:
         self._read = Remote(MemoryTenantStore(MemoryConnection(shard.server.database), RETENTION_MS), link)
@@ -216,7 +216,7 @@ class SimGateway:
 
 
 class SimHome:
-    """`hascheduler.shards.moves.HomeState`."""
+    """What a mover asks of `hascheduler.shards.gateways.GatewayBoard`."""
 
     def __init__(self, hosting: Hosting, link: Link, board: Board, *, always: bool) -> None:
         self._hosting = hosting
@@ -243,19 +243,6 @@ class SimHome:
         return not await self._link.call("gateways.read", behind) or now_s - self._asked[1] >= patience_s
 
 
-class _Turning:
-    """`hascheduler.shards.turns.TurningShard`."""
-
-    def __init__(self, replica: HostedReplica) -> None:
-        self.name = replica.scheduler
-        self.leading = replica.view.leading
-        self.short_of = replica.short_of
-        self._replica = replica
-
-    def hold(self, key: str) -> Hold | None:
-        return self._replica.nouns(Collection.HOLDS).get(key)
-
-
 class ShardedProcess:
     """One process of several shards, and what runs beside them."""
 
@@ -267,7 +254,7 @@ class ShardedProcess:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             beside = [tasks.create_task(each.run()) for each in self._beside]
-            await self.hosting.run(lambda replica: replica.run())
+            await self.hosting.run()
             for task in beside:
                 task.cancel()
 
@@ -356,8 +343,9 @@ class ShardedCluster(Cluster):
         tenants: list[Any] = [
             SimTenants(shard, link, self._planted.tenants) for shard, link in zip(self._shards, links, strict=True)
         ]
+        home: Any = SimHome(hosting, links[0], self.board, always=self._planted.moved_by_all)
         mover = self._planted.mover(
-            SimHome(hosting, links[0], self.board, always=self._planted.moved_by_all),
+            home,
             self._planted.layouts(self.layouts(host)),
             [ShardDocuments(*both) for both in zip(tenants, holds, strict=True)],
             keeps_to_parts=keeps_to_parts,
@@ -365,7 +353,7 @@ class ShardedCluster(Cluster):
             late_ms=_LATE_MS,
         )
         stored_turns: Any = Remote(self.turns, links[0])
-        turns = CapTurns(stored_turns, names, holds, lambda: [*map(_Turning, hosting.replicas)], clock)
+        turns = CapTurns(stored_turns, names, holds, lambda: hosting.replicas, clock)
         placement = LeaderPlacement(
             names,
             lambda: hosting.replicas,

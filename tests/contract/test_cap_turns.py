@@ -1,4 +1,4 @@
-"""`TurnStore`: whose turn it is with a cap below the number of shards, by compare-and-set on a revision."""
+"""`MongoTurnStore`: whose turn it is with a cap below the number of shards, by compare-and-set on a revision."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hascheduler.mongo.connection import Client, open_database
-from hascheduler.shards.turns import CapTurn, MongoTurnStore, TurnStore
+from hascheduler.shards.turns import CapTurn, MongoTurnStore
 from tests.contract.racing import RACERS, raced
 from tests.doubles.databases import mock_databases
 from tests.doubles.turns import MemoryTurnStore
@@ -18,7 +18,7 @@ SHARDS = ("default", "0001", "0002")
 
 @dataclass
 class Stored:
-    store: TurnStore
+    store: MemoryTurnStore | MongoTurnStore
     put: Any = None
     """Inserts a document past the store; None of one in memory."""
 

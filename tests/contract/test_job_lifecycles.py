@@ -329,6 +329,15 @@ async def test_all_matching_pending_jobs_get_another_priority(backend: Backend) 
     assert (await stored(backend, "running0"))["priority"] == 5
 
 
+async def test_the_jobs_of_tenants_that_are_left_out_match_nothing(backend: Backend) -> None:
+    for tenant in "abc":
+        await backend.jobs.submit(make_job(tenant, tenant=tenant))
+    which = JobSelection(definition="log", not_of={"a", "c"})
+    assert await backend.jobs.reprioritize_some(which, 9, 10) == 1
+    assert [(await stored(backend, tenant))["priority"] for tenant in "abc"] == [5, 9, 5]
+    assert await backend.jobs.cancel_some(which, AT, 10) == CancelledSome(1, 0)
+
+
 async def test_all_matching_jobs_that_failed_by_then_are_revived(backend: Backend) -> None:
     await _some_of_each(backend)
     assert await backend.jobs.retry_some(JobSelection(target="target"), WallMs(0), 10) == 0

@@ -5,12 +5,16 @@ import asyncio
 import pytest
 
 from hascheduler.errors import InvalidInput
+from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
+from hascheduler.model.event import EventType
 from hascheduler.model.job import NewJob
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, SubmitAnswer
 from tests.contract.backends import Backend, on
+from tests.contract.following import changes_through, opened_at_the_end
 from tests.contract.job_states import stored
+from tests.contract.writing import mark
 from tests.factories import NOW, make_job
 
 pytestmark = on("memory", "pymongo", "motor")
@@ -71,3 +75,21 @@ async def test_one_that_cannot_be_stored_keeps_all_back(backend: Backend) -> Non
     with pytest.raises(InvalidInput):
         await backend.jobs.submit_all([make_job("a"), make_job("b", payload={"n": 2**64}), make_job("c")])
     assert await ids_of(backend) == []
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        pytest.param([make_job(id, batch="b") for id in "abc"], id="of an atomic batch"),
+        pytest.param([make_job(id, schedule="tick") for id in "abc"], id="of a schedule that is triggered"),
+    ],
+)
+async def test_each_of_them_has_an_event_that_it_was_submitted(backend: Backend, jobs: list[NewJob]) -> None:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
+        await backend.jobs.submit_all(jobs)
+        await mark(backend)
+        events = Mirror().fold(await changes_through(stream, "the end")).events
+    assert [(event.type, event.job, event.tenant) for event in events] == [
+        (EventType.SUBMITTED, job.id, job.tenant) for job in jobs
+    ]
+    assert len({event.id for event in events}) == len(jobs)

@@ -1,9 +1,8 @@
-"""`TenantStore`: the documents of the tenants of one partition, compared, put and taken under a hold."""
+"""`MongoTenantStore`: the documents of the tenants of one partition, compared, put and taken under a hold."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ from hascheduler.model.partition import partition_of
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.mongo.connection import Client, Database, open_database
 from hascheduler.mongo.tenants import MongoTenantStore
-from hascheduler.ports.tenants import MARK, VERSION_FIELDS, Key, TenantStore, Version
+from hascheduler.ports.tenants import MARK, Key, Version, marked
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.tenants import MemoryTenantStore
 from tests.factories import NOW
@@ -27,47 +26,36 @@ PARTITION = partition_of(TENANT)
 OTHER = next(name for name in (f"t{n}" for n in range(600)) if partition_of(name) not in (PARTITION, 0))
 SAME = next(name for name in (f"t{n}" for n in range(9_000)) if partition_of(name) == PARTITION)
 HOLD = Hold(partition_key(PARTITION), 3, is_held=True, is_silent=True)
+STORED_HOLD = Key("holds", HOLD.key)
 
 
-@dataclass
-class Shard:
-    store: TenantStore
-    behind: "TenantsBehind"
+class MemoryShard:
+    def __init__(self) -> None:
+        self._database = MemoryDatabase()
+        self.store = MemoryTenantStore(MemoryConnection(self._database), KEPT_MS)
+
+    async def find(self, key: Key) -> Mapping[str, Any] | None:
+        return self._database.find(Collection(key.collection), key.id)
 
     async def insert(self, *documents: tuple[Key, Mapping[str, Any]]) -> None:
         for key, document in documents:
-            await self.behind.insert(Collection(key.collection), document)
-
-    async def find(self, key: Key) -> Mapping[str, Any] | None:
-        return await self.behind.find(Collection(key.collection), key.id)
+            assert self._database.insert(Collection(key.collection), document)
 
 
-class TenantsBehind(Protocol):
-    async def find(self, collection: Collection, id: object) -> Mapping[str, Any] | None: ...
-
-    async def insert(self, collection: Collection, document: Mapping[str, Any]) -> None: ...
-
-
-class _MemoryBehind:
-    def __init__(self, database: MemoryDatabase) -> None:
-        self._database = database
-
-    async def find(self, collection: Collection, id: object) -> Mapping[str, Any] | None:
-        return self._database.find(collection, id)
-
-    async def insert(self, collection: Collection, document: Mapping[str, Any]) -> None:
-        assert self._database.insert(collection, document)
-
-
-class _MongoBehind:
+class MongoShard:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.store = MongoTenantStore(database, KEPT_MS)
 
-    async def find(self, collection: Collection, id: object) -> Mapping[str, Any] | None:
-        return await self._database[collection.value].find_one({"_id": id})
+    async def find(self, key: Key) -> Mapping[str, Any] | None:
+        return await self._database[key.collection].find_one({"_id": key.id})
 
-    async def insert(self, collection: Collection, document: Mapping[str, Any]) -> None:
-        await self._database[collection.value].insert_one(dict(document))
+    async def insert(self, *documents: tuple[Key, Mapping[str, Any]]) -> None:
+        for key, document in documents:
+            await self._database[key.collection].insert_one(dict(document))
+
+
+Shard = MemoryShard | MongoShard
 
 
 @pytest.fixture(params=["memory_shard", pytest.param("pymongo_shard", marks=pytest.mark.real)])
@@ -78,18 +66,15 @@ def shard(request: pytest.FixtureRequest) -> Shard:
 
 @pytest.fixture
 async def memory_shard() -> Shard:
-    connection = MemoryConnection(MemoryDatabase())
-    return await held(Shard(MemoryTenantStore(connection, KEPT_MS), _MemoryBehind(connection.database)))
+    shard = MemoryShard()
+    await shard.insert((STORED_HOLD, encode_hold(HOLD)))
+    return shard
 
 
 @pytest.fixture
 async def pymongo_shard(pymongo_client: Client, ready_database: str) -> Shard:
-    database = open_database(pymongo_client, ready_database)
-    return await held(Shard(MongoTenantStore(database, KEPT_MS), _MongoBehind(database)))
-
-
-async def held(shard: Shard) -> Shard:
-    await shard.behind.insert(Collection.HOLDS, encode_hold(HOLD))
+    shard = MongoShard(open_database(pymongo_client, ready_database))
+    await shard.insert((STORED_HOLD, encode_hold(HOLD)))
     return shard
 
 
@@ -112,6 +97,10 @@ def verdict(schedule: str, first_ms: int, **more: Any) -> tuple[Key, dict[str, A
 def bucket(tenant: str = TENANT, at_ms: int = NOW) -> tuple[Key, dict[str, Any]]:
     at = to_datetime(at_ms).replace(tzinfo=None)
     return Key("buckets", tenant), {"_id": tenant, "level": 1, "at": at}
+
+
+def without_mark(document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    return document and marked(document, 0)
 
 
 ALL = [job("a"), job("over", JobState.FAILED), schedule("tick"), verdict("tick", NOW), bucket()]
@@ -198,11 +187,11 @@ async def test_the_verdicts_of_a_schedule_are_found_without_it(shard: Shard) -> 
 async def test_put_replaces_earlier_versions_only(shard: Shard, earlier: Any, later: Any) -> None:
     key = earlier[0]
     await shard.insert(earlier)
-    for late in (False, True):
-        await shard.store.put(HOLD, dict([later]), late=late)
-        assert await shard.find(key) == later[1]
-        await shard.store.put(HOLD, dict([earlier]), late=late)
-        assert await shard.find(key) == later[1]
+    for mark in (7, 0):
+        await shard.store.put(HOLD, dict([later]), mark=mark)
+        for put in (earlier, later):
+            await shard.store.put(HOLD, dict([put]), mark=mark)
+            assert without_mark(await shard.find(key)) == later[1]
 
 
 @pytest.mark.parametrize(("before", "after"), [
@@ -215,12 +204,12 @@ async def test_what_changes_without_a_revision_makes_another_version(shard: Shar
     key = before[0]
     await shard.insert(before)
     seen = (await shard.store.versions_of([key]))[key]
-    assert not await shard.store.put(HOLD, dict([after]))
+    assert not await shard.store.put(HOLD, dict([after]), mark=7)
     now = (await shard.store.versions_of([key]))[key]
     assert not now.is_same(seen)
     assert not now.is_after(seen)
-    await shard.store.put(HOLD, dict([before]), late=True)
-    assert await shard.find(key) == after[1]
+    await shard.store.put(HOLD, dict([before]), mark=0)
+    assert without_mark(await shard.find(key)) == after[1]
 
 
 # Writes
@@ -235,16 +224,8 @@ async def test_documents_arrive_as_they_are_with_the_mark_of_their_copy(shard: S
     assert {each.mark for each in (await shard.store.versions_of([*documents])).values()} == {7}
     read = await shard.store.read([*documents, Key("jobs", "gone")])
     assert read.keys() == documents.keys()
-    await shard.store.put(
-        HOLD, {key: dict(each) | {"rev": 9} for key, each in read.items() if key.id == "b"}, late=True
-    )
+    await shard.store.put(HOLD, {key: dict(each) | {"rev": 9} for key, each in read.items() if key.id == "b"}, mark=0)
     assert MARK not in (await shard.find(key) or {MARK})
-
-
-async def test_an_older_copy_is_never_put_over_a_newer(shard: Shard) -> None:
-    await shard.store.put(HOLD, dict([job("a", rev=5)]), mark=7)
-    await shard.store.put(HOLD, dict([job("a", rev=4)]), mark=7)
-    assert (await shard.find(Key("jobs", "a")) or {})["rev"] == 5
 
 
 @pytest.mark.parametrize("stored", [
@@ -257,7 +238,7 @@ async def test_nothing_is_put_or_taken_under_another_hold(shard: Shard, stored: 
     await shard.insert(job("a"))
     versions = await shard.store.versions([TENANT], None, ())
     with pytest.raises(StoreUnavailable):
-        await shard.store.put(stored, dict([job("b")]))
+        await shard.store.put(stored, dict([job("b")]), mark=7)
     with pytest.raises(StoreUnavailable):
         await shard.store.take(stored, versions)
     assert (await shard.store.versions([TENANT], None, ())) == versions
@@ -267,7 +248,7 @@ async def test_only_what_still_has_its_version_is_taken(shard: Shard) -> None:
     await shard.insert(*ALL, job("b"))
     versions = await shard.store.versions([TENANT], None, ())
     changed = dict([job("a", rev=4), job("b", unique_key="k"), job("c")])
-    await shard.store.put(HOLD, changed)
+    await shard.store.put(HOLD, changed, mark=7)
     assert await shard.store.take(HOLD, versions | {Key("jobs", "gone"): Version(1, 1, 1, 1, True)}) == 4
     assert (await shard.store.versions([TENANT], None, ())).keys() == changed.keys()
 
@@ -277,7 +258,7 @@ async def test_a_late_job_whose_key_another_one_has_arrives_cancelled(shard: Sha
     keyed: dict[str, Any] = {name: "k"}
     first, second, third = job("first", **keyed), job("second", **keyed), job("third")
     await shard.insert(first)
-    assert not await shard.store.put(HOLD, dict([second, third]), late=True)
+    assert not await shard.store.put(HOLD, dict([second, third]), mark=0)
     assert await shard.find(first[0]) == first[1]
     assert await shard.find(third[0]) == third[1]
     stored = await shard.find(second[0]) or {}
@@ -302,8 +283,8 @@ async def test_a_key_goes_from_one_copy_to_the_next_in_one_batch(shard: Shard) -
 
 
 async def test_a_hold_can_be_decoded_after_writes_have_demanded_it(shard: Shard) -> None:
-    await shard.store.put(HOLD, dict(ALL))
-    stored = dict(await shard.behind.find(Collection.HOLDS, HOLD.key) or {})
+    await shard.store.put(HOLD, dict(ALL), mark=7)
+    stored = dict(await shard.find(STORED_HOLD) or {})
     stored.pop("demanded", None)
     assert stored == encode_hold(HOLD)
 
@@ -313,7 +294,3 @@ async def test_documents_are_read_until_the_memory_for_them_is_full(pymongo_shar
     await pymongo_shard.insert(*(job(f"j{n}", payload="x" * 7_000_000) for n in range(3)))
     keys = [Key("jobs", f"j{n}") for n in range(3)]
     assert len(await pymongo_shard.store.read(keys)) == 2
-
-
-def test_the_fields_of_versions_are_of_all_collections() -> None:
-    assert set(VERSION_FIELDS) <= {collection.value for collection in Collection}

@@ -6,7 +6,7 @@ from hascheduler.testing.memory.database import MemoryStore
 
 
 class MemoryLayoutStore(MemoryStore):
-    """`hascheduler.shards.moves.MovedLayout`."""
+    """`hascheduler.shards.home.LayoutStore`, as far as movers use it."""
 
     async def get(self) -> Layout | None:
         async with self._connection.exchange("layout.get") as database:

@@ -16,7 +16,7 @@ from hascheduler.testing.memory.database import MemoryDatabase, RetainingStore
 
 
 class MemoryTenantStore(RetainingStore):
-    """`hascheduler.ports.tenants.TenantStore`."""
+    """`hascheduler.mongo.tenants.MongoTenantStore`, in memory."""
 
     async def tenants(self, partition: int) -> Sequence[str]:
         async with self._connection.exchange("tenants.tenants") as database:
@@ -67,20 +67,18 @@ class MemoryTenantStore(RetainingStore):
             found = {key: database.find(Collection(key.collection), key.id) for key in keys}
             return {key: document for key, document in found.items() if document is not None}
 
-    async def put(
-        self, hold: Hold, documents: Mapping[Key, Mapping[str, Any]], *, mark: int = 0, late: bool = False
-    ) -> SomeOf[Key]:
+    async def put(self, hold: Hold, documents: Mapping[Key, Mapping[str, Any]], *, mark: int) -> SomeOf[Key]:
         refused: set[Key] = set()
         async with self._connection.exchange("tenants.put") as database:
             require_hold(database, hold)
             stored = _versions(database, documents)
             for key, document in sorted(documents.items(), key=lambda item: item[0] not in stored):
                 before, version = stored.get(key), version_of(key.collection, document)
-                if not version.is_after(before) and (late or (before is not None and before.is_after(version))):
+                if not version.is_after(before) and (not mark or (before is not None and before.is_after(version))):
                     continue
                 put = marked(document, mark)
                 if key.collection == "jobs" and _is_key_taken(database, put):
-                    if not late:
+                    if mark:
                         refused.add(key)
                         continue
                     put = without_keys(put, self._retention_ms)

@@ -7,7 +7,7 @@ from hascheduler.shards.turns import CapTurn
 
 
 class MemoryTurnStore:
-    """`hascheduler.shards.turns.TurnStore`."""
+    """`hascheduler.shards.turns.MongoTurnStore`, in memory."""
 
     def __init__(self) -> None:
         self.stored: dict[str, CapTurn] = {}

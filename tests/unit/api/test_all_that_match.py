@@ -1,14 +1,18 @@
 """What is done to all jobs or schedules that match: those that the list shows for the same filter, and no others."""
 
 import asyncio
+from collections.abc import Collection as SomeOf
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.jobs import all_that_match as of_jobs
 from hascheduler.api.schedules import all_that_match as of_schedules
 from hascheduler.model.collection import Collection
+from hascheduler.model.partition import partition_of
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, create, get, post
 from tests.unit.api.test_job_totals import put
@@ -257,3 +261,24 @@ async def test_a_token_has_one_such_request_at_a_time(
     goes_on.set()
     assert (await under_way).json()["complete"]
     assert (await acme.post("/v1/jobs:cancel", json=LOG)).status_code == 200
+
+
+# Of a tenant that is about to move here, what is here are copies.
+
+
+async def test_copies_are_neither_counted_nor_changed(app: Edge, world: World, client: httpx.AsyncClient) -> None:
+    async def tenants_in(partition: int) -> SomeOf[str]:
+        return {"acme"} if partition == partition_of("acme") else ()
+
+    app.services = replace(world.services(), tenants_in=tenants_in)
+    world.view.copied = frozenset({partition_of("acme")})
+    put(world, "job:a", tenant="acme")
+    put(world, "job:b", tenant="other")
+    await create(client, name="a", job={"definition": "log", "tenant": "acme"})
+    await create(client, name="b", job={"definition": "log", "tenant": "other"})
+    for path, filter in (("/v1/jobs:cancel", {"definition": "log"}), ("/v1/schedules:pause", {"state": "active"})):
+        for dry_run in (True, False):
+            assert (await post(client, path, {"filter": filter, "dry_run": dry_run}))["matched"] == 1
+    stored = world.everything()
+    assert {job["_id"]: job["state"] for job in stored["jobs"]} == {"job:a": "pending", "job:b": "cancelled"}
+    assert [one["_id"] for one in stored["schedules"] if one["paused_at_ms"]] == ["b"]

@@ -1,4 +1,4 @@
-"""Shards that some replicas follow each, in trouble, by seed; and what many of them do."""
+"""Shards that some replicas host each, in trouble, by seed; and what many of them do."""
 
 import re
 
@@ -11,7 +11,7 @@ SEEDS = in_tier(check=1, test=4, long=16)
 
 
 @pytest.mark.timeout(1_200)
-def test_each_shard_is_followed_by_its_candidates_whatever_goes_wrong() -> None:
+def test_each_shard_is_hosted_by_its_candidates_whatever_goes_wrong() -> None:
     run = simulate("--following", "--first", "3", "--seeds", str(SEEDS))
     assert run.returncode == 0, run.stdout + run.stderr
     told = r"(\d+) obligations, (\d+) effects, (\d+) terms.*, (\d+) times a shard was begun with, (\d+) times left"

@@ -1,4 +1,4 @@
-"""Each planted bug is noticed: of one cluster, and of several shards: of caps, and of those who follow."""
+"""Each planted bug is noticed: of one cluster, and of several shards: of caps, and of those who host them."""
 
 import re
 

@@ -233,7 +233,7 @@ def _found() -> tuple[set[str], set[str], set[str]]:
                     named.add(f"{shown}:{ast.unparse(of_names[id(node)].targets[0])}")
                 else:
                     text = node.args[0]
-                    inline.add(f"{shown}: {ast.unparse(text) if isinstance(text, ast.Constant) else 'days'}")
+                    inline.add(f"{shown}: {ast.unparse(text) if isinstance(text, ast.Constant) else 'computed'}")
     return named, inline, fields
 
 

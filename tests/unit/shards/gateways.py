@@ -1,34 +1,27 @@
 """A gateway before three shards that write down what they are asked, and what tests ask of it."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import orjson
+from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.middleware.auth import ANONYMOUS, Caller
 from hascheduler.api.middleware.pools import Pools
 from hascheduler.model.partition import partition_of
 from hascheduler.model.token import Role
+from hascheduler.shards.answers import Exchange
 from hascheduler.shards.gateway import Gateway
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import WholeAnswer
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.routes import ROUTES, Rule
-from tests.unit.api.doubles import World, app_of
+from tests.unit.shards.worlds import LAYOUT, TENANTS
+from tests.unit.shards.worlds import NAMES as SHARDS
 
-SHARDS = ("default", "0001", "0002")
-LAYOUT = Layout.even(SHARDS)
-
-
-def tenant_in(index: int, number: int = 0) -> str:
-    """Return the ``number``-th tenant of that shard."""
-    return [f"t{n}" for n in range(64) if LAYOUT.index_of(f"t{n}") == index][number]
-
-
-HOME, ONE, TWO = (tenant_in(index) for index in range(len(SHARDS)))
-"""A tenant of each shard."""
+HOME, ONE, TWO = TENANTS
 PARTITION = partition_of(ONE)
 
 
@@ -49,9 +42,6 @@ class Sent:
         return orjson.loads(self.body)
 
 
-Answering = Callable[[Sent], tuple[int, Any] | Awaitable[tuple[int, Any]]]
-
-
 @dataclass
 class FakePlace:
     """Answers as ``answers`` says by path, else 200 with its own name."""
@@ -63,11 +53,7 @@ class FakePlace:
     async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = b""
         if scope["method"] in ("POST", "PUT", "PATCH"):
-            while True:
-                message = await receive()
-                body += message.get("body", b"")
-                if not message.get("more_body"):
-                    break
+            body = await Request(scope, receive).body()
         sent = Sent(self.name, scope["method"], scope["path"], body, scope)
         self.log.append(sent)
         answer = self.answers.get(scope["path"], (200, {"shard": self.name}))
@@ -78,21 +64,9 @@ class FakePlace:
         await WholeAnswer(status, [(b"content-type", b"application/json")], [content]).send(send)
 
 
-class WorldPlace:
-    """A shard with the real routes on stores in memory."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.world = World()
-
-    async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
-        state = {key: value for key, value in scope["state"].items() if key != "caller"}
-        await app_of(self.world)({**scope, "state": state, "http_version": "1.1", "scheme": "http"}, receive, send)
-
-
 @dataclass
 class FakeWatch:
-    """`LayoutSource`: ``newer`` is what the home has and nobody has read."""
+    """A `LayoutWatch`: ``newer`` is what the home has and nobody has read."""
 
     now: Layout = LAYOUT
     newer: Layout | None = None
@@ -154,10 +128,10 @@ class Ring:
         self.streamed: list[str] = []
         routes = [each.partition(" ")[::2] for rule in (Rule.LIST, Rule.CHANGE, Rule.WHOLE) for each in ROUTES[rule]]
         self.gateway = Gateway(
-            self.watch,
+            cast("Any", self.watch),
             self.places,
-            self.names,
-            self.copies,
+            cast("Any", self.names),
+            cast("Any", self.copies),
             Registrations(self.places),
             Pools(),
             dict.fromkeys(routes, self._merge),
@@ -169,7 +143,7 @@ class Ring:
         """The shards that were asked, in their order."""
         return [sent.shard for sent in self.log]
 
-    async def _merge(self, layout: Layout, places: Sequence[Any], body: Any, *exchange: Any) -> None:
+    async def _merge(self, layout: Layout, places: Sequence[Any], body: Any, exchange: Exchange) -> None:
         scope, _, send = exchange
         self.merged.append((scope["path"], body))
         await WholeAnswer(200, [], [b"{}"]).send(send)
@@ -193,6 +167,8 @@ class Ring:
         content = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
         scope: Scope = {
             "type": "http",
+            "http_version": "1.1",
+            "scheme": "http",
             "method": method,
             "path": path,
             "raw_path": path.encode(),

@@ -53,6 +53,7 @@ class MovingWorld:
     all_know_shards: bool = True
     keeps_to_parts: bool = True
     are_frozen_acknowledged: bool = True
+    target_answers: bool = True
     decided: Counter[int] = field(default_factory=Counter)
     ran: Counter[str] = field(default_factory=Counter)
     revs: dict[str, int] = field(default_factory=dict)
@@ -92,25 +93,22 @@ class MovingWorld:
 
     def mover(self, hook: Hook = nothing) -> PartitionMover:
         connections = [MemoryConnection(database) for database in self.databases]
-        shards = [
-            ShardDocuments(
-                self._hooked(self.store_type(each, RETENTION_MS), hook), self._hooked(MemoryHoldStore(each), hook)
-            )
-            for each in connections
-        ]
+
+        def hooked(store: Any) -> Any:
+            return _Hooked(store, self, hook)
 
         async def keeps_to_parts() -> bool:
             return self.keeps_to_parts
 
-        return self.mover_type(
-            self, self._hooked(self, hook), shards, keeps_to_parts=keeps_to_parts, clock=self, late_ms=10
-        )
-
-    def _hooked(self, store: Any, hook: Hook) -> Any:
-        return _Hooked(store, self, hook)
+        shards = [
+            ShardDocuments(hooked(self.store_type(each, RETENTION_MS)), hooked(MemoryHoldStore(each)))
+            for each in connections
+        ]
+        home: Any = self
+        return self.mover_type(home, hooked(self), shards, keeps_to_parts=keeps_to_parts, clock=self, late_ms=10)
 
     async def moved(self, mover: PartitionMover | None = None, *, swept: bool = True) -> None:
-        """The partition comes to rest; what came late is swept out twice."""
+        """Bring the partition to rest, and sweep twice what came late."""
         mover = mover or self.mover()
         while await mover.step(PARTITION):
             assert self.exchanges < _EXCHANGES_MAX, f"it never ends: {self.layout}"
@@ -126,11 +124,12 @@ class MovingWorld:
             self.submitted += 1
             self.put_job(self.layout.shard_of[PARTITION], f"submitted-{self.submitted}")
         for index in range(len(SHARDS)):
-            self._lead(index)
+            if index != TO or self.target_answers:
+                self._lead(index)
         self.check()
 
     def check(self) -> None:
-        """Whatever is live is where one decides, and nowhere else."""
+        """Require that what is live once the target is open is nowhere else."""
         if self.layout.is_at_rest(PARTITION) or PARTITION in self.layout.moving:
             return
         there = self.layout.shard_of[PARTITION]
@@ -198,7 +197,7 @@ class MovingWorld:
             self.change_job(index, job["_id"], state=JobState.SUCCEEDED.value)
 
     def _jobs(self, index: int, state: JobState) -> list[Any]:
-        """Of what is worked on; jobs that are kept only wait."""
+        """Return the jobs that are worked on: those that are kept only wait."""
         return [
             job
             for job in self.databases[index].documents(Collection.JOBS)
@@ -221,7 +220,7 @@ class MovingWorld:
         }
 
     def require_all_there(self, index: int = TO) -> None:
-        """All of it is in that shard and nowhere else, in its newest version, decided once and started at most once."""
+        """Require everything in that shard alone, in its newest version, decided once and started at most once."""
         assert self.layout.is_at_rest(PARTITION)
         assert self.layout.shard_of[PARTITION] == index
         for other in {0, FROM, TO} - {index}:
@@ -238,7 +237,7 @@ class MovingWorld:
 
 
 class _Hooked:
-    """A port of which each call is one turn of the world, and told before it is made."""
+    """A port: before each call the world takes a turn, and the hook is called."""
 
     def __init__(self, store: Any, world: MovingWorld, hook: Hook) -> None:
         self._store = store

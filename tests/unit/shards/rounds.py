@@ -5,27 +5,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 from hascheduler.model.hold import Hold
-from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.shards.turns import CapTurns
 from tests.doubles.holds import MemoryHoldStore
 from tests.doubles.turns import MemoryTurnStore
 
 Job = frozenset[str]
 """The keys of the caps that it counts against."""
-
-
-class SteppedClock:
-    def __init__(self) -> None:
-        self.ms = 0
-
-    def wall_ms(self) -> WallMs:
-        return WallMs(self.ms)
-
-    def mono_ms(self) -> MonoMs:
-        return MonoMs(self.ms)
 
 
 class Core:
@@ -61,27 +50,20 @@ class Core:
             if hold.is_awaited and not self.uses(hold.key):
                 self.store.release(hold)
 
-    def end(self, job: Job) -> None:
-        self.running.remove(job)
-
 
 @dataclass
 class Seen:
-    """What one process has of a shard: `TurningShard`."""
+    """What one process has of a shard, as a replica shows it to `CapTurns`, and its own view."""
 
     core: Core
     leading: bool = False
     mirror: dict[str, Hold] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        return self.core.name
+    def __post_init__(self) -> None:
+        self.scheduler, self.short_of, self.view = self.core.name, self.core.short_of, self
 
-    def short_of(self) -> frozenset[str]:
-        return self.core.short_of()
-
-    def hold(self, key: str) -> Hold | None:
-        return self.mirror.get(key)
+    def nouns(self, _holds: Any) -> dict[str, Hold]:
+        return self.mirror
 
     def fold(self) -> None:
         self.mirror = dict(self.core.store.stored)
@@ -114,7 +96,7 @@ class Process:
 
     def __init__(self, world: "Rounds", see: Callable[[Core], Seen] = Seen) -> None:
         self.gate = Gate()
-        self.shards = [see(core) for core in world.cores]
+        self.shards: list[Any] = [see(core) for core in world.cores]
         names = [core.name for core in world.cores]
         stores = [self.gate.through(core.store) for core in world.cores]
         self.turns = CapTurns(self.gate.through(world.turns), names, stores, lambda: self.shards, world.clock)
@@ -155,7 +137,8 @@ class Rounds:
         holds: type[MemoryHoldStore] = MemoryHoldStore,
         see: Callable[[Core], Seen] = Seen,
     ) -> None:
-        self.clock = SteppedClock()
+        self.ms = 0
+        self.clock: Any = SimpleNamespace(mono_ms=lambda: self.ms)
         self.turns = turns()
         self.cores = [Core(f"s{index}", is_first=index == 0) for index in range(shards)]
         for core in self.cores:
@@ -170,14 +153,13 @@ class Rounds:
 
     def end_one(self, core: Core) -> None:
         if core.running:
-            core.end(core.running[0])
+            del core.running[0]
             self.done[core.name] += 1
 
     async def random_step(self, random: Random) -> None:
         core, place = random.choice(self.cores), random.randrange(len(self.processes))
         process = self.processes[place]
-        seen = random.choice(process.shards)
-        what = random.random()
+        seen, what = random.choice(process.shards), random.random()
         self.sleeps.subtract(self.sleeps.keys())
         if random.random() < 0.01:
             self.sleeps[place] = random.randint(20, 200)
@@ -193,7 +175,7 @@ class Rounds:
         elif what < 0.93:
             self.end_one(core)
         elif what < 0.98:
-            self.clock.ms += random.choice([10, 900, 6_000])
+            self.ms += random.choice([10, 900, 6_000])
         else:
             seen.leading = not seen.leading
         self.check()
@@ -212,7 +194,7 @@ class Rounds:
     async def fast_round(self, *, ends: bool = True, exchanges: int = 0) -> None:
         """A fifth of a second in which everything is seen, a job a shard ends, and the first process has its turn,
         after so many exchanges of the last one."""
-        self.clock.ms += 200
+        self.ms += 200
         for core in self.cores:
             core.fold()
             core.step()
@@ -249,9 +231,8 @@ def released_in_any_case(core: Core) -> Seen:
     """A planted bug: the cap goes on before the shard has released it."""
 
     class Hasty(Seen):
-        def hold(self, key: str) -> Hold | None:
-            hold = super().hold(key)
-            return hold if hold is None else replace(hold, released=hold.rev)
+        def nouns(self, _holds: Any) -> dict[str, Hold]:
+            return {key: replace(hold, released=hold.rev) for key, hold in self.mirror.items()}
 
     return Hasty(core)
 

@@ -5,7 +5,7 @@ Time is virtual: `played` runs a story to its end, however long it says that thi
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from itertools import count
 from typing import Any
 
@@ -99,7 +99,14 @@ class Served:
     """One processor, with a connection of its own to each shard."""
 
     def __init__(
-        self, world: "World", name: str, handlers: Handlers, *, slots: int, resources: Resources, drain_grace_ms: int
+        self,
+        world: "World",
+        handlers: Handlers,
+        *,
+        name: str = "p",
+        slots: int = 4,
+        resources: Resources = NO_RESOURCES,
+        drain_grace_ms: int = 5_000,
     ) -> None:
         self.connections = [CountedConnection(shard.database) for shard in world.shards]
         self.greetings: list[Collection[str]] = []
@@ -142,8 +149,7 @@ class Served:
 
     async def drained(self) -> None:
         self.processor.drain()
-        async with asyncio.timeout(LIMIT_S):
-            await self.task
+        await asyncio.wait_for(self.task, LIMIT_S)
 
 
 class World:
@@ -155,16 +161,8 @@ class World:
         self.shards = [Shard(name, self.broker) for name in names]
         self._tasks = [loop.create_task(shard.lead(), name=f"leader of {shard.name}") for shard in self.shards]
 
-    def start(
-        self,
-        handlers: Handlers,
-        *,
-        name: str = "p",
-        slots: int = 4,
-        resources: Resources = NO_RESOURCES,
-        drain_grace_ms: int = 5_000,
-    ) -> Served:
-        started = Served(self, name, handlers, slots=slots, resources=resources, drain_grace_ms=drain_grace_ms)
+    def start(self, handlers: Handlers, **how: Any) -> Served:
+        started = Served(self, handlers, **how)
         self._tasks.append(started.task)
         return started
 
@@ -183,7 +181,6 @@ class World:
 
 def played(story: Callable[[World], Awaitable[None]], names: str = "ab") -> None:
     """The story of shards by these names, a letter each, to its end."""
-    loop = VirtualLoop()
 
     async def tell() -> None:
         world = World(loop, names)
@@ -192,7 +189,5 @@ def played(story: Callable[[World], Awaitable[None]], names: str = "ab") -> None
         finally:
             await world.end()
 
-    try:
+    with closing(VirtualLoop()) as loop:
         loop.run_until_complete(tell())
-    finally:
-        loop.close()

@@ -1,15 +1,14 @@
 """A batch of several shards: each gets its part, and the client one answer."""
 
-from http import HTTPStatus
 from typing import Any
 
 import orjson
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from hascheduler.api.http.problems import ProblemError
 from hascheduler.shards.place import WholeAnswer
-from tests.unit.shards.gateways import HOME, ONE, TWO, Ring, Sent, WorldPlace, only
+from tests.unit.shards.gateways import HOME, ONE, TWO, Ring, Sent, only
+from tests.unit.shards.worlds import shards
 
 PATH = "/v1/jobs:batch"
 MIXED = [HOME, ONE, TWO, ONE, HOME]
@@ -98,16 +97,6 @@ async def test_if_the_first_part_is_refused_nothing_is_submitted(ring: Ring) -> 
     assert ring.asked == ["default"]
 
 
-async def test_a_part_that_finds_no_room_on_its_way_is_refused_alone(ring: Ring) -> None:
-    async def crowded(scope: Scope, receive: Receive, send: Send) -> None:
-        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "too-busy", "no room")
-
-    ring.places[1].ask = crowded  # type: ignore[method-assign]
-    answer = await ring.ask(f"POST {PATH}", jobs(*MIXED))
-    assert [each["status"] for each in answer.json["results"]] == [201, 503, 201, 503, 201]
-    assert answer.json["results"][1]["problem"]["detail"] == "no room"
-
-
 async def test_a_part_without_an_answer_is_refused_alone(ring: Ring) -> None:
     async def silent(scope: Scope, receive: Receive, send: Send) -> None:
         """As one whose client has left."""
@@ -156,8 +145,7 @@ async def test_a_body_that_may_be_large_is_charged_while_it_is_read(ring: Ring) 
 
 
 async def test_a_batch_that_is_repeated_under_its_key_gets_the_same_jobs_by_the_real_routes(ring: Ring) -> None:
-    places = [WorldPlace("default"), WorldPlace("0001")]
-    ring.gateway.places = places
+    ring.gateway.places = places = shards()
     body: dict[str, Any] = {"jobs": [{"definition": "log", "tenant": tenant} for tenant in (ONE, HOME, ONE)]}
     body["jobs"].append({"definition": "log", "tenant": HOME, "priority": 99})
     headers = {"idempotency-key": "K", "host": "api"}
@@ -168,4 +156,4 @@ async def test_a_batch_that_is_repeated_under_its_key_gets_the_same_jobs_by_the_
     assert [each["job"] for each in first.json["results"]] == [each["job"] for each in again.json["results"]]
     assert first.json["batch"] == again.json["batch"]
     assert first.json["results"][3]["problem"]["errors"][0]["path"] == "priority"
-    assert [len(place.world.everything()["jobs"]) for place in places] == [1, 2]
+    assert [len(place.world.everything()["jobs"]) for place in places] == [1, 2, 0]

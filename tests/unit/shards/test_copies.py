@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from random import Random
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,7 +15,8 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import ConflictScope, Definition, RateLimit
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.mongo.connection import Database
-from hascheduler.shards.copies import Copier, Copies, KeepableDefinitions, copy
+from hascheduler.mongo.resources import MongoResourceStore
+from hascheduler.shards.copies import Copier, Copies, copy, encode_keepable
 from tests.doubles.databases import mock_databases
 from tests.tiers import examples
 from tests.unit.shards.rounds import Gate
@@ -195,19 +199,19 @@ class Away:
 
 
 def copier(home: Database, shard: Database, nouns: Mapping[int, Mapping[str, Any]], **at: bool) -> Copier:
-    return Copier(
-        home,
-        shard,
-        wanted=lambda collection: nouns[0] if collection is DEFINITIONS else {},
-        there=lambda collection: nouns[1] if collection is DEFINITIONS else {},
-        leading=lambda: at.get("leading", True),
-        fresh=lambda: at.get("fresh", True),
-    )
+    replicas: list[Any] = [
+        SimpleNamespace(
+            view=SimpleNamespace(leading=at.get("leading", True), ready=at.get(name, True)),
+            nouns=lambda collection, index=index: nouns[index] if collection is DEFINITIONS else {},
+        )
+        for index, name in enumerate(("home_ready", "shard_ready"))
+    ]
+    hosting: Any = SimpleNamespace(home=replicas[0])
+    hosted: Any = SimpleNamespace(replica=replicas[1])
+    return Copier(home, shard, hosting, hosted)
 
 
-async def test_a_shard_that_is_away_holds_up_no_other_and_is_made_good_later(
-    shards: Sequence[Database],
-) -> None:
+async def test_a_shard_that_is_away_holds_up_no_other_and_is_made_good_later(shards: Sequence[Database]) -> None:
     home, shard, other = shards
     await put(home, 1)
     await Copies(home, [cast(Any, Away()), other]).written(DEFINITIONS, "log")
@@ -221,7 +225,7 @@ async def test_a_shard_that_is_away_holds_up_no_other_and_is_made_good_later(
     assert await found(shard, "mail") is None
 
 
-@pytest.mark.parametrize("at", [{"leading": False}, {"fresh": False}, {}])
+@pytest.mark.parametrize("at", [{"leading": False}, {"home_ready": False}, {"shard_ready": False}, {}])
 async def test_a_copier_copies_while_it_leads_and_sees_both(
     shards: Sequence[Database], monkeypatch: pytest.MonkeyPatch, at: Mapping[str, bool]
 ) -> None:
@@ -236,50 +240,29 @@ async def test_a_copier_copies_while_it_leads_and_sees_both(
 
 # What several shards can't keep
 
-
-class HomeDefinitions:
-    """`ResourceStore`, which notes what comes to it."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        async def asked(*_: Any) -> str:
-            self.asked.append(name)
-            return name
-
-        return asked
+RATE, OF_TENANT = RateLimit(3, 1_000), {"conflict_group": "db", "conflict_scope": ConflictScope.TENANT}
 
 
 @pytest.mark.parametrize(
-    ("definition", "path"),
+    ("fields", "path"),
     [
-        (Definition("log", rate_limit=RateLimit(3, 1_000)), ("rate_limit", "count")),
-        (Definition("log", conflict_group="db"), ("conflict_scope",)),
+        ({"rate_limit": RATE}, ("rate_limit", "count")),
+        ({"conflict_group": "db"}, ("conflict_scope",)),
+        ({"max_concurrency": 1, "tier": 1, "rate_limit": replace(RATE, count=4)}, None),
+        (OF_TENANT, None),
     ],
 )
 async def test_a_limit_that_shards_can_not_keep_is_refused_before_anything_is_written(
-    definition: Definition, path: tuple[str, ...]
+    shards: Sequence[Database], fields: Mapping[str, Any], path: tuple[str, ...] | None
 ) -> None:
-    home = HomeDefinitions()
-    store = KeepableDefinitions(cast(Any, home), 4)
-    for write in (store.put(definition), store.create(definition), store.replace(definition, 1)):
-        with pytest.raises(InvalidInput) as refused:
-            await write
-        assert refused.value.path == path
-    assert home.asked == []
-
-
-async def test_all_else_comes_to_the_home() -> None:
-    home = HomeDefinitions()
-    store = KeepableDefinitions(cast(Any, home), 4)
-    fits = Definition("log", max_concurrency=1, tier=1, rate_limit=RateLimit(4, 1_000))
-    of_tenant = Definition("mail", conflict_group="db", conflict_scope=ConflictScope.TENANT)
-    for definition in (fits, of_tenant):
-        await store.put(definition)
-        await store.create(definition)
-        await store.replace(definition, 1)
-    await store.get("log")
-    await store.list(None, 10)
-    await store.delete("log")
-    assert home.asked == ["put", "create", "replace"] * 2 + ["get", "list", "delete"]
+    store: MongoResourceStore[Definition]
+    store = MongoResourceStore(shards[0], DEFINITIONS, partial(encode_keepable, 4))
+    definition = Definition("log", **fields)
+    for write in (store.create(definition), store.put(definition), store.replace(definition, 2)):
+        if path is None:
+            assert await write is not None
+        else:
+            with pytest.raises(InvalidInput) as refused:
+                await write
+            assert refused.value.path == path
+    assert (await found(shards[0]) is None) is (path is not None)

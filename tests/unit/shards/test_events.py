@@ -11,6 +11,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.http.shares import PoolRequest, Slot
 from hascheduler.api.middleware.pools import FOLLOWERS_MAX
 from hascheduler.api.ops import events as one_shards_events
@@ -21,7 +22,7 @@ from hascheduler.shards.events import follow_events, follow_pictures
 from tests.unit.api.test_events import LIMIT_S, Sent, until_nobody_follows
 from tests.unit.api.test_server import plain_client, serving
 from tests.unit.daemon.happenings import happened, log_of
-from tests.unit.shards.worlds import Answer, WorldPlace, in_front, shards
+from tests.unit.shards.worlds import Answer, WorldPlace, asking, in_front, shards
 
 
 @pytest.fixture(autouse=True)
@@ -67,32 +68,39 @@ class ThreeShards:
             self.log(index).append([], position(second, 1))
 
 
+def app_of(three: ThreeShards) -> Any:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        stream = follow_events if scope["path"] == "/v1/events" else follow_pictures
+        await stream(three.places, scope, receive, send)
+
+    return in_front(three.places[0].world, answer)
+
+
 @asynccontextmanager
 async def following_all(
     three: ThreeShards, query: str = "", headers: dict[str, str] | None = None, path: str = "/v1/events"
 ) -> AsyncIterator[Sent]:
-    stream = {"/v1/events": follow_events, "/v1/cluster/live": follow_pictures}[path]
+    world = three.places[0].world
+    async with (
+        serving(world, app_of(three)) as server,
+        plain_client(server.port) as client,
+        client.stream("GET", f"{path}?{query}", headers=headers, timeout=LIMIT_S) as sent,
+    ):
+        assert sent.status_code == 200, await sent.aread()
+        yield Sent(sent)
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        await stream(three.places, scope, receive, send)
 
-    app: Any = in_front(three.places[0].world, answer)
-    async with serving(three.places[0].world, app) as server, plain_client(server.port) as client:
-        url = f"{path}?{query}"
-        async with client.stream("GET", url, headers=headers, timeout=LIMIT_S) as sent:
-            assert sent.status_code == 200, await sent.aread()
-            yield Sent(sent)
+@asynccontextmanager
+async def caught_up(three: ThreeShards) -> AsyncIterator[Sent]:
+    """A client that has got the first comment."""
+    async with following_all(three) as sent:
+        assert await sent.next() == {"retry": "2000"}
+        assert await sent.next() == {"": "still here", "id": position(12, 1)}
+        yield sent
 
 
 async def refused(three: ThreeShards, query: str = "", path: str = "/v1/events") -> httpx.Response:
-    stream = {"/v1/events": follow_events, "/v1/cluster/live": follow_pictures}[path]
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        await stream(three.places, scope, receive, send)
-
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(in_front(three.places[0].world, answer)), base_url="http://api"
-    ) as client:
+    async with asking(app_of(three)) as client:
         return await client.get(f"{path}?{query}")
 
 
@@ -106,18 +114,14 @@ async def silent(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def test_the_first_comment_says_where_a_client_may_go_on() -> None:
     three = ThreeShards()
-    async with following_all(three) as sent:
+    async with caught_up(three) as sent:
         assert sent.answer.headers["content-type"].startswith("text/event-stream")
-        assert await sent.next() == {"retry": "2000"}
-        assert await sent.next() == {"": "still here", "id": position(12, 1)}
     assert all("keepalive=500ms" in query for query in three.queries)
 
 
 async def test_events_come_in_the_order_of_their_ids_once_every_shard_has_come_past_them() -> None:
     three = ThreeShards()
-    async with following_all(three) as sent:
-        await sent.next()
-        await sent.next()
+    async with caught_up(three) as sent:
         three.tell(2, 15)
         three.tell(0, 13)
         three.tell(1, 14)
@@ -129,9 +133,7 @@ async def test_events_come_in_the_order_of_their_ids_once_every_shard_has_come_p
 async def test_one_that_stands_still_holds_the_others_back_for_a_moment_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "HELD_BACK_MAX_S", 0.1)
     three = ThreeShards()
-    async with following_all(three) as sent:
-        await sent.next()
-        await sent.next()
+    async with caught_up(three) as sent:
         three.tell(1, 14)
         three.tell(0, 13)
         assert await jobs(sent, 2) == ["0:13", "1:14"]
@@ -154,9 +156,7 @@ async def test_a_client_that_reconnects_resumes_in_all_and_the_filter_holds_in_a
 
 async def test_where_a_stream_ends_it_goes_on_without_a_gap() -> None:
     three = ThreeShards()
-    async with following_all(three) as sent:
-        await sent.next()
-        await sent.next()
+    async with caught_up(three) as sent:
         three.tell(1, 13)
         three.come_past(14)
         assert await jobs(sent, 1) == ["1:13"]
@@ -173,9 +173,7 @@ async def test_where_a_stream_ends_it_goes_on_without_a_gap() -> None:
 async def test_the_streams_of_all_end_when_the_client_leaves_and_are_one_stream_in_the_pool() -> None:
     three = ThreeShards()
     pool = three.places[0].world.pools.followers
-    async with following_all(three) as sent:
-        await sent.next()
-        await sent.next()
+    async with caught_up(three):
         assert pool.in_use == 1
         assert [three.log(index).followers for index in range(3)] == [1, 1, 1]
     for index in range(3):
@@ -187,9 +185,9 @@ async def test_without_room_in_the_pool_no_stream_is_opened() -> None:
     three = ThreeShards()
     slot = three.places[0].world.pools.followers.admit(PoolRequest((), privileged=True), FOLLOWERS_MAX)
     assert isinstance(slot, Slot)
-    answer = await refused(three)
-    assert answer.status_code == 503
-    assert answer.headers["retry-after"]
+    with pytest.raises(ProblemError) as raised:
+        await refused(three)
+    assert raised.value.status_code == 503
     assert not three.queries
 
 
@@ -208,14 +206,11 @@ async def test_a_shard_that_is_not_to_be_had_at_the_beginning_is_503_with_its_na
 
 async def test_the_whole_ends_if_a_shard_is_not_to_be_had_again(monkeypatch: pytest.MonkeyPatch) -> None:
     three = ThreeShards()
-    monkeypatch.setattr(following.FollowedShard.__init__, "__defaults__", (0.1,))
     monkeypatch.setattr(following, "_PATIENCE_S", 0.1)
-    async with following_all(three) as sent:
-        await sent.next()
-        await sent.next()
+    async with caught_up(three) as sent:
         three.places[1].answer = silent
         three.log(1).close()
-        assert [said for said in await sent.to_the_end() if "event" in said] == []
+        assert not any("event" in said for said in await sent.to_the_end())
 
 
 async def test_the_whole_ends_when_this_replica_ends() -> None:
@@ -243,9 +238,8 @@ async def test_a_gap_in_one_is_a_gap_of_all_behind_which_nothing_is_passed_over(
     gap = {"reason": "lost; list the jobs again", "position": position(30, 1)}
     three.places[1].answer = saying("retry: 1", f"id: {position(30, 1)}\nevent: reset\ndata: {json.dumps(gap)}")
     async with following_all(three) as sent:
-        said = await sent.next()
-        while "event" not in said:
-            said = await sent.next()
+        while "event" not in (said := await sent.next()):
+            pass
     assert (said["event"], json.loads(said["data"])["reason"]) == ("reset", gap["reason"])
     assert said["id"] == json.loads(said["data"])["position"]
     assert said["id"] in (position(12, 1), position(30, 1))
@@ -273,7 +267,7 @@ async def test_a_client_that_reads_nothing_costs_a_bounded_buffer(monkeypatch: p
 
     place = WorldPlace("0001", answer=answer)
     scope: Any = {"query_string": b"", "headers": [], "state": {}}
-    one = following.FollowedShard(place, scope, None, asyncio.Event())
+    one = following.FollowedShard(place, scope, None, asyncio.Event(), patience_s=LIMIT_S)
     reading = asyncio.create_task(one.run())
     seen: list[int] = []
     async with asyncio.timeout(LIMIT_S):
@@ -326,9 +320,8 @@ async def test_a_picture_shows_a_shard_that_does_not_answer_and_hides_no_other(
     three = ThreeShards()
     three.places[1].answer = answer
     async with following_all(three, path="/v1/cluster/live") as sent:
-        shown = await sent.data()
-        while "cluster" not in shown:
-            shown = await sent.data()
+        while "cluster" not in (shown := await sent.data()):
+            pass
     assert [row["ready"] for row in shown["cluster"]["shards"]] == [True, False, True]
     assert shown["numbers"]["pending"] == 6
     assert any("0001" in alert["text"] for alert in shown["alerts"])

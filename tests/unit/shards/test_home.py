@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -41,14 +42,9 @@ async def test_the_only_shard_has_no_layout_and_nothing_is_written(home: Databas
     assert await LayoutStore(home).get() is None
 
 
-async def test_the_first_replica_of_an_unused_deployment_spreads_its_partitions_evenly(home: Database) -> None:
-    assert await agreed(home, SHARDS) == Layout.even(SHARDS)
-    assert await agreed(home, SHARDS) == Layout.even(SHARDS) == await LayoutStore(home).get()
-
-
-async def test_replicas_that_start_at_once_go_by_one_layout(home: Database) -> None:
+async def test_replicas_of_an_unused_deployment_that_start_at_once_spread_its_partitions_evenly(home: Database) -> None:
     layouts = await asyncio.gather(*(agreed(home, SHARDS) for _ in range(4)))
-    assert set(layouts) == {await LayoutStore(home).get()}
+    assert {*layouts, await agreed(home, SHARDS), await LayoutStore(home).get()} == {Layout.even(SHARDS)}
 
 
 async def test_a_home_that_was_the_only_shard_keeps_its_partitions_and_its_names_are_reserved(home: Database) -> None:
@@ -195,32 +191,16 @@ async def test_an_older_layout_than_the_known_one_changes_nothing(home: Database
     assert watch.is_busy
 
 
-class Away:
-    """A home that is away for its first looks, and then has that layout."""
-
-    def __init__(self, layout: Layout, outages: Sequence[Exception]) -> None:
-        self.layout = layout
-        self.outages = list(outages)
-        self.looks = 0
-        self.was_read = asyncio.Event()
-        """Set at the look after the first one that got the layout."""
-
-    async def get(self) -> Layout:
-        if self.outages:
-            raise self.outages.pop(0)
-        self.looks += 1
-        if self.looks == 2:
-            self.was_read.set()
-        return self.layout
+class Ended(Exception):
+    """There are no more looks."""
 
 
 async def test_an_outage_or_a_broken_document_ends_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_LOOK_S", "_BUSY_LOOK_S"):
         monkeypatch.setattr(f"hascheduler.shards.home.{name}", 0.0)
     first = Layout.even(SHARDS)
-    away: Any = Away(first.beginning({0: 1}), [StoreUnavailable("gone"), InvalidInput(("layout",), "broken")])
-    watch = LayoutWatch(away, first)
-    running = asyncio.create_task(watch.run())
-    await away.was_read.wait()
-    running.cancel()
-    assert watch.now == away.layout
+    looks = [StoreUnavailable("gone"), InvalidInput(("layout",), "broken"), first.beginning({0: 1}), Ended()]
+    watch = LayoutWatch(AsyncMock(get=AsyncMock(side_effect=looks)), first)
+    with pytest.raises(Ended):
+        await watch.run()
+    assert watch.now == first.beginning({0: 1})

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -20,7 +21,7 @@ from hascheduler.shards.moves import PartitionMover
 from tests.doubles import tenants as doubles
 from tests.doubles.tenants import MemoryTenantStore
 from tests.factories import NOW
-from tests.unit.shards.moving_world import FROM, KEY, LATE, PARTITION, TENANT, TO, MoverKilled, MovingWorld
+from tests.unit.shards.moving_world import FROM, KEY, LATE, PARTITION, TENANT, TO, Hook, MoverKilled, MovingWorld
 
 
 def begun(**fields: Any) -> MovingWorld:
@@ -40,6 +41,14 @@ async def exchanges_of_a_move() -> int:
     world = begun()
     await world.moved()
     return world.exchanges
+
+
+async def copied(world: MovingWorld, id: str) -> PartitionMover:
+    """Return the mover that has copied that document and gone no step further."""
+    mover = world.mover()
+    while id not in world.documents(TO):
+        await mover.step(PARTITION)
+    return mover
 
 
 async def test_a_whole_move() -> None:
@@ -70,70 +79,60 @@ async def test_tenants_with_odd_names_go_along() -> None:
     assert world.documents(TO)["kept-odd"]["payload"] == {"$x.y": [None, {"": 1}]}
 
 
-async def test_a_mover_killed_at_any_exchange_is_followed_by_another() -> None:
+def once(at: int, do: Callable[[], object]) -> Hook:
+    async def hook(exchange: int, _name: str) -> None:
+        if exchange == at:
+            do()
+
+    return hook
+
+
+@pytest.mark.parametrize("error", [MoverKilled, StoreUnavailable])
+async def test_a_mover_that_fails_at_any_exchange_goes_on_and_one_that_is_killed_is_followed_by_another(
+    error: type[BaseException],
+) -> None:
+    def fail() -> None:
+        raise error("no answer")
+
     for at in range(1, await exchanges_of_a_move()):
         world = begun()
-
-        async def kill(exchange: int, _name: str, at: int = at) -> None:
-            if exchange == at:
-                raise MoverKilled
-
-        with suppress(MoverKilled):
-            await world.moved(world.mover(kill))
-        await world.moved()
-        world.require_all_there()
-
-
-async def test_an_exchange_that_fails_is_repeated() -> None:
-    for at in range(1, await exchanges_of_a_move()):
-        world = begun()
-
-        async def fail(exchange: int, _name: str, at: int = at) -> None:
-            if exchange == at:
-                raise StoreUnavailable("no answer")
-
-        mover = world.mover(fail)
-        with suppress(StoreUnavailable):
+        mover = world.mover(once(at, fail))
+        with suppress(error):
             await world.moved(mover)
-        await world.moved(mover)
+        await world.moved(None if error is MoverKilled else mover)
         world.require_all_there()
 
 
-async def late_writes(index: int) -> AsyncIterator[MovingWorld]:
-    """Worlds in which a request writes a job into that shard at each exchange of a move, after the move."""
-    for at in range(1, await exchanges_of_a_move()):
-        world = begun()
-
-        async def write(exchange: int, _name: str, at: int = at, world: MovingWorld = world) -> None:
-            if exchange == at:
-                world.put_job(index, LATE)
-
-        await world.moved(world.mover(write))
-        yield world
-
-
-@pytest.mark.parametrize("index", [FROM, TO])
-async def test_a_late_write_at_any_exchange_is_kept(index: int) -> None:
-    async for world in late_writes(index):
-        world.require_all_there()
-
-
-async def changed_late(world_of: Any = begun) -> AsyncIterator[MovingWorld]:
-    """Worlds in which a request changes a waiting job of the source at each exchange of a move."""
+async def at_each_exchange(
+    do: Callable[[MovingWorld], object], world_of: Callable[[], MovingWorld] = begun
+) -> AsyncIterator[MovingWorld]:
+    """Yield a world for each exchange of a move, moved while that was done before this exchange."""
     for at in range(1, await exchanges_of_a_move()):
         world = world_of()
-
-        async def change(exchange: int, _name: str, at: int = at, world: MovingWorld = world) -> None:
-            if exchange == at:
-                world.change_job(FROM, "kept-1", priority=9)
-
-        await world.moved(world.mover(change))
+        await world.moved(world.mover(once(at, partial(do, world))))
         yield world
 
 
-async def test_a_late_change_in_the_source_is_kept() -> None:
-    async for world in changed_late():
+async def require(worlds: AsyncIterator[MovingWorld]) -> None:
+    async for world in worlds:
         world.require_all_there()
+
+
+def late_writes(index: int) -> AsyncIterator[MovingWorld]:
+    return at_each_exchange(lambda world: world.put_job(index, LATE))
+
+
+def late_changes(world_of: Callable[[], MovingWorld] = begun) -> AsyncIterator[MovingWorld]:
+    return at_each_exchange(lambda world: world.change_job(FROM, "kept-1", priority=9), world_of)
+
+
+@pytest.mark.parametrize(
+    "worlds",
+    [lambda: late_writes(FROM), lambda: late_writes(TO), late_changes],
+    ids=["a job in the source", "a job in the target", "a change in the source"],
+)
+async def test_what_a_request_writes_at_any_exchange_is_kept(worlds: Callable[[], AsyncIterator[MovingWorld]]) -> None:
+    await require(worlds())
 
 
 async def test_of_a_late_job_and_another_of_its_key_the_late_one_is_cancelled() -> None:
@@ -157,19 +156,16 @@ async def test_a_late_job_that_exists_where_the_partition_is_goes() -> None:
 
 
 async def test_a_deleted_schedule_does_not_come_back() -> None:
-    for at in range(1, await exchanges_of_a_move()):
-        world = begun()
-        deleted: list[bool] = []
+    deleted: list[bool] = []
 
-        async def delete(
-            exchange: int, _name: str, at: int = at, world: MovingWorld = world, deleted: list[bool] = deleted
-        ) -> None:
-            if exchange == at and not world.layout.is_frozen(PARTITION):
-                shard = world.databases[world.layout.shard_of[PARTITION]]
-                deleted.append(shard.delete(Collection.SCHEDULES, "tick"))
+    def delete(world: MovingWorld) -> None:
+        if not world.layout.is_frozen(PARTITION):
+            shard = world.databases[world.layout.shard_of[PARTITION]]
+            deleted.append(shard.delete(Collection.SCHEDULES, "tick"))
 
-        await world.moved(world.mover(delete))
+    async for world in at_each_exchange(delete):
         assert [index for index in (FROM, TO) if "tick" in world.documents(index)] == ([] if deleted else [TO])
+        deleted.clear()
 
 
 async def test_a_schedule_made_again_under_its_name_replaces_the_old_one() -> None:
@@ -178,9 +174,7 @@ async def test_a_schedule_made_again_under_its_name_replaces_the_old_one() -> No
         Collection.SCHEDULES,
         {"_id": "tick", "rev": 7, "created_at_ms": NOW - 1, "cursor_ms": 59, "job": {"tenant": TENANT}},
     )
-    mover = world.mover()
-    while "tick" not in world.documents(TO):
-        await mover.step(PARTITION)
+    mover = await copied(world, "tick")
     world.databases[FROM].delete(Collection.SCHEDULES, "tick")
     world.put_schedule(FROM)
     world.decided.clear()
@@ -192,15 +186,24 @@ async def test_a_schedule_made_again_under_its_name_replaces_the_old_one() -> No
 
 async def test_verdicts_that_an_edit_withdrew_are_withdrawn_there() -> None:
     world = begun()
-    mover = world.mover()
     record = f"tick:{NOW:013d}"
-    while record not in world.documents(TO):
-        await mover.step(PARTITION)
+    mover = await copied(world, record)
     schedule = world.documents(FROM)["tick"]
     world.databases[FROM].delete(Collection.VERDICTS, record)
     world.databases[FROM].replace(Collection.SCHEDULES, {**schedule, "rev": 2})
     await world.moved(mover)
     assert record not in world.documents(TO)
+
+
+async def test_a_verdict_of_long_ago_that_a_successor_carries_out_goes_along() -> None:
+    world = begun()
+    mover = world.mover()
+    while "tick" not in world.documents(TO):
+        await mover.step(PARTITION)
+    record = {"_id": "tick:0000000000000", "schedule": "tick", "last_ms": 0, "decided_at_ms": NOW - 1_000_000}
+    world.databases[FROM].insert(Collection.VERDICTS, record)
+    await world.moved(mover)
+    assert record["_id"] in world.documents(TO)
 
 
 async def test_a_key_that_an_ended_job_lost_goes_to_its_next_holder() -> None:
@@ -209,9 +212,7 @@ async def test_a_key_that_an_ended_job_lost_goes_to_its_next_holder() -> None:
     world.put_job(
         FROM, "kept-old", state=JobState.FAILED.value, idempotency_key="k", submitted_at_ms=NOW - 1_000_000
     )  # fmt: skip
-    mover = world.mover()
-    while "kept-old" not in world.documents(TO):
-        await mover.step(PARTITION)
+    mover = await copied(world, "kept-old")
     old = {name: value for name, value in world.documents(FROM)["kept-old"].items() if name != "idempotency_key"}
     world.databases[FROM].replace(Collection.JOBS, old)
     world.put_job(FROM, "kept-new", idempotency_key="k")
@@ -223,10 +224,10 @@ async def test_a_key_that_an_ended_job_lost_goes_to_its_next_holder() -> None:
 # Several movers
 
 
-async def asleep(world_of: Any = begun) -> AsyncIterator[MovingWorld]:
-    """Worlds in which a mover sleeps before each exchange of a move, until another one is done."""
+async def asleep() -> AsyncIterator[MovingWorld]:
+    """Yield a world for each exchange of a move, in which a mover sleeps before it until another one is done."""
     for at in range(1, await exchanges_of_a_move()):
-        world = world_of()
+        world = begun()
         woken, slept = asyncio.Event(), asyncio.Event()
 
         async def sleep(
@@ -237,7 +238,7 @@ async def asleep(world_of: Any = begun) -> AsyncIterator[MovingWorld]:
                 await woken.wait()
 
         async with asyncio.TaskGroup() as tasks:
-            sleeper = tasks.create_task(_until_refused(world, world.mover(sleep)))
+            sleeper = tasks.create_task(until_refused(world, world.mover(sleep)))
             waiting = tasks.create_task(slept.wait())
             await asyncio.wait({sleeper, waiting}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
@@ -248,18 +249,14 @@ async def asleep(world_of: Any = begun) -> AsyncIterator[MovingWorld]:
         yield world
 
 
-async def _until_refused(world: MovingWorld, mover: PartitionMover) -> None:
+async def until_refused(world: MovingWorld, mover: PartitionMover) -> None:
     with suppress(StoreUnavailable):
         await world.moved(mover)
 
 
-async def test_a_mover_that_was_asleep_does_nothing() -> None:
+async def test_a_mover_that_was_asleep_does_nothing_and_the_partition_moves_back() -> None:
     async for world in asleep():
         world.require_all_there()
-
-
-async def test_a_mover_that_slept_through_a_move_there_and_back_does_nothing() -> None:
-    async for world in asleep():
         world.layout = world.layout.beginning({PARTITION: FROM})
         await world.moved()
         world.require_all_there(FROM)
@@ -289,46 +286,24 @@ async def test_movers_at_once(seed: int) -> None:
 # What a move waits for
 
 
-@pytest.mark.parametrize("field", ["all_know_shards", "keeps_to_parts"])
-async def test_nothing_begins_before_the_replicas_and_the_caps_are_ready(field: str) -> None:
+@pytest.mark.parametrize(("field", "is_before"), [
+    ("all_know_shards", lambda world: world.hold(TO) is None),
+    ("keeps_to_parts", lambda world: world.hold(TO) is None),
+    ("are_frozen_acknowledged", lambda world: world.layout.frozen == {PARTITION} and PARTITION in world.layout.moving),
+    ("target_answers", lambda world: not world.hold(FROM).is_held),
+])  # fmt: skip
+async def test_a_move_waits_for_replicas_caps_gateways_and_the_leader_of_the_target(
+    field: str, is_before: Callable[[MovingWorld], bool]
+) -> None:
     world = begun(**{field: False})
-    mover = world.mover()
-    for _ in range(10):
-        assert await mover.step(PARTITION)
-    assert world.hold(TO) is None
-    setattr(world, field, True)
-    await world.moved(mover)
-    world.require_all_there()
-
-
-async def test_the_layout_does_not_change_hands_before_the_gateways_refuse_writes() -> None:
-    world = begun(are_frozen_acknowledged=False)
     mover = world.mover()
     for _ in range(60):
         assert await mover.step(PARTITION)
-    assert world.layout.frozen == {PARTITION}
-    world.are_frozen_acknowledged = True
+    assert is_before(world)
+    setattr(world, field, True)
     await world.moved(mover)
     world.require_all_there()
-
-
-async def test_the_source_is_not_held_before_the_leader_of_the_target_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = begun()
-    lead = MovingWorld._lead
-    monkeypatch.setattr(MovingWorld, "_lead", lambda self, index: None if index == TO else lead(self, index))
-    mover = world.mover()
-    for _ in range(40):
-        assert await mover.step(PARTITION)
-    assert not world.hold(FROM).is_held  # type: ignore[union-attr]
-    monkeypatch.undo()
-    await world.moved(mover)
-    world.require_all_there()
-
-
-async def test_a_partition_at_rest_has_no_step() -> None:
-    world = MovingWorld()
-    world.layout = MovingWorld().layout.arrived(PARTITION).emptied(PARTITION)
-    assert not await world.mover().step(PARTITION)
+    assert not await mover.step(PARTITION)
 
 
 async def test_a_hold_that_was_deleted_ends_nothing() -> None:
@@ -389,12 +364,7 @@ class TakesWithoutTheVersion(MemoryTenantStore):
 
 async def is_noticed(worlds: AsyncIterator[MovingWorld]) -> None:
     with pytest.raises(AssertionError):
-        await _require(worlds)
-
-
-async def _require(worlds: AsyncIterator[MovingWorld]) -> None:
-    async for world in worlds:
-        world.require_all_there()
+        await require(worlds)
 
 
 async def moved(**fields: Any) -> AsyncIterator[MovingWorld]:
@@ -408,7 +378,7 @@ async def test_noticed_copy_before_the_hold() -> None:
 
 
 async def test_noticed_flip_before_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    await _require(moved(promised=100))
+    await require(moved(promised=100))
     monkeypatch.setattr(Hold, "is_released", property(lambda self: self.is_held))
     await is_noticed(moved(promised=100))
 
@@ -418,7 +388,7 @@ async def test_noticed_open_before_the_take() -> None:
 
 
 async def test_noticed_take_without_the_version() -> None:
-    await is_noticed(changed_late(lambda: begun(store_type=TakesWithoutTheVersion)))
+    await is_noticed(late_changes(lambda: begun(store_type=TakesWithoutTheVersion)))
 
 
 async def test_noticed_hold_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

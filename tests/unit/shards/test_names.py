@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -36,7 +38,7 @@ class Deployment:
         self.now = WallMs(self.now + ms)
 
     async def sweep(self) -> int:
-        return await self.names.sweep(self, self.shards)
+        return await self.names.sweep(self.get, self.shards)
 
     async def stored(self, name: str) -> Any:
         return await self.shards[0]["names"].find_one({"_id": name})
@@ -116,30 +118,22 @@ async def test_a_sweep_that_looked_where_a_partition_was_frees_nothing_after_its
     await deployment.shards[0]["schedules"].insert_one({"_id": "tick"})  # it moves there
     deployment.passes()
     before, after = deployment.layout, deployment.layout.beginning({1: 0}).arrived(1).emptied(1)
-    read = iter([before, after])
-
-    class Moving:
-        async def get(self) -> Layout:
-            return next(read)
-
-    assert await deployment.names.sweep(Moving(), deployment.shards) == 0
+    read = AsyncMock(side_effect=[before, after])
+    assert await deployment.names.sweep(read, deployment.shards) == 0
     assert await deployment.names.partition_of("tick") == 1
 
 
 async def test_a_create_that_reserved_since_the_sweep_read_keeps_its_name(deployment: Deployment) -> None:
     await deployment.names.reserve("tick", 1)
     deployment.passes()
-    looks = 0
+    looks = count(1)
 
-    class Creating:
-        async def get(self) -> Layout:
-            nonlocal looks
-            looks += 1
-            if looks == 2:  # the sweep has looked into the shard
-                assert await deployment.names.reserve("tick", 1)
-            return deployment.layout
+    async def read() -> Layout:
+        if next(looks) == 2:  # the sweep has looked into the shard
+            assert await deployment.names.reserve("tick", 1)
+        return deployment.layout
 
-    assert await deployment.names.sweep(Creating(), deployment.shards) == 0
+    assert await deployment.names.sweep(read, deployment.shards) == 0
     assert await deployment.names.partition_of("tick") == 1
 
 

@@ -5,18 +5,15 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from hascheduler.election.preferences import preferred_leaders
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.values.instants import WallMs
 from hascheduler.shards.placement import RANK_DELAY_MS, LeaderPlacement
-from tests.unit.shards.test_hosting import HandClock
+from tests.unit.shards.test_hosting import HandClock, status
 
 SHARDS, NAMES = ("default", "0001", "0002", "0003"), ("a", "b", "c")
 AFTER_MS, PAUSE_MS = 30_000, 5_000
-
-
-def status(name: str, *, ready: bool = True) -> ReplicaStatus:
-    return ReplicaStatus(f"{name}.1", name, 1, WallMs(0), "", "", ready, 1, "", "", 0)
 
 
 @dataclass
@@ -27,16 +24,12 @@ class Shard:
     delay_ms: int = 0
     expects_lease: bool = False
     handed_over: int = 0
-    holder: str = ""
+    lease_holder: str = ""
     is_hosted: bool = True
 
     @property
     def view(self) -> Any:
         return SimpleNamespace(leading=self.leads)
-
-    @property
-    def lease_holder(self) -> str:
-        return self.holder
 
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         return self.replicas
@@ -52,15 +45,14 @@ class Shard:
 
 
 class Room:
-    def __init__(self, name: str = "a", after_ms: int = AFTER_MS) -> None:
+    def __init__(self, name: str = "a", after_ms: int = AFTER_MS, candidates: int = 0) -> None:
         self.clock, self.shards = HandClock(), [Shard(shard) for shard in SHARDS]
         self.placement = LeaderPlacement(
-            SHARDS,
-            lambda: [shard for shard in self.shards if shard.is_hosted],
-            name=name,
-            clock=self.clock,
-            after_ms=after_ms,
+            SHARDS, self.hosted, name=name, clock=self.clock, after_ms=after_ms, candidates=candidates
         )
+
+    def hosted(self) -> Any:
+        return [shard for shard in self.shards if shard.is_hosted]
 
     async def at(self, now: int) -> int:
         """How many shards were handed over by then."""
@@ -73,20 +65,14 @@ ORDERS = preferred_leaders(SHARDS, NAMES)
 OTHERS = [index for index, shard in enumerate(SHARDS) if ORDERS[shard][0] != "a"]
 
 
-async def test_the_first_try_at_a_free_lease_is_left_to_those_before_it() -> None:
-    room = Room("b")
-    await room.at(0)
-    assert [shard.delay_ms for shard in room.shards] == [ORDERS[name].index("b") * RANK_DELAY_MS for name in SHARDS]
-
-
-async def test_the_holder_of_a_lease_is_no_rival_for_it() -> None:
+@pytest.mark.parametrize("is_held", [False, True])
+async def test_the_first_try_at_a_lease_is_left_to_those_before_it_but_its_holder(*, is_held: bool) -> None:
     room = Room("b")
     for shard in room.shards:
-        shard.holder = f"{ORDERS[shard.scheduler][0]}.1"
+        shard.lease_holder = f"{ORDERS[shard.scheduler][0]}.1" if is_held else ""
     await room.at(0)
-    for shard in room.shards:
-        before = ORDERS[shard.scheduler].index("b")
-        assert shard.delay_ms == max(before - 1, 0) * RANK_DELAY_MS
+    before = [ORDERS[name].index("b") for name in SHARDS]
+    assert [shard.delay_ms for shard in room.shards] == [max(rank - is_held, 0) * RANK_DELAY_MS for rank in before]
 
 
 async def test_who_is_handed_a_shard_expects_its_lease_until_it_holds_it() -> None:
@@ -94,24 +80,25 @@ async def test_who_is_handed_a_shard_expects_its_lease_until_it_holds_it() -> No
         room = Room(after_ms=after_ms)
         own = [shard for index, shard in enumerate(room.shards) if index not in OTHERS]
         for shard in room.shards:
-            shard.holder = "b.1"
+            shard.lease_holder = "b.1"
         await room.at(0)
         assert [shard.expects_lease for shard in room.shards] == [
             shard in own and after_ms > 0 for shard in room.shards
         ]
         for shard in own:
-            shard.holder = "a.1"
+            shard.lease_holder = "a.1"
         await room.at(1)
         assert not any(shard.expects_lease for shard in room.shards)
 
 
-async def test_a_shard_that_was_taken_a_moment_ago_stays_for_a_while() -> None:
-    room = Room()
-    await room.at(0)
-    await room.at(2 * AFTER_MS)
-    room.shards[OTHERS[0]].leads = True
-    assert await room.at(2 * AFTER_MS + 1) == await room.at(3 * AFTER_MS) == 0
-    assert await room.at(3 * AFTER_MS + 1) == 1
+async def test_a_shard_that_was_taken_a_moment_ago_stays_for_a_while_and_all_stay_if_the_operator_says_so() -> None:
+    for after_ms, handed_over in ((AFTER_MS, 1), (0, 0)):
+        room = Room(after_ms=after_ms)
+        await room.at(0)
+        await room.at(2 * AFTER_MS)
+        room.shards[OTHERS[0]].leads = True
+        assert await room.at(2 * AFTER_MS + 1) == await room.at(3 * AFTER_MS) == 0
+        assert await room.at(3 * AFTER_MS + 1) == handed_over
 
 
 async def test_a_replica_that_is_not_ready_or_gone_is_not_left_anything() -> None:
@@ -149,12 +136,6 @@ async def test_one_that_was_not_ready_in_between_waits_anew() -> None:
     assert await room.at(2 * AFTER_MS) == 1
 
 
-async def test_nothing_is_handed_over_where_the_operator_says_so() -> None:
-    room = Room(after_ms=0)
-    room.shards[OTHERS[0]].leads = True
-    assert await room.at(0) == await room.at(100 * AFTER_MS) == 0
-
-
 async def test_a_replica_that_comes_and_goes_costs_so_many_moves_in_ten_minutes_and_no_more() -> None:
     room = Room(after_ms=1)
     room.shards[OTHERS[0]].leads = True
@@ -169,18 +150,13 @@ async def test_a_replica_that_comes_and_goes_costs_so_many_moves_in_ten_minutes_
 
 
 async def test_of_few_candidates_one_leads_and_who_is_none_hands_over() -> None:
-    shards = [Shard(name) for name in SHARDS]
     orders = preferred_leaders(SHARDS, NAMES, 2)
-    stranger, shard = next(
-        (name, shard) for shard in shards[1:] for name in NAMES if name not in orders[shard.scheduler]
-    )
-    clock = HandClock()
-    placement = LeaderPlacement(SHARDS, lambda: shards, name=stranger, clock=clock, after_ms=AFTER_MS, candidates=2)
-    shard.leads, shard.holder = True, f"{stranger}.1"
-    for _ in range(2):
-        await placement.turn()
-        clock.now += AFTER_MS
-    assert shard.handed_over == 1
+    stranger, index = next((name, index) for index in (1, 2, 3) for name in NAMES if name not in orders[SHARDS[index]])
+    room = Room(stranger, candidates=2)
+    shard = room.shards[index]
+    shard.leads, shard.lease_holder = True, f"{stranger}.1"
+    assert await room.at(0) == 0
+    assert await room.at(AFTER_MS) == shard.handed_over == 1
     assert shard.delay_ms == 2 * RANK_DELAY_MS, "the candidates try first"
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
 from string import ascii_letters
 
 import pytest
@@ -28,31 +30,24 @@ class Ran:
         self.may_go = asyncio.Event()
         self.handlers = Handlers()
 
-        @self.handlers.handler("log")
-        async def log(job: JobContext) -> None:
-            await self._counted(job, asyncio.sleep(moment_s))
+        takes_s = {"log": moment_s, "slow": 5, "gpu": 0.5}
+        for definition in ("log", "slow", "gpu", "long"):
+            self.handlers.handler(definition)(partial(self._counted, takes_s.get(definition)))
 
-        @self.handlers.handler("slow")
-        async def slow(job: JobContext) -> None:
-            await self._counted(job, asyncio.sleep(5))
-
-        @self.handlers.handler("gpu")
-        async def gpu(job: JobContext) -> None:
-            await self._counted(job, asyncio.sleep(0.5))
-
-        @self.handlers.handler("long")
-        async def long(job: JobContext) -> None:
-            await self._counted(job, self.may_go.wait())
-
-    async def _counted(self, job: JobContext, doing: object) -> None:
+    async def _counted(self, takes_s: float | None, job: JobContext) -> None:
         self.jobs[job.id] += 1
         self.now[job.definition] += 1
         self.most = max(self.most, self.now.total())
         self.most_gpus = max(self.most_gpus, self.now["gpu"])
         try:
-            await doing  # type: ignore[misc]
+            await (self.may_go.wait() if takes_s is None else asyncio.sleep(takes_s))
         finally:
             self.now[job.definition] -= 1
+
+
+def story(names: str = "ab") -> Callable[[Callable[[World], Awaitable[None]]], Callable[[], None]]:
+    """Make a test of a story of shards by these names."""
+    return lambda told: lambda: played(told, names)
 
 
 def all_done(*shards: Shard) -> bool:
@@ -63,66 +58,58 @@ def seconds(world: World) -> float:
     return world.clock.mono_ms() / 1_000
 
 
-def test_bursts_in_one_shard_after_the_other_get_all_slots() -> None:
-    async def story(world: World) -> None:
-        ran, (a, b) = Ran(moment_s=1), world.shards
-        world.start(ran.handlers, slots=4)
-        await world.until(lambda: len(a.processors) == len(b.processors) == 1)
-        for shard in (a, b, a, b):
-            began_s = seconds(world)
-            shard.submit(40)
-            await world.until(lambda: all_done(a, b))
-            assert seconds(world) - began_s < 40 / 4 + 4, "but for the first seconds, all slots were used"
-        assert ran.most == 4
-        assert set(ran.jobs.values()) == {1}
-
-    played(story)
-
-
-def test_both_shards_with_endless_work_get_about_half() -> None:
-    async def story(world: World) -> None:
-        ran, (a, b) = Ran(), world.shards
-        for shard in (a, b):
-            shard.submit(2_000)
-        world.start(ran.handlers, slots=4)
-        await world.until(lambda: len(a.jobs(*DONE)) + len(b.jobs(*DONE)) > 1_000)
-        assert min(len(shard.jobs(*DONE)) for shard in (a, b)) > 400
-        assert ran.most == 4
-
-    played(story)
-
-
-def test_one_long_job_leaves_the_other_slots_to_the_other_shard() -> None:
-    async def story(world: World) -> None:
-        ran, (a, b) = Ran(moment_s=1), world.shards
-        [long] = a.submit(definition="long")
-        world.start(ran.handlers, slots=4)
-        await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 1)
-        b.submit(60)
+@story()
+async def test_bursts_in_one_shard_after_the_other_get_all_slots(world: World) -> None:
+    ran, (a, b) = Ran(moment_s=1), world.shards
+    world.start(ran.handlers, slots=4)
+    await world.until(lambda: len(a.processors) == len(b.processors) == 1)
+    for shard in (a, b, a, b):
         began_s = seconds(world)
-        await world.until(lambda: all_done(b))
-        assert seconds(world) - began_s < 60 / 3 + 4
-        assert a.job(long)["state"] == JobState.RUNNING
-        assert ran.most == 4
+        shard.submit(40)
+        await world.until(lambda: all_done(a, b))
+        assert seconds(world) - began_s < 40 / 4 + 4, "but for the first seconds, all slots were used"
+    assert ran.most == 4
+    assert set(ran.jobs.values()) == {1}
 
-    played(story)
+
+@story()
+async def test_both_shards_with_endless_work_get_about_half(world: World) -> None:
+    ran, (a, b) = Ran(), world.shards
+    for shard in (a, b):
+        shard.submit(2_000)
+    world.start(ran.handlers, slots=4)
+    await world.until(lambda: len(a.jobs(*DONE)) + len(b.jobs(*DONE)) > 1_000)
+    assert min(len(shard.jobs(*DONE)) for shard in (a, b)) > 400
+    assert ran.most == 4
 
 
-def test_a_shard_whose_jobs_take_all_slots_for_long_lets_the_other_have_the_next_one() -> None:
-    async def story(world: World) -> None:
-        ran, (a, b) = Ran(), world.shards
-        a.submit(60, definition="slow")
-        world.start(ran.handlers, slots=2)
-        await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 2)
-        await asyncio.sleep(20)
-        b.submit(3, definition="slow")
-        began_s = seconds(world)
-        await world.until(lambda: all_done(b))
-        assert seconds(world) - began_s < 60
-        assert len(a.jobs(*DONE)) > 5
-        assert ran.most == 2
+@story()
+async def test_one_long_job_leaves_the_other_slots_to_the_other_shard(world: World) -> None:
+    ran, (a, b) = Ran(moment_s=1), world.shards
+    [long] = a.submit(definition="long")
+    world.start(ran.handlers, slots=4)
+    await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 1)
+    b.submit(60)
+    began_s = seconds(world)
+    await world.until(lambda: all_done(b))
+    assert seconds(world) - began_s < 60 / 3 + 4
+    assert a.job(long)["state"] == JobState.RUNNING
+    assert ran.most == 4
 
-    played(story)
+
+@story()
+async def test_a_shard_whose_jobs_take_all_slots_for_long_lets_the_other_have_the_next_one(world: World) -> None:
+    ran, (a, b) = Ran(), world.shards
+    a.submit(60, definition="slow")
+    world.start(ran.handlers, slots=2)
+    await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 2)
+    await asyncio.sleep(20)
+    b.submit(3, definition="slow")
+    began_s = seconds(world)
+    await world.until(lambda: all_done(b))
+    assert seconds(world) - began_s < 60
+    assert len(a.jobs(*DONE)) > 5
+    assert ran.most == 2
 
 
 @pytest.mark.parametrize("definition", ["log", "slow"])
@@ -139,177 +126,155 @@ def test_one_slot_serves_eight_shards_that_all_have_endless_work(definition: str
     played(story, "abcdefgh")
 
 
-def test_one_slot_finds_a_job_in_any_of_eight_shards_soon() -> None:
-    async def story(world: World) -> None:
-        ran = Ran()
-        world.start(ran.handlers, slots=1)
-        await world.until(lambda: all(shard.processors for shard in world.shards))
-        for shard in world.shards:
-            began_s = seconds(world)
-            shard.submit()
-            await world.until(lambda: all_done(*world.shards))
-            assert seconds(world) - began_s < 2.5
-
-    played(story, "abcdefgh")
-
-
-def test_one_that_idles_writes_nothing_but_heartbeats() -> None:
-    async def story(world: World) -> None:
-        served = world.start(Ran().handlers, slots=3)
-        await world.until(lambda: all(shard.processors for shard in world.shards))
-        await asyncio.sleep(10)
-        before = served.writes
-        await asyncio.sleep(100)
-        assert served.writes - before <= 4 * 101
-
-    played(story, "abcd")
-
-
-def test_while_all_slots_are_taken_for_long_no_other_is_offered() -> None:
-    async def story(world: World) -> None:
-        ran, (a, b) = Ran(), world.shards
-        a.submit(4, definition="long")
-        world.start(ran.handlers, slots=4)
-        await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 4)
-        await world.until(lambda: b.processors[0].slots == 0)
-        [late] = b.submit()
-        await asyncio.sleep(60)
-        assert (b.job(late)["state"], b.job(late)["attempt"]) == (JobState.PENDING, 0)
-        ran.may_go.set()
-        await world.until(lambda: all_done(a, b))
-        assert ran.most == 4
-
-    played(story)
-
-
-def test_what_finds_no_free_slot_is_given_back_and_not_lost() -> None:
-    async def story(world: World) -> None:
-        ran, (a, b) = Ran(), world.shards
-        served = world.start(ran.handlers, slots=2)
-        await world.until(lambda: len(a.processors) == len(b.processors) == 1)
-        a.submit(2, definition="long")
-        await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 2)
-        [late] = b.submit()  # into the slot that is still offered there
-        await world.until(lambda: b.job(late)["attempt"] == 1)
-        await world.until(lambda: b.job(late)["state"] == JobState.PENDING)
-        assert served.processor.running == 2
-        ran.may_go.set()
-        await world.until(lambda: all_done(a, b))
-        assert ran.jobs[late] == 1
-        assert ran.most == 2
-
-    played(story)
-
-
-def test_a_database_that_does_not_answer_leaves_all_slots_to_the_other_shard() -> None:
-    async def story(world: World) -> None:
-        ran, (a, b) = Ran(moment_s=1), world.shards
-        ids = a.submit(4)
-        served = world.start(ran.handlers, slots=4)
-        await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 2)
-        served.connections[0].cut()
-        b.submit(100)
+@story("abcdefgh")
+async def test_one_slot_finds_a_job_in_any_of_eight_shards_soon(world: World) -> None:
+    ran = Ran()
+    world.start(ran.handlers, slots=1)
+    await world.until(lambda: all(shard.processors for shard in world.shards))
+    for shard in world.shards:
         began_s = seconds(world)
-        await world.until(lambda: all_done(b))
-        assert seconds(world) - began_s < 100 / 4 + 8
-        assert not served.processor.not_ready(), "it serves one shard"
-        assert not served.processor.fence_open
-        served.connections[0].mend()
-        await world.until(lambda: all_done(a))
-        assert ran.most == 4
-        assert all(ran.jobs[id] in (1, 2) for id in ids)
-
-    played(story)
-
-
-def test_resources_are_offered_in_one_shard_at_a_time_and_go_round() -> None:
-    async def story(world: World) -> None:
-        ran = Ran()
-        for shard in world.shards:
-            shard.submit(100, definition="gpu")
-        world.start(ran.handlers, slots=8, resources=(("gpu", 2),))
-        while not all_done(*world.shards):
-            assert sum(bool(each.resources) for shard in world.shards for each in shard.processors) <= 1
-            await asyncio.sleep(0.05)
-        assert ran.most_gpus == 2
-        assert seconds(world) < 300 * 0.5 / 2 * 2
-
-    played(story, "abc")
-
-
-def test_it_drains_in_all_shards() -> None:
-    async def story(world: World) -> None:
-        ran, (a, b) = Ran(), world.shards
-        jobs = [*a.submit(definition="long"), *b.submit(definition="long")]
-        served = world.start(ran.handlers, slots=2)
-        await world.until(lambda: ran.now["long"] == 2)
-        served.processor.drain()
-        assert served.processor.not_ready() == DRAINING
-        began_s = seconds(world)
-        await served.task
-        assert seconds(world) - began_s < 15
-        assert not a.processors
-        assert not b.processors
-        stored = [a.job(jobs[0]), b.job(jobs[1])]
-        assert [job["state"] for job in stored] == [JobState.PENDING] * 2, "what outlived the grace goes back"
-
-    played(story)
-
-
-def test_it_drains_before_it_serves_any() -> None:
-    async def story(world: World) -> None:
-        served = world.start(Ran().handlers)
-        assert served.processor.not_ready() == NOT_REGISTERED
-        await served.drained()
-        assert not any(shard.processors for shard in world.shards)
-
-    played(story)
-
-
-def test_it_greets_with_an_id_for_each_shard_and_shows_the_gauges_of_all() -> None:
-    async def story(world: World) -> None:
-        ran, (a, b) = Ran(), world.shards
-        a.submit(definition="long")
-        b.submit(definition="long")
-        served = world.start(ran.handlers, slots=2)
-        await world.until(lambda: ran.now["long"] == 2 and served.processor.running == 2)
-        ids = [shard.processors[0].id for shard in (a, b)]
-        assert sorted(served.greetings[-1]) == sorted(ids) == ["p.1", "p.1-2"]
-        assert {process_of(id) for id in ids} == {"p.1"}
-        assert not served.processor.not_alive()
-        assert served.processor.slots == 2
-        assert served.processor.fence_open
-        assert (served.processor.heartbeat_age_ms or 0) < 1_500
-        ran.may_go.set()
-        await served.drained()
-
-    played(story)
-
-
-def test_of_many_shards_a_fleet_serves_each_and_each_of_it_no_more_than_it_must() -> None:
-    async def story(world: World) -> None:
-        fleet = []
-        for name in "pqrstu":
-            fleet.append(world.start(Ran().handlers, name=name))
-            await asyncio.sleep(1)
-        for shard in world.shards:
-            shard.submit()
+        shard.submit()
         await world.until(lambda: all_done(*world.shards))
-        assert all(len(served.greetings[-1]) == SERVED_MAX for served in fleet)
-        assert {len(shard.processors) for shard in world.shards} == {2}
-
-    played(story, ascii_letters[:24])
+        assert seconds(world) - began_s < 2.5
 
 
-def test_one_processor_alone_comes_to_serve_all_shards() -> None:
-    async def story(world: World) -> None:
-        served = world.start(Ran().handlers)
-        for shard in world.shards:
-            shard.submit()
-        await world.until(lambda: all_done(*world.shards))
-        assert len(served.greetings[-1]) == len(world.shards)
+@story("abcd")
+async def test_one_that_idles_writes_nothing_but_heartbeats(world: World) -> None:
+    served = world.start(Ran().handlers, slots=3)
+    await world.until(lambda: all(shard.processors for shard in world.shards))
+    await asyncio.sleep(10)
+    before = served.writes
+    await asyncio.sleep(100)
+    assert served.writes - before <= 4 * 101
 
-    played(story, ascii_letters[:12])
+
+@story()
+async def test_while_all_slots_are_taken_for_long_no_other_is_offered(world: World) -> None:
+    ran, (a, b) = Ran(), world.shards
+    a.submit(4, definition="long")
+    world.start(ran.handlers, slots=4)
+    await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 4)
+    await world.until(lambda: b.processors[0].slots == 0)
+    [late] = b.submit()
+    await asyncio.sleep(60)
+    assert (b.job(late)["state"], b.job(late)["attempt"]) == (JobState.PENDING, 0)
+    ran.may_go.set()
+    await world.until(lambda: all_done(a, b))
+    assert ran.most == 4
+
+
+@story()
+async def test_what_finds_no_free_slot_is_given_back_and_not_lost(world: World) -> None:
+    ran, (a, b) = Ran(), world.shards
+    served = world.start(ran.handlers, slots=2)
+    await world.until(lambda: len(a.processors) == len(b.processors) == 1)
+    a.submit(2, definition="long")
+    await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 2)
+    [late] = b.submit()  # into the slot that is still offered there
+    await world.until(lambda: b.job(late)["attempt"] == 1)
+    await world.until(lambda: b.job(late)["state"] == JobState.PENDING)
+    assert served.processor.running == 2
+    ran.may_go.set()
+    await world.until(lambda: all_done(a, b))
+    assert ran.jobs[late] == 1
+    assert ran.most == 2
+
+
+@story()
+async def test_a_database_that_does_not_answer_leaves_all_slots_to_the_other_shard(world: World) -> None:
+    ran, (a, b) = Ran(moment_s=1), world.shards
+    ids = a.submit(4)
+    served = world.start(ran.handlers, slots=4)
+    await world.until(lambda: len(a.jobs(JobState.RUNNING)) == 2)
+    served.connections[0].cut()
+    b.submit(100)
+    began_s = seconds(world)
+    await world.until(lambda: all_done(b))
+    assert seconds(world) - began_s < 100 / 4 + 8
+    assert not served.processor.not_ready(), "it serves one shard"
+    assert not served.processor.fence_open
+    served.connections[0].mend()
+    await world.until(lambda: all_done(a))
+    assert ran.most == 4
+    assert all(ran.jobs[id] in (1, 2) for id in ids)
+
+
+@story("abc")
+async def test_resources_are_offered_in_one_shard_at_a_time_and_go_round(world: World) -> None:
+    ran = Ran()
+    for shard in world.shards:
+        shard.submit(100, definition="gpu")
+    world.start(ran.handlers, slots=8, resources=(("gpu", 2),))
+    while not all_done(*world.shards):
+        assert sum(bool(each.resources) for shard in world.shards for each in shard.processors) <= 1
+        await asyncio.sleep(0.05)
+    assert ran.most_gpus == 2
+    assert seconds(world) < 300 * 0.5 / 2 * 2
+
+
+@story()
+async def test_it_drains_in_all_shards(world: World) -> None:
+    ran, (a, b) = Ran(), world.shards
+    jobs = [*a.submit(definition="long"), *b.submit(definition="long")]
+    served = world.start(ran.handlers, slots=2)
+    await world.until(lambda: ran.now["long"] == 2)
+    served.processor.drain()
+    assert served.processor.not_ready() == DRAINING
+    began_s = seconds(world)
+    await served.task
+    assert seconds(world) - began_s < 15
+    assert not a.processors
+    assert not b.processors
+    stored = [a.job(jobs[0]), b.job(jobs[1])]
+    assert [job["state"] for job in stored] == [JobState.PENDING] * 2, "what outlived the grace goes back"
+
+
+@story()
+async def test_it_drains_before_it_serves_any(world: World) -> None:
+    served = world.start(Ran().handlers)
+    assert served.processor.not_ready() == NOT_REGISTERED
+    await served.drained()
+    assert not any(shard.processors for shard in world.shards)
+
+
+@story()
+async def test_it_greets_with_an_id_for_each_shard_and_shows_the_gauges_of_all(world: World) -> None:
+    ran, (a, b) = Ran(), world.shards
+    a.submit(definition="long")
+    b.submit(definition="long")
+    served = world.start(ran.handlers, slots=2)
+    await world.until(lambda: ran.now["long"] == 2 and served.processor.running == 2)
+    ids = [shard.processors[0].id for shard in (a, b)]
+    assert sorted(served.greetings[-1]) == sorted(ids) == ["p.1", "p.1-2"]
+    assert {process_of(id) for id in ids} == {"p.1"}
+    assert not served.processor.not_alive()
+    assert served.processor.slots == 2
+    assert served.processor.fence_open
+    assert (served.processor.heartbeat_age_ms or 0) < 1_500
+    ran.may_go.set()
+    await served.drained()
+
+
+@story(ascii_letters[:24])
+async def test_of_many_shards_a_fleet_serves_each_and_each_of_it_no_more_than_it_must(world: World) -> None:
+    fleet = []
+    for name in "pqrstu":
+        fleet.append(world.start(Ran().handlers, name=name))
+        await asyncio.sleep(1)
+    for shard in world.shards:
+        shard.submit()
+    await world.until(lambda: all_done(*world.shards))
+    assert all(len(served.greetings[-1]) == SERVED_MAX for served in fleet)
+    assert {len(shard.processors) for shard in world.shards} == {2}
+
+
+@story(ascii_letters[:12])
+async def test_one_processor_alone_comes_to_serve_all_shards(world: World) -> None:
+    served = world.start(Ran().handlers)
+    for shard in world.shards:
+        shard.submit()
+    await world.until(lambda: all_done(*world.shards))
+    assert len(served.greetings[-1]) == len(world.shards)
 
 
 def test_ids_of_one_process_tell_it() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from hascheduler.model.token import ALL_TENANTS, Role
 from hascheduler.shards import registrations
-from tests.unit.shards.gateways import SHARDS, Ring, Sent, only
+from tests.unit.shards.gateways import Ring, Sent, only
 
 REGISTER, FETCH = "POST /v1/work/processors", "POST /v1/work/fetch"
 WORKER = only(ALL_TENANTS, Role.WORKER)
@@ -32,7 +32,7 @@ def tell(ring: Ring, index: int, workers: list[dict[str, Any]], **waiting: int) 
 @pytest.fixture
 def ring() -> Ring:
     ring = Ring()
-    for index in range(len(SHARDS)):
+    for index in range(len(ring.places)):
         tell(ring, index, [worker()])
     return ring
 
@@ -42,22 +42,19 @@ async def registered(ring: Ring, definitions: object = ("log",), slots: object =
     return [sent.shard for sent in ring.log if sent.path == "/v1/work/processors"][-1]
 
 
-async def test_it_registers_where_jobs_wait_that_nobody_runs(ring: Ring) -> None:
-    tell(ring, 0, [worker()], log=50)
-    tell(ring, 1, [worker(draining=True), worker(alive=False), worker(definitions=["mail"])], log=3)
-    assert await registered(ring) == "0001"
-
-
-async def test_else_where_the_most_jobs_have_no_slot(ring: Ring) -> None:
+async def test_it_registers_where_it_is_lacked_the_most(ring: Ring) -> None:
+    tell(ring, 2, [])
+    assert await registered(ring) == "0002", "the fewest slots"
+    ring = Ring()
     tell(ring, 0, [worker()], log=5)
     tell(ring, 1, [worker(occupied=2)], log=5)
     tell(ring, 2, [worker(slots=4)], log=6)
-    assert await registered(ring) == "0001"
-
-
-async def test_else_where_the_fewest_slots_are(ring: Ring) -> None:
-    tell(ring, 2, [])
-    assert await registered(ring) == "0002"
+    assert await registered(ring) == "0001", "the most jobs without a slot"
+    ring = Ring()
+    tell(ring, 0, [worker()], log=50)
+    tell(ring, 1, [worker(draining=True), worker(alive=False), worker(definitions=["mail"])], log=3)
+    tell(ring, 2, [worker()])
+    assert await registered(ring) == "0001", "jobs that nobody runs"
 
 
 async def test_those_that_come_together_are_spread(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +63,7 @@ async def test_those_that_come_together_are_spread(ring: Ring, monkeypatch: pyte
         tell(ring, index, [], log=waiting)
     assert [await registered(ring, slots=2) for _ in range(3)] == ["0001", "0002", "default"]
     assert [await registered(ring, slots=2) for _ in range(2)] == ["0001", "0002"]
-    assert await registered(ring, slots=-1) in SHARDS
+    assert await registered(ring, slots=-1) in [place.name for place in ring.places]
 
 
 async def test_jobs_that_it_does_not_run_count_for_nothing(ring: Ring) -> None:
@@ -127,12 +124,6 @@ async def fetched(ring: Ring, **changes: Any) -> bool:
 
 
 @pytest.mark.usefixtures("_at_once")
-async def test_an_idle_worker_is_deregistered_if_another_shard_lacks_it(ring: Ring) -> None:
-    tell(ring, 1, [], log=3)
-    assert await fetched(ring)
-
-
-@pytest.mark.usefixtures("_at_once")
 @pytest.mark.parametrize(
     ("here", "waiting_here", "waiting_there"),
     [
@@ -149,9 +140,10 @@ async def test_a_worker_stays(ring: Ring, here: dict[str, Any], waiting_here: in
 
 
 @pytest.mark.usefixtures("_at_once")
-async def test_a_worker_that_runs_something_stays(ring: Ring) -> None:
+async def test_an_idle_worker_is_deregistered_if_another_shard_lacks_it(ring: Ring) -> None:
     tell(ring, 1, [], log=3)
     assert not await fetched(ring, running=[{"job": "a", "attempt": 1}])
+    assert await fetched(ring)
 
 
 async def test_work_begins_the_time_anew_and_a_heartbeat_of_an_idle_worker_does_not(
@@ -159,6 +151,7 @@ async def test_work_begins_the_time_anew_and_a_heartbeat_of_an_idle_worker_does_
 ) -> None:
     tell(ring, 1, [], log=3)
     assert not await fetched(ring)
+    assert ring.asked == ["default"]
     await ring.ask("POST /v1/work/heartbeat", FETCHED, caller=WORKER)
     monkeypatch.setattr(registrations, "IDLE_S", 0.0)
     await ring.ask("POST /v1/work/heartbeat", FETCHED, caller=WORKER)
@@ -166,12 +159,6 @@ async def test_work_begins_the_time_anew_and_a_heartbeat_of_an_idle_worker_does_
     assert list(known) == [FETCHED["processor"]]
     await ring.ask("POST /v1/work/finish", FETCHED, caller=WORKER)
     assert not known
-
-
-async def test_a_worker_that_has_just_become_idle_stays(ring: Ring) -> None:
-    tell(ring, 1, [], log=3)
-    assert not await fetched(ring)
-    assert ring.asked == ["default"]
 
 
 @pytest.mark.usefixtures("_at_once")

@@ -1,6 +1,6 @@
 """A cap below the number of shards goes round: never in two shards, and in the end in each that wants it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import pairwise, product
 from random import Random
 from typing import Any
@@ -11,13 +11,7 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.model.hold import Hold
 from hascheduler.shards.turns import CapTurn
 from tests.tiers import examples
-from tests.unit.shards.rounds import (
-    ForgetfulHolds,
-    HastyTurns,
-    Rounds,
-    jobs,
-    released_in_any_case,
-)
+from tests.unit.shards.rounds import ForgetfulHolds, HastyTurns, Rounds, jobs, released_in_any_case
 
 X, Y, Z = "cap/all", "cap/definition/x", "cap/tier/2"
 JOB = frozenset({X})
@@ -68,17 +62,14 @@ async def test_an_owner_whose_jobs_wait_keeps_the_cap_for_a_while_and_then_it_go
     world = led()
     for core in world.cores:
         core.waiting = [JOB] * 200
-    owners = ["s0"]
-    changed_at = [0]
+    owners = [("s0", 0)]
     while len(owners) < 8:
         await world.fast_round()
         turn = world.turns.stored.get(X)
-        if turn is not None and turn.owner != owners[-1]:
-            owners.append(turn.owner)
-            changed_at.append(world.clock.ms)
-    assert owners == ["s0", "s1", "s2", "s0", "s1", "s2", "s0", "s1"]
-    kept = [after - before for before, after in pairwise(changed_at)]
-    assert all(5_000 <= each <= 6_500 for each in kept), kept
+        if turn is not None and turn.owner != owners[-1][0]:
+            owners.append((turn.owner, world.ms))
+    assert [owner for owner, _ in owners] == ["s0", "s1", "s2", "s0", "s1", "s2", "s0", "s1"]
+    assert all(5_000 <= after - before <= 6_500 for (_, before), (_, after) in pairwise(owners)), owners
 
 
 async def test_an_owner_that_has_nothing_to_do_with_the_cap_gives_it_at_once() -> None:
@@ -239,23 +230,18 @@ async def test_a_process_that_was_asleep_takes_back_no_change_of_another(short_t
     await late_change()
 
 
-async def given_before_the_release() -> None:
-    for seed in range(60):
-        await story(seed, see=released_in_any_case)
+BUGS: dict[str, Callable[[], Iterable[Awaitable[Any]]]] = {
+    "given before the release": lambda: (story(seed, see=released_in_any_case) for seed in range(60)),
+    "an earlier revision put": lambda: (asleep(*sleep, holds=ForgetfulHolds) for sleep in SLEEPS),
+    "changed without comparing": lambda: [late_change(turns=HastyTurns)],
+}
 
 
-async def earlier_revision_put() -> None:
-    for sleep in SLEEPS:
-        await asleep(*sleep, holds=ForgetfulHolds)
+@pytest.mark.parametrize("bug", BUGS)
+async def test_a_planted_bug_brings_a_cap_of_one_into_two_shards(bug: str, short_turns: None) -> None:
+    async def all_stories() -> None:
+        for each in BUGS[bug]():
+            await each
 
-
-async def changed_without_comparing() -> None:
-    await late_change(turns=HastyTurns)
-
-
-@pytest.mark.parametrize("bug", [given_before_the_release, earlier_revision_put, changed_without_comparing])
-async def test_a_planted_bug_brings_a_cap_of_one_into_two_shards(
-    bug: Callable[[], Awaitable[None]], short_turns: None
-) -> None:
     with pytest.raises(AssertionError, match="each is a cap of one"):
-        await bug()
+        await all_stories()
