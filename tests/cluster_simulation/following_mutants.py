@@ -60,10 +60,12 @@ def _begins_alone(hosting: Hosting) -> None:
 
 PLANTED_IN_FOLLOWING: Mapping[str, PlantedInShards] = {
     "left-before-others-are-ready": PlantedInShards(
-        ShardBugs(hosting=_leaves_before_others_are_ready), ("kill", "fail_over")
+        ShardBugs(hosting=_leaves_before_others_are_ready), ("kill", "fail_over"), first=1
     ),
-    "two-leave-at-once": PlantedInShards(ShardBugs(hosting=_two_leave_at_once), ("kill_leader", "slow_majority")),
-    "leads-what-it-left": PlantedInShards(ShardBugs(hosting=_leads_what_it_left), ("kill",)),
+    "two-leave-at-once": PlantedInShards(
+        ShardBugs(hosting=_two_leave_at_once), ("kill_leader", "slow_majority"), first=7
+    ),
+    "leads-what-it-left": PlantedInShards(ShardBugs(hosting=_leads_what_it_left), ("kill", "kill_leader"), first=1),
     "begins-at-once": PlantedInShards(ShardBugs(hosting=_begins_at_once), ("kill", "kill_leader")),
     "begins-only-alone": PlantedInShards(ShardBugs(hosting=_begins_alone), ("kill",)),
 }

@@ -269,8 +269,7 @@ class ShardedProcess:
         return replica is not None and replica._leader.leads()
 
     def hosts(self, index: int) -> bool:
-        shard = self.hosting.shards[index]
-        return shard.replica is not None and not shard._is_ending
+        return self.hosting.shards[index].replica is not None
 
     @property
     def _leader(self) -> "ShardedProcess":
