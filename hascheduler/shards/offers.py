@@ -5,15 +5,16 @@ a shard             gets                                                        
 ==================  =============================================================  ==================================
 that filled its     an even part of all slots but those that the others hold, as   at every look
 offer               far as there is room
-that did not        one more than it needed; what it had if no shard wants more    at every look, if there is room
+that did not        what it needed and half of what nobody needed, one at least;   at every look, if there is room
+                    what it had if no shard wants more
 that holds the      one less, so that its leader does not fill the next free slot  every `TURN_MS` without room, until
 most                before others were offered it                                  others had a look or two
 ==================  =============================================================  ==================================
 
 *Room* is the free slots, and as many more as became free since the last look. Without room a shard is offered what it
 holds; too little room goes to the shards that were without the longest. So a shard nearly always has an offered slot
-that is free, and if jobs wait there, it is filled: nobody has to ask. The offers may be more than the free slots: what
-comes at the same moment in two shards waits, or is given back.
+that is free, and if jobs wait there, it is filled: nobody has to ask. The offers may be more than the free slots, so
+that a burst in one shard finds them at once: what comes at the same moment in two shards waits, or is given back.
 
 While jobs wait in one shard alone, it gets all slots. While they wait in several, none of these goes without for ever,
 however few slots there are and however long jobs take. Nothing changes while nothing runs.
@@ -75,6 +76,7 @@ class SlotOffers:
 
     def _divided(self, now_ms: int, loads: _Loads, room: int, *, for_all: bool) -> dict[int, int]:
         wanting = [shard for shard, load in loads.items() if load.wants_more]
+        spare = self._slots - sum(load.most for load in loads.values())
         if not wanting and for_all:
             return {shard: max(load.offered, 1) for shard, load in loads.items()}
         offers = {}
@@ -83,7 +85,7 @@ class SlotOffers:
             if load.wants_more and load.held:
                 continue
             if for_all or room > 0:
-                offers[shard] = 1 if load.wants_more else load.most + 1
+                offers[shard] = 1 if load.wants_more else load.most + max(spare // 2, 1)
                 room -= not for_all
                 self._without_since_ms[shard] = now_ms
             else:

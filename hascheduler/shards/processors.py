@@ -78,9 +78,8 @@ class ManyShardProcessor:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             chosen = await self._chosen()
-            for place, shard in enumerate(chosen):
-                part = self._slots // len(chosen) + (place < self._slots % len(chosen))
-                self._serve(shard, tasks, offered=max(part, 1))
+            for shard in chosen:
+                self._serve(shard, tasks, offered=max(self._slots // min(len(chosen), 2), 1))
             looks = 0
             while not self._draining.is_set():
                 with suppress(TimeoutError):

@@ -41,7 +41,7 @@ class Play:
 
     def __post_init__(self) -> None:
         self.offers = SlotOffers(self.slots)
-        self.offered = dict.fromkeys(self.waiting, max(self.slots // len(self.waiting), 1))
+        self.offered = dict.fromkeys(self.waiting, max(self.slots // min(len(self.waiting), 2), 1))
         self._most: Counter[int] = Counter()
         self._freed = 0
         self._served_at_ms: dict[int, int] = {}
