@@ -56,6 +56,8 @@ _LOOKS_A_SWEEP = 4
 _AT_ONCE_MAX = 4
 _BATCH = 500
 _BATCHES_A_STEP = 20
+_TAKEN_AT_ONCE = 2_500
+"""Nothing of a partition starts while its live documents are taken, and each transaction waits for a majority."""
 _NEARLY_EQUAL = 2_000
 """The source is held once at most so many documents differ: to copy them takes about a quarter of a second."""
 _EQUALIZE_EVERY_MS = 1_000
@@ -84,6 +86,7 @@ class _LastLook(NamedTuple):
 
     live: Collection[Key]
     began_ms: int
+    differing: int
 
 
 class ShardDocuments(NamedTuple):
@@ -207,7 +210,9 @@ class PartitionMover:
             await self._hand_over(layout, way, here, there)
         elif not here.is_held:
             differing, _ = await self._equalize(way, here, there)
-            if differing <= _NEARLY_EQUAL and there.is_released:
+            # Under full load they may never get few: another look helps only if fewer differ than at the last one.
+            is_enough = differing <= _NEARLY_EQUAL or (seen is not None and differing >= seen.differing)
+            if is_enough and there.is_released:
                 await self._put(way.source, way, here, is_held=True)
         elif seen is not None and self._clock.wall_ms() - seen.began_ms >= _EQUALIZE_EVERY_MS:
             await self._equalize(way, here, there)
@@ -253,7 +258,9 @@ class PartitionMover:
         if left_out:  # the look did not see that an earlier job has lost its key: the next one looks at all
             self._seen.pop(way.partition, None)
         elif len(now) == len(differing):
-            self._seen[way.partition] = _LastLook([key for key, each in wanted.items() if each.is_live], began_ms)
+            self._seen[way.partition] = _LastLook(
+                [key for key, each in wanted.items() if each.is_live], began_ms, len(differing)
+            )
         return len(differing), not late and not left_out and len(now) == len(differing)
 
     # While the target counts
@@ -289,7 +296,7 @@ class PartitionMover:
             found |= await source.verdicts([key.id for key in known if key.collection == "schedules"])
         known |= await target.versions_of(found.keys() - known.keys())
         left = len(found)
-        for batch in _batches([*found] if live_only else [*found][: _BATCH * _BATCHES_A_STEP]):
+        for batch in _batches([*found] if live_only else [*found][: _BATCH * _BATCHES_A_STEP], _TAKEN_AT_ONCE):
             late = [key for key in batch if key.collection in _LATE and found[key].is_after(known.get(key))]
             await self._copied(source, target, there, late, mark=0)
             left -= await source.take(here, {key: found[key] for key in batch})
@@ -369,5 +376,5 @@ def _changed(wanted: Mapping[Key, Version], found: Mapping[Key, Version], since_
     ]
 
 
-def _batches(keys: Sequence[Key]) -> Iterable[Sequence[Key]]:
-    return (keys[at : at + _BATCH] for at in range(0, len(keys), _BATCH))
+def _batches(keys: Sequence[Key], size: int = _BATCH) -> Iterable[Sequence[Key]]:
+    return (keys[at : at + size] for at in range(0, len(keys), size))
