@@ -129,7 +129,7 @@ soak: .venv/.ready servers ## a long run in which leaders are killed: memory, la
 simulate: .venv/.ready ## a day of a mixed cluster under three policies, with a picture (SCENARIO=file for another)
 	$(BIN)/hascheduler simulate $(or $(SCENARIO),--example mixed-day) --compare fair,swimlanes --plot simulate.png
 
-cluster-sim: .venv/.ready ## clusters in trouble on virtual time, one a seed (SEEDS=500; SEED=7 replays one; SHARDS=1: of three shards, RATES=1: and a rate over them, FOLLOWING=1: of which replicas follow some)
+cluster-sim: .venv/.ready ## clusters in trouble on virtual time, one a seed (SEEDS=500; SEED=7 replays one; SHARDS=1: of three shards, FOLLOWING=1: of which replicas host some)
 	$(BIN)/python -m tests.cluster_simulation $(if $(SHARDS),--shards) $(if $(FOLLOWING),--following) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500))
 
 sim: cluster-sim
