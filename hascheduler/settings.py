@@ -465,13 +465,6 @@ class Settings(BaseSettings):
         return [elsewhere.get(index, self.mongodb_uri.get_secret_value()) for index in range(self.shards)]
 
     @property
-    def shard_mongodbs(self) -> Sequence[int]:
-        """The number of the MongoDB of each shard, that of the first is 0."""
-        uris = self.shard_uris
-        numbers = {uri: number for number, uri in enumerate(dict.fromkeys(uris))}
-        return [numbers[uri] for uri in uris]
-
-    @property
     def own_hosts(self) -> frozenset[str]:
         """The names of this replica that the settings tell of."""
         return frozenset(_listed(f"{self.http_allowed_hosts},{self.http_host},{self.advertise_host}"))

@@ -30,7 +30,7 @@ from hascheduler.api.middleware.audit import (
     CUT_OFF,
     begin_notes,
     is_recorded,
-    note_of,
+    leave_unaudited,
     pattern_of,
     record,
     remember_request_id,
@@ -196,7 +196,5 @@ class Edge:
 
 def _unaudited(refused: Response, scope: Scope) -> Response:
     """``refused`` is counted but leaves no audit record: it changes nothing, and a flood of them must write nothing."""
-    note = note_of(scope)
-    assert note is not None
-    note.unaudited = True
+    leave_unaudited(scope)
     return refused

@@ -221,10 +221,6 @@ class Replica:
         """What the mirror has of that collection, by name; to be read before the next await."""
         return self._feeder.mirror.nouns(collection)
 
-    def live_jobs(self) -> Mapping[str, Mapping[str, int]]:
-        """How many live jobs the mirror has, by definition, then by state; to be read before the next await."""
-        return self._feeder.mirror.live_counts.of_definition
-
     def short_of(self) -> frozenset[str]:
         """`Dispatcher.short_of`, whether or not this replica leads."""
         return self._core.short_of(self._clock.wall_ms())
@@ -233,10 +229,6 @@ class Replica:
         """The replicas whose beats still come, this one among them."""
         replicas: Mapping[str, ReplicaStatus] = self._feeder.mirror.nouns(Collection.REPLICAS)
         return [status for id, status in replicas.items() if not self._heartbeat.is_silent(id)]
-
-    def hurry(self) -> None:
-        """Read at once what the stream has, as something here waits for it."""
-        self._feeder.hurry()
 
     @property
     def lease_holder(self) -> str:

@@ -31,7 +31,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.admission.worker_registrations import not_registered
 from hascheduler.api.http.problems import ProblemError
-from hascheduler.api.middleware.audit import PATTERN, AuditNote
+from hascheduler.api.middleware.audit import PATTERN
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.middleware.pools import Pools, is_held_open
 from hascheduler.api.routing.body import BODY_BYTES_MAX, receive_bounded
@@ -134,7 +134,6 @@ class Gateway:
         route, parameters = found
         # For the edge, which records them: a shard that is hosted here gets a copy of the scope.
         scope[PATTERN], scope["path_params"] = route.pattern, dict(parameters)
-        scope["state"].setdefault("audit_note", AuditNote())
         try:
             await self._answer(_Asked(scope, receive, send, route, next(iter(parameters.values()), ""), caller))
         except (ProblemError, CallerError, WorldError) as error:

@@ -191,10 +191,10 @@ class ShardGauges(GuardedCollector):
         yield from whole.values()
 
 
-def _of_shards(count: int, led: int, followed: int) -> Iterator[Metric]:
+def _of_shards(count: int, led: int, hosted: int) -> Iterator[Metric]:
     yield _one("shards", "How many shards the deployment has, each with a leader of its own", count)
     yield _one("shards_led", "How many of them this replica leads", led)
-    yield _one("shards_followed", "How many of them this replica follows: the others it hears of", followed)
+    yield _one("shards_followed", "How many of them this replica hosts", hosted)
 
 
 class _Shown:

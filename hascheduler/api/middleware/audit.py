@@ -217,6 +217,13 @@ def note_of(scope: Scope) -> AuditNote | None:
     return note if isinstance(note, AuditNote) else None
 
 
+def leave_unaudited(scope: Scope, *, unaudited: bool = True) -> None:
+    """Leave no record of the request, if it passes an edge."""
+    note = note_of(scope)
+    if note is not None:
+        note.unaudited = unaudited
+
+
 def request_id_of(scope: Scope) -> str:
     """The caller's own id, where it is fit for a log; else a new one."""
     for name, value in scope["headers"]:

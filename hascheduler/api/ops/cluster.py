@@ -95,12 +95,11 @@ class ShardResponse(BaseModel):
     counts: dict[str, int] = Field(description="Its live jobs by state, and schedules")
     followers: list[str] = Field(
         default=[],
-        description="The names of the replicas that follow it, those that have just begun among them; empty where each"
-        " replica follows all shards",
+        description="The names of the replicas that host it, those that have just begun among them",
     )
     followed: bool = Field(
         default=True,
-        description="Whether the replica that answers is one of them; else the rest is what they told lately",
+        description="Whether the replica that answers is one of them; else another one answered for it",
     )
 
 

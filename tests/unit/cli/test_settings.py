@@ -155,7 +155,6 @@ def test_each_shard_is_in_the_mongodb_of_the_first_one_or_in_that_of_its_uri(mon
     settings = read(monkeypatch, SHARDS="4", SHARD_MONGODB_URIS=f"0002-0003={ELSEWHERE}")
     home = settings.mongodb_uri.get_secret_value()
     assert settings.shard_uris == [home, home, ELSEWHERE, ELSEWHERE]
-    assert settings.shard_mongodbs == [0, 0, 1, 1]
     assert "not-to-be-seen" not in repr(settings)
 
 

@@ -8,6 +8,7 @@ import orjson
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from hascheduler.api.middleware.audit import begin_notes
 from hascheduler.api.middleware.auth import ANONYMOUS, Caller
 from hascheduler.api.middleware.pools import Pools
 from hascheduler.model.partition import partition_of
@@ -181,6 +182,7 @@ class Ring:
             "client": ("127.0.0.1", 1),
             "state": {} if state is None else state,
         }
+        begin_notes(scope)
         if caller is not None:
             scope["state"]["caller"] = caller
         self.scope = scope
