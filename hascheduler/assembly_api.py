@@ -15,11 +15,7 @@ from hascheduler.api.middleware.auth import AuthConfig, PageTerms
 from hascheduler.api.middleware.pools import Pools
 from hascheduler.daemon.replica import Replica
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.calendar import encode_calendar
-from hascheduler.model.documents.definition import encode_definition
-from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.pause import encode_pause
-from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.job import JobRef
 from hascheduler.model.partition import PARTITION_SUFFIX_LENGTH, with_partition
 from hascheduler.model.token import digest_of
@@ -34,6 +30,7 @@ from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import AuditStore, BucketStore, Clock, TokenStore
+from hascheduler.schema.noun import document_of
 from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.telemetry.health import Health
 from hascheduler.telemetry.metrics_http import HttpMetrics
@@ -92,10 +89,10 @@ def services_of(
     new_job_id = process.ids.new_job_id
     return ApiServices(
         schedules=MongoScheduleStore(database),
-        definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
-        lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
-        calendars=MongoResourceStore(database, Collection.CALENDARS, encode_calendar),
-        tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
+        definitions=MongoResourceStore(database, Collection.DEFINITIONS, document_of),
+        lanes=MongoResourceStore(database, Collection.LANES, document_of),
+        calendars=MongoResourceStore(database, Collection.CALENDARS, document_of),
+        tenants=MongoResourceStore(database, Collection.TENANTS, document_of),
         pauses=MongoResourceStore(database, Collection.PAUSES, encode_pause),
         jobs=MongoJobStore(database, settings.job_retention_ms),
         admission=_admission(settings, process, MongoBucketStore(database), replica),

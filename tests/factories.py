@@ -5,23 +5,23 @@ from dataclasses import replace
 from typing import Any
 
 from hascheduler.dispatch.decisions import Decision, Fire
-from hascheduler.model.calendar import Calendar
-from hascheduler.model.definition import Definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.job import NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import Basis, JobTemplate
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token, digest_of
 from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.tenant import Tenant
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
 TEMPLATE = JobTemplate("log", "target", "tenant", "default", "", 5, "queued")
@@ -50,11 +50,11 @@ def make_fire(second: int, after_second: int | None = None, schedule: str = "tic
 
 
 def make_definition(name: str = "log", **only_what_matters: Any) -> Definition:
-    return replace(Definition(name), **only_what_matters)
+    return Definition(**{"name": name, **only_what_matters})
 
 
 def make_lane(name: str = "slow", **only_what_matters: Any) -> Lane:
-    return replace(Lane(name), **only_what_matters)
+    return Lane(**{"name": name, **only_what_matters})
 
 
 def make_pause(id: str = EVERYTHING, **only_what_matters: Any) -> StandingPause:
@@ -62,11 +62,11 @@ def make_pause(id: str = EVERYTHING, **only_what_matters: Any) -> StandingPause:
 
 
 def make_calendar(name: str = "business-days", **only_what_matters: Any) -> Calendar:
-    return replace(Calendar(name, weekdays=(0, 1, 2, 3, 4)), **only_what_matters)
+    return Calendar(**{"name": name, "weekdays": (0, 1, 2, 3, 4), **only_what_matters})
 
 
 def make_tenant(name: str = "acme", **only_what_matters: Any) -> Tenant:
-    return replace(Tenant(name), **only_what_matters)
+    return Tenant(**{"name": name, **only_what_matters})
 
 
 def make_token(id: str = "token-1", **only_what_matters: Any) -> Token:

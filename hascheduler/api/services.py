@@ -20,11 +20,7 @@ from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
 from hascheduler.api.routing.shared_load import SharedLoad
 from hascheduler.api.routing.shared_waits import SharedWaits
-from hascheduler.model.calendar import Calendar
-from hascheduler.model.definition import Definition
-from hascheduler.model.lane import Lane
 from hascheduler.model.pause import StandingPause
-from hascheduler.model.tenant import Tenant
 from hascheduler.ports import (
     Admission,
     AuditStore,
@@ -39,6 +35,10 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.tenant import Tenant
 from hascheduler.telemetry.health import Health
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer

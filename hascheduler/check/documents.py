@@ -1,33 +1,35 @@
 """Every document can be read, in a known form: all replicas quarantine one that can't be."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from hascheduler.check.finding import Finding, FindingKind, short_id
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.calendar import decode_calendar
-from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.documents.hold import decode_hold
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.documents.lane import decode_lane
 from hascheduler.model.documents.lease import decode_lease
 from hascheduler.model.documents.pause import decode_pause
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.replica import decode_replica
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.documents.tenant import decode_tenant
 from hascheduler.model.documents.token import decode_token
 from hascheduler.model.documents.verdict import decode_verdict
 from hascheduler.model.schema_version import decode_schema_version, why_unreadable
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.noun import read_document
+from hascheduler.schema.tenant import Tenant
 
 Decode = Callable[[object, Mapping[str, Any]], Any]
 
 DECODERS: Mapping[Collection, Decode] = {
-    Collection.DEFINITIONS: decode_definition,
-    Collection.LANES: decode_lane,
-    Collection.CALENDARS: decode_calendar,
-    Collection.TENANTS: decode_tenant,
+    Collection.DEFINITIONS: partial(read_document, Definition),
+    Collection.LANES: partial(read_document, Lane),
+    Collection.CALENDARS: partial(read_document, Calendar),
+    Collection.TENANTS: partial(read_document, Tenant),
     Collection.TOKENS: decode_token,
     Collection.PAUSES: decode_pause,
     Collection.HOLDS: decode_hold,

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 from hascheduler.check.finding import CheckConfig, Finding, FindingKind, instant_or_ms
 from hascheduler.dispatch.config import DispatchConfig
-from hascheduler.model.calendar import Calendar
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.resources import NO_RESOURCES
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
 
 _TIMEOUT_GRACE_MS = DispatchConfig().timeout_grace_ms
 
@@ -60,7 +60,7 @@ class CheckContext:
     """The partitions of which something may be on its way to another database, or from it."""
 
     def definition(self, name: str) -> Definition:
-        return self.definitions.get(name) or Definition(name)
+        return self.definitions.get(name) or Definition(name=name)
 
     def silent_for_ms(self, processor_id: str | None) -> int | None:
         """How long that processor has been silent; None: it is not registered, or its last heartbeat is unknown."""

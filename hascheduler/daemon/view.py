@@ -21,19 +21,19 @@ from hascheduler.dispatch.explanation import Block, BlockReason, Explanation
 from hascheduler.dispatch.queue.score import overtaken_for_ms
 from hascheduler.dispatch.recording import RecordingHeading
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
-from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, drains
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Clock, Cluster, Gauges, LeaderLag, Recording
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.tenant import Tenant
 
 _QUARANTINE_SHOWN_MAX = 100
 _WEDGED_AFTER_MS = 60_000

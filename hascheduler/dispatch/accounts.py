@@ -23,8 +23,8 @@ from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.dispatch.rules import Rules
 from hascheduler.errors import InvalidInput
 from hascheduler.model.policy import IdleKeyStart
-from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.values.fields import integer
+from hascheduler.schema.tenant import DEFAULT_TENANT
 
 COST_MS_MAX = 7 * 24 * 3_600_000
 """A clock that jumps while a job runs must not put its key behind all others for good."""

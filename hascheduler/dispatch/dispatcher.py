@@ -80,8 +80,8 @@ from hascheduler.model.hold import partition_key, partition_of_key
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
 from hascheduler.model.partition import partition_of
 from hascheduler.model.processor import ProcessorRef, Rest
-from hascheduler.model.retry import lost_text, tries_text
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.retry import lost_text, tries_text
 
 
 class Dispatcher:

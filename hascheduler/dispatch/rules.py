@@ -4,15 +4,14 @@ An unknown name has the defaults, except among calendars: what depends on one th
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
-from hascheduler.model.calendar import Calendar
-from hascheduler.model.definition import Definition
 from hascheduler.model.hold import Hold, definition_key
-from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
-from hascheduler.model.tenant import Tenant
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.tenant import Tenant
 
 
 class Rules:
@@ -39,11 +38,9 @@ class Rules:
         self.whole_definitions[name] = definition
         if self._count > 1:
             limit, rate = definition.max_concurrency, definition.rate_limit
-            definition = replace(
-                definition,
-                max_concurrency=None if limit is None else self.part_of(definition_key(name), limit),
-                rate_limit=None if rate is None else replace(rate, count=max(self._even(rate.count), 1)),
-            )
+            part = None if limit is None else self.part_of(definition_key(name), limit)
+            slower = None if rate is None else rate.model_copy(update={"count": max(self._even(rate.count), 1)})
+            definition = definition.model_copy(update={"max_concurrency": part, "rate_limit": slower})
         self.definitions[name] = definition
 
     def put_hold(self, key: str, hold: Hold | None) -> None:
@@ -110,9 +107,9 @@ class Rules:
 
 @lru_cache(maxsize=4_096)
 def _default_definition(name: str) -> Definition:
-    return Definition(name)
+    return Definition(name=name)
 
 
 @lru_cache(maxsize=4_096)
 def _default_lane(name: str) -> Lane:
-    return Lane(name)
+    return Lane(name=name)

@@ -8,22 +8,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
 from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.journal import JournalHead
-from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import SchemaVersion
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.model.values.frozen import fast_frozen
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.tenant import Tenant
 
 
 class Operation(StrEnum):

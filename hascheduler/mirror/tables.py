@@ -5,15 +5,13 @@ One row a collection, so that the fold itself depends on none of them.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hascheduler.mirror import changes as seen
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
-from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.documents.hold import decode_hold, encode_hold
 from hascheduler.model.documents.job import decode_job, decode_job_patch, encode_job_ref, patched_job
-from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.lease import decode_lease, encode_lease
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
@@ -24,11 +22,15 @@ from hascheduler.model.documents.schedule import (
     encode_schedule_ref,
     with_leader_fields,
 )
-from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.schema_version import decode_schema_version, encode_schema_version
 from hascheduler.model.values.fields import is_integer
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.noun import document_of, read_document
+from hascheduler.schema.tenant import Tenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +114,12 @@ TABLES: dict[Collection, Table] = {
         unnumbered=LEADER_FIELDS,
         advanced=with_leader_fields,
     ),
-    Collection.DEFINITIONS: _table(decode_definition, encode_definition, seen.DefinitionSeen, seen.DefinitionGone),
-    Collection.LANES: _table(decode_lane, encode_lane, seen.LaneSeen, seen.LaneGone),
-    Collection.CALENDARS: _table(decode_calendar, encode_calendar, seen.CalendarSeen, seen.CalendarGone),
-    Collection.TENANTS: _table(decode_tenant, encode_tenant, seen.TenantSeen, seen.TenantGone),
+    Collection.DEFINITIONS: _table(
+        partial(read_document, Definition), document_of, seen.DefinitionSeen, seen.DefinitionGone
+    ),
+    Collection.LANES: _table(partial(read_document, Lane), document_of, seen.LaneSeen, seen.LaneGone),
+    Collection.CALENDARS: _table(partial(read_document, Calendar), document_of, seen.CalendarSeen, seen.CalendarGone),
+    Collection.TENANTS: _table(partial(read_document, Tenant), document_of, seen.TenantSeen, seen.TenantGone),
     Collection.PAUSES: _table(decode_pause, encode_pause, seen.PauseSeen, seen.PauseGone),
     # Whoever holds or lifts raises the revision; the leader says what it has released.
     Collection.HOLDS: _table(

@@ -5,9 +5,9 @@ A `Trigger` is a pattern and its bounds. Triggers compare by value, so equal tri
 
 from dataclasses import dataclass, field
 
-from hascheduler.model.calendar import Calendar
 from hascheduler.model.values.frozen import compact, fast_frozen
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.calendar import Calendar
 
 
 @fast_frozen

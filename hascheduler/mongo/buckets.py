@@ -12,9 +12,9 @@ from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import RateLimit
 from hascheduler.mongo.connection import ONE, Database
 from hascheduler.mongo.faults import faults
+from hascheduler.schema.definition import RateLimit
 
 _KEPT_LONGER_MS = 60_000
 

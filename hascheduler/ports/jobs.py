@@ -10,12 +10,12 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from hascheduler.errors import Overloaded
-from hascheduler.model.definition import RateLimit
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state
 from hascheduler.model.job import TERMINAL, TRANSITIONS, JobState, Move, NewJob, ScheduleId, is_dependency_error
 from hascheduler.model.values.fields import integer
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.ports.resources import ListPosition, StoredDocument
+from hascheduler.schema.definition import RateLimit
 
 
 class SubmitAnswer(StrEnum):

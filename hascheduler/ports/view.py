@@ -7,18 +7,18 @@ from typing import Protocol
 
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
-from hascheduler.model.calendar import Calendar
-from hascheduler.model.definition import Definition
 from hascheduler.model.journal import JournalHead
-from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import UNSTATED_VERSION
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.tenant import Tenant
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import AttemptEnd, JobState
 from hascheduler.model.message import Message
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.trace import TraceContext
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.definition import Definition
 
 
 @dataclass(frozen=True, slots=True)

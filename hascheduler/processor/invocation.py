@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import time_over
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, StartedJob
@@ -25,6 +24,7 @@ from hascheduler.processor.context import JobContext
 from hascheduler.processor.handler_loop import HandlerLoop, NotBegun, settle
 from hascheduler.processor.handlers import Handler, ProcessHandler
 from hascheduler.processor.outcomes import Failure, checked_result, failure_of
+from hascheduler.schema.definition import time_over
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ import orjson
 
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.job import JobState
-from hascheduler.model.retry import lost_text
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.values.redaction import kept_traceback
 from hascheduler.ports import AttemptOutcome, StartedJob
+from hascheduler.schema.retry import lost_text
 
 RESULT_BYTES_MAX = 256 * 1024
 ERROR_BYTES_MAX = 4 * 1024

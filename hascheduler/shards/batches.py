@@ -23,8 +23,8 @@ from hascheduler.api.middleware.pools import Pools, take
 from hascheduler.api.routing.body import LARGE_BODY_BYTES_MAX, LARGE_VALUES_MAX, receive_bounded
 from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.errors import InvalidInput
-from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.schema.tenant import DEFAULT_TENANT
 from hascheduler.shards.answers import Body, Exchange, fitted, part_of, tenant_named
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import Place, WholeAnswer, ask_all

@@ -21,10 +21,10 @@ from pymongo.errors import DuplicateKeyError
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.definition import encode_definition
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.noun import document_of
 from hascheduler.shards.home import why_not_keepable
 from hascheduler.shards.hosting import HostedShard, Hosting
 from hascheduler.shards.place import ask_all
@@ -119,4 +119,4 @@ def encode_keepable(shards: int, definition: Definition) -> dict[str, Any]:
     """Return the document of a definition; `InvalidInput` if so many shards can't keep its limits."""
     if broken := why_not_keepable(definition, shards):
         raise broken
-    return encode_definition(definition)
+    return document_of(definition)

@@ -9,12 +9,12 @@ from pymongo.errors import DuplicateKeyError
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import ConflictScope, Definition
-from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
+from hascheduler.schema.definition import ConflictScope, Definition
+from hascheduler.schema.noun import read_document
 from hascheduler.shards.layout import LAYOUT_ID, Layout, decode_layout, encode_layout
 from hascheduler.shards.names import Names, slices
 from hascheduler.shards.repeating import repeat
@@ -142,7 +142,7 @@ async def require_keepable(home: Database, shards: int) -> None:
     async for batch in slices(found, "read the definitions"):
         for stored in batch:
             try:
-                broken = why_not_keepable(decode_definition(stored["_id"], stored), shards)
+                broken = why_not_keepable(read_document(Definition, stored["_id"], stored), shards)
             except InvalidInput:
                 continue  # one that can't be read limits nothing, in one shard or several
             if broken is not None:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import OCCUPYING
 from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import faults
+from hascheduler.schema.definition import Definition
 
 
 async def keeps_to_parts(
@@ -34,7 +34,7 @@ def _counted(
     """Yield, for each cap, how many jobs run that count against it, and the cap."""
     of_tier = Counter[int]()
     for name, count in running.items():
-        definition = definitions.get(name, Definition(name))
+        definition = definitions.get(name, Definition(name=name))
         if definition.max_concurrency is not None:
             yield count, definition.max_concurrency
         if definition.tier is not None:

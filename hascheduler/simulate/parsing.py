@@ -9,14 +9,12 @@ number of the job, from 1 on (an id without it gets ``-{n}``); if a value is a l
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Discriminator, FailFast, Field, JsonValue, SkipValidation, Tag
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import ConflictScope, Definition
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.policy import DEFAULT_PRESET, IdleKeyStart, criteria
 from hascheduler.model.processor import ANY_DEFINITION
@@ -25,6 +23,7 @@ from hascheduler.model.values.durations import LONGEST_MS
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import INTEGER_MAX
 from hascheduler.model.values.strict_yaml import StrictLoader, too_deep_at
+from hascheduler.schema.definition import ConflictScope, Definition
 from hascheduler.simulate.scenario import Scenario, ScenarioJob, ScenarioPolicy, ScenarioProcessor
 from hascheduler.wire.definition import StartLimits
 from hascheduler.wire.fields import FIELDS_MAX, DurationMs, NullIs, StrictModel, between, invalid_value
@@ -78,7 +77,7 @@ class _Definition(StartLimits):
 
     def resource(self, name: str, rev: int = 0) -> Definition:
         scope = ConflictScope(self.conflict_scope or ConflictScope.SHARED)  # a file from before there were scopes
-        return replace(super().resource(name, rev), conflict_scope=scope)
+        return super().resource(name, rev).model_copy(update={"conflict_scope": scope})
 
 
 class _Processor(StrictModel):

@@ -15,11 +15,11 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, Input, ProcessorLost, TermBegan
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.mirror import changes
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.lane import Lane
 from hascheduler.model.policy import policy_name
-from hascheduler.model.tenant import Tenant
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.tenant import Tenant
 from hascheduler.simulate.scenario import JOB_FIELDS, Scenario, ScenarioJob, ScenarioPolicy, ScenarioProcessor
 
 
@@ -139,7 +139,7 @@ class _Load:
         counts += [f"{len(cancelled):,} cancelled before they began"] if cancelled else []
         work = [each for id, each in self.jobs.items() if id not in {*cancelled, *due_later}]
         for each in work:
-            self.definitions.setdefault(each.job.definition, Definition(each.job.definition))
+            self.definitions.setdefault(each.job.definition, Definition(name=each.job.definition))
         return Scenario(
             policy=ScenarioPolicy(name, settings),
             definitions=tuple(self.definitions.values()),

@@ -20,8 +20,8 @@ from hascheduler.errors import InvariantBroken
 from hascheduler.mirror import changes
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.retry import lost_pause_ms
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.retry import lost_pause_ms
 from hascheduler.simulate.scenario import JOB_FIELDS, Scenario, ScenarioJob, ScenarioProcessor, account_names
 
 _EPOCH_MS = 1_000_000_000_000

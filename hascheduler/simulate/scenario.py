@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hascheduler.dispatch.config import PolicyConfig
-from hascheduler.model.definition import Definition
-from hascheduler.model.lane import Lane
 from hascheduler.model.limit_keys import LimitKeys
 from hascheduler.model.policy import criteria
 from hascheduler.model.resources import Resources
-from hascheduler.model.tenant import Tenant
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.tenant import Tenant
 
 JOB_FIELDS = ("id", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode", "resources")
 """The fields that a job has in a scenario as in the stream."""

@@ -27,14 +27,11 @@ from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.calendar import encode_calendar
-from hascheduler.model.documents.definition import encode_definition
-from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.pause import encode_pause
-from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.job import TERMINAL
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
+from hascheduler.schema.noun import document_of
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
@@ -240,10 +237,10 @@ class VirtualCluster:
         ids = itertools.count(1)
         return ApiServices(
             schedules=MemoryScheduleStore(connection),
-            definitions=MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition),
-            calendars=MemoryResourceStore(connection, Collection.CALENDARS, encode_calendar),
-            lanes=MemoryResourceStore(connection, Collection.LANES, encode_lane),
-            tenants=MemoryResourceStore(connection, Collection.TENANTS, encode_tenant),
+            definitions=MemoryResourceStore(connection, Collection.DEFINITIONS, document_of),
+            calendars=MemoryResourceStore(connection, Collection.CALENDARS, document_of),
+            lanes=MemoryResourceStore(connection, Collection.LANES, document_of),
+            tenants=MemoryResourceStore(connection, Collection.TENANTS, document_of),
             pauses=MemoryResourceStore(connection, Collection.PAUSES, encode_pause),
             jobs=MemoryJobStore(connection, _RETENTION_MS),
             admission=self._admission,

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.calendar import DAYS_EXPECTED, DAYS_MAX, NO_DAYS, WEEKDAYS, Calendar, Days, read_days
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.schema.calendar import DAYS_EXPECTED, DAYS_MAX, NO_DAYS, WEEKDAYS, Calendar, Days, read_days
 from hascheduler.wire.fields import NullIs, Owner, Revisioned, StrictModel, invalid_value
 
 _WEEKDAYS_EXPECTED = f"days ({', '.join(WEEKDAYS)}), and spans of them such as mon-fri"

@@ -3,7 +3,6 @@
 A rate is a token bucket, full at first. The factor of a retry policy is kept in thousandths.
 """
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -18,20 +17,16 @@ from pydantic import (
 )
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.model.limit_keys import KEY_CHARACTERS_MAX, KEY_LIMITS_MAX, LIMIT_KEY_PATTERN, checked_limit_key
 from hascheduler.model.resources import resources
-from hascheduler.model.retry import (
-    ATTEMPTS_MAX_DEFAULT,
-    BACKOFF_FACTOR_DEFAULT,
-    BACKOFF_MAX_MS_DEFAULT,
-    BACKOFF_MS_DEFAULT,
+from hascheduler.model.uniqueness import OnDuplicate
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.schema.definition import ConflictScope, Definition, KeyLimit, RateLimit
+from hascheduler.schema.retry import (
     LOST_AS_FAILED,
-    LOST_ATTEMPTS_MAX_DEFAULT,
     RetryPolicy,
 )
-from hascheduler.model.uniqueness import MAX_WAIT_PERIODS, UNIQUE_KEYS_MAX, OnDuplicate, Uniqueness
-from hascheduler.model.values.error_texts import quoted
+from hascheduler.schema.uniqueness import MAX_WAIT_PERIODS, UNIQUE_KEYS_MAX, Uniqueness
 from hascheduler.wire.fields import (
     JOBS_MAX,
     WEEK_MS,
@@ -58,7 +53,7 @@ class RateLimitBody(StrictModel):
     per: PeriodMs = Field(description="So long until as many may follow, evenly", examples=["1s"])
 
     def limit(self) -> RateLimit:
-        return RateLimit(self.count, self.per)
+        return RateLimit(count=self.count, per_ms=self.per)
 
 
 class RateLimitResponse(RateLimitBody):
@@ -99,7 +94,11 @@ class KeyLimitFields(StrictModel):
     )
 
     def limit(self) -> KeyLimit:
-        return KeyLimit(self.key, self.max_concurrency, None if self.rate_limit is None else self.rate_limit.limit())
+        return KeyLimit(
+            key=self.key,
+            max_concurrency=self.max_concurrency,
+            rate_limit=None if self.rate_limit is None else self.rate_limit.limit(),
+        )
 
 
 class KeyLimitBody(KeyLimitFields):
@@ -172,7 +171,12 @@ class UniqueFields(StrictModel):
         longest_ms = self.max_wait
         if self.on_duplicate == "debounce" and longest_ms is None and self.period is not None:
             longest_ms = self.period * MAX_WAIT_PERIODS
-        return Uniqueness(tuple(self.by), OnDuplicate(self.on_duplicate), self.period, longest_ms)
+        return Uniqueness(
+            by=tuple(self.by),
+            on_duplicate=OnDuplicate(self.on_duplicate),
+            period_ms=self.period,
+            max_wait_ms=longest_ms,
+        )
 
 
 class UniqueBody(UniqueFields):
@@ -245,26 +249,30 @@ class RetryFields(StrictModel):
     """How often a job is tried, and how long it waits in between: backoff, backoff × factor, … at most max."""
 
     attempts: int = Field(
-        default=ATTEMPTS_MAX_DEFAULT,
+        default=5,
         ge=1,
         le=ATTEMPTS_MAX,
         description="How many attempts may fail before the job has failed",
     )
     lost_attempts: int = Field(
-        default=LOST_ATTEMPTS_MAX_DEFAULT,
+        default=10,
         ge=LOST_AS_FAILED,
         le=ATTEMPTS_MAX,
         description="How many attempts may be lost while they run (their processor died, was cut off or fenced itself) "
         "before the job has failed; 0: what is lost counts as failed",
     )
-    backoff: BackoffMs = Field(default=BACKOFF_MS_DEFAULT, description="The first pause; default 2s", examples=["2s"])
-    factor: Factor = Field(
-        default=BACKOFF_FACTOR_DEFAULT, description="What each pause is multiplied by; default 2", examples=[2]
-    )
-    max: BackoffMs = Field(default=BACKOFF_MAX_MS_DEFAULT, description="The longest pause; default 1m", examples=["1m"])
+    backoff: BackoffMs = Field(default=2_000, description="The first pause; default 2s", examples=["2s"])
+    factor: Factor = Field(default=2_000, description="What each pause is multiplied by; default 2", examples=[2])
+    max: BackoffMs = Field(default=60_000, description="The longest pause; default 1m", examples=["1m"])
 
     def policy(self) -> RetryPolicy:
-        return RetryPolicy(self.attempts, self.backoff, self.factor, self.max, self.lost_attempts)
+        return RetryPolicy(
+            attempts_max=self.attempts,
+            backoff_ms=self.backoff,
+            backoff_factor=self.factor,
+            backoff_max_ms=self.max,
+            lost_attempts_max=self.lost_attempts,
+        )
 
 
 class RetryBody(RetryFields):
@@ -317,8 +325,8 @@ _EXAMPLE: dict[str, Any] = {
 class StartLimits(StrictModel):
     """What of a definition decides when its jobs may start."""
 
-    default_cost: Annotated[CostMs, NullIs(DEFAULT_COST_MS_DEFAULT)] = Field(
-        default=DEFAULT_COST_MS_DEFAULT,
+    default_cost: Annotated[CostMs, NullIs(1_000)] = Field(
+        default=1_000,
         description="What a job is charged until the cost of its target has been learned; default 1s",
     )
     max_concurrency: int | None = Field(
@@ -376,13 +384,18 @@ class DefinitionFields(StartLimits):
     owner: Owner = None
 
     def resource(self, name: str, rev: int = 0) -> Definition:
-        return replace(
-            super().resource(name, rev),
-            retry=self.retry.policy(),
-            timeout_ms=self.timeout,
-            total_timeout_ms=self.total_timeout,
-            unique=None if self.unique is None else self.unique.uniqueness(),
-            owner=self.owner,
+        return (
+            super()
+            .resource(name, rev)
+            .model_copy(
+                update={
+                    "retry": self.retry.policy(),
+                    "timeout_ms": self.timeout,
+                    "total_timeout_ms": self.total_timeout,
+                    "unique": None if self.unique is None else self.unique.uniqueness(),
+                    "owner": self.owner,
+                }
+            )
         )
 
 

@@ -8,10 +8,10 @@ from pydantic import ConfigDict, Field, JsonValue, SkipValidation, field_validat
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import NewJob
-from hascheduler.model.lane import DEFAULT_LANE, PRIORITY_MAX
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
 from hascheduler.model.resources import Resources, resources
 from hascheduler.model.values.instants import WallMs, format_instant
+from hascheduler.schema.lane import DEFAULT_LANE, PRIORITY_MAX
 from hascheduler.wire.fields import (
     InstantMs,
     Labels,

@@ -5,16 +5,16 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, TypeAdapter, ValidationError, WithJsonSchema
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.lane import (
+from hascheduler.model.policy import PRESETS, Criteria, Criterion, criteria
+from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.schema.lane import (
     PRIORITY_MAX,
     PROMOTE_AFTER_MS_DEFAULT,
     PROMOTE_AFTER_MS_MIN,
     WEIGHT_MAX,
     Lane,
 )
-from hascheduler.model.policy import PRESETS, Criteria, Criterion, criteria
-from hascheduler.model.values.durations import format_duration
-from hascheduler.model.values.error_texts import quoted
 from hascheduler.wire.fields import WEEK_MS, DurationMs, NullIs, Owner, Revisioned, StrictModel, between, invalid_value
 
 _PRIORITIES = PRIORITY_MAX + 1

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from hascheduler.model.tenant import Tenant
+from hascheduler.schema.tenant import Tenant
 from hascheduler.wire.definition import RateLimitBody, RateLimitResponse
 from hascheduler.wire.fields import JOBS_MAX, Owner, Revisioned, StrictModel
 
@@ -26,7 +26,7 @@ class RunningLimit(StrictModel):
     )
 
     def resource(self, name: str, rev: int = 0) -> Tenant:
-        return Tenant(name, rev, max_running=self.max_running)
+        return Tenant(name=name, rev=rev, max_running=self.max_running)
 
 
 class TenantBody(RunningLimit):
@@ -55,8 +55,8 @@ class TenantBody(RunningLimit):
     def resource(self, name: str, rev: int = 0) -> Tenant:
         submits, fires = self.submit_rate, self.fire_rate
         return Tenant(
-            name,
-            rev,
+            name=name,
+            rev=rev,
             max_running=self.max_running,
             max_pending=self.max_pending,
             submit_rate=None if submits is None else submits.limit(),

@@ -28,11 +28,11 @@ from hascheduler.dispatch.decisions import Dispatch, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, ProcessorSeen
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import PRESETS, bonus_max_of
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.definition import Definition
 
 SIZES = (10_000, 100_000, 1_000_000)
 _BATCH = 1_000
@@ -193,7 +193,7 @@ class _Bench:
 
 def _definition(number: int, name: str) -> Definition:
     return Definition(
-        name,
+        name=name,
         max_concurrency=20 if number % 5 == 0 else None,
         conflict_group="group" if number % 10 == 1 else None,
         tier=(None, 50, 200, 400, 1_000)[number % 5],

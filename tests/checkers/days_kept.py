@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.calendar import decode_calendar
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.trigger import CalendarUse
 from hascheduler.model.verdict import Verdict
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.noun import read_document
 from hascheduler.triggers import next_nominal
 from tests.checkers.evidence import Evidence
 
@@ -49,4 +49,4 @@ def _counts(versions: Sequence[Sequence[Calendar]], use: CalendarUse, day: int) 
 
 def _versions(evidence: Evidence, name: str) -> list[Calendar]:
     commits = (commit for commit in evidence.of(Collection.CALENDARS) if commit.id == name)
-    return [decode_calendar(name, commit.after) for commit in commits if commit.after is not None]
+    return [read_document(Calendar, name, commit.after) for commit in commits if commit.after is not None]

@@ -8,19 +8,18 @@ from random import Random
 from typing import Any
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.calendar import Calendar, Days
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition, KeyLimit, RateLimit
-from hascheduler.model.documents.calendar import encode_calendar
-from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.job import TRANSITIONS, Move, NewJob
 from hascheduler.model.limit_keys import limit_keys
-from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, JobTemplate, Overlap, SchedulePolicy, graph_order
 from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.processor import Handlers, JobContext
+from hascheduler.schema.calendar import Calendar, Days
+from hascheduler.schema.definition import Definition, KeyLimit, RateLimit
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.retry import RetryPolicy
 from hascheduler.testing.memory.database import MemoryConnection
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore
@@ -32,10 +31,15 @@ from tests.cluster_simulation.network import Link, Network, Remote
 
 _RETRY = RetryPolicy(attempts_max=4, backoff_ms=200, backoff_max_ms=1_000)
 DEFINITIONS = (
-    Definition("quick", retry=_RETRY),
-    Definition("capped", max_concurrency=2, key_limits=(KeyLimit("target", 1, RateLimit(20, 1_000)),), retry=_RETRY),
-    Definition("grouped", conflict_group="g", retry=_RETRY),
-    Definition("flaky", retry=_RETRY),
+    Definition(name="quick", retry=_RETRY),
+    Definition(
+        name="capped",
+        max_concurrency=2,
+        key_limits=(KeyLimit(key="target", max_concurrency=1, rate_limit=RateLimit(count=20, per_ms=1_000)),),
+        retry=_RETRY,
+    ),
+    Definition(name="grouped", conflict_group="g", retry=_RETRY),
+    Definition(name="flaky", retry=_RETRY),
 )
 _KEYED_BY = {each.name: each.keyed_by for each in DEFINITIONS}
 TARGETS = ("a", "b", "c")
@@ -85,8 +89,8 @@ class Load:
     ) -> None:
         link = Link(network, server, "client")
         connection = MemoryConnection(server.database)
-        self._definitions = Remote(MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition), link)
-        self._calendars = Remote(MemoryResourceStore(connection, Collection.CALENDARS, encode_calendar), link)
+        self._definitions = Remote(MemoryResourceStore(connection, Collection.DEFINITIONS, document_of), link)
+        self._calendars = Remote(MemoryResourceStore(connection, Collection.CALENDARS, document_of), link)
         self._schedules = Remote(MemoryScheduleStore(connection), link)
         self._jobs = Remote(jobs(MemoryJobStore(connection, RETENTION_MS)), link)
         self._loop = network.loop
@@ -237,7 +241,7 @@ class Load:
 
 
 def _calendar(name: str, *days: int) -> Calendar:
-    return Calendar(name, include=Days(tuple((day, day) for day in days)))
+    return Calendar(name=name, include=Days(tuple((day, day) for day in days)))
 
 
 def _graph() -> JobGraph:

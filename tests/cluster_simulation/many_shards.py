@@ -14,18 +14,18 @@ import asyncio
 from collections import Counter
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.election.preferences import preferred_leaders
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
 from hascheduler.processor import Handlers
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.noun import document_of
 from hascheduler.shards.layout import Layout, encode_layout
 from hascheduler.testing.memory.database import MemoryConnection
 from hascheduler.testing.memory.jobs import MemoryJobStore
@@ -112,7 +112,7 @@ class _Growth:
         home = self._shards[0].server.database
         home.insert(Collection.ROUTING, encode_layout(self._layout))
         for number, shard in enumerate(self._shards, 1):
-            shard.server.database.insert(Collection.DEFINITIONS, encode_definition(replace(Definition("any"), rev=1)))
+            shard.server.database.insert(Collection.DEFINITIONS, document_of(Definition(name="any", rev=1)))
             self._cluster.start(f"p{number}")
         for host in self._hosts:
             self._cluster.start(host)

@@ -12,11 +12,11 @@ from typing import Any
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Decision, Fire, Requeue, Settlement
 from hascheduler.mirror.changes import BatchSeen, CalendarSeen, Change, PauseSeen
-from hascheduler.model.calendar import Days
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, RetryAnswer
 from hascheduler.processor import Processor
+from hascheduler.schema.calendar import Days
 from tests.cluster_simulation.cluster import Bugs
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
 
@@ -265,7 +265,7 @@ def _counts_days_from_one(replica: Replica) -> None:
     def late(seen: Any, now: WallMs) -> None:
         if isinstance(seen, CalendarSeen):
             spans = tuple((first + 1, last + 1) for first, last in seen.calendar.include.spans)
-            seen = CalendarSeen(replace(seen.calendar, include=Days(spans)))
+            seen = CalendarSeen(seen.calendar.model_copy(update={"include": Days(spans)}))
         fold(seen, now)
 
     core._fold = late

@@ -15,15 +15,13 @@ some schedules skip a time while their last job lives: both must be kept whichev
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import merge
 from random import Random
 from typing import Any
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.hold import partition_of_key
 from hascheduler.model.job import LIVE, TERMINAL, JobState, NewJob
@@ -33,6 +31,8 @@ from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer
 from hascheduler.processor import Handlers
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.noun import document_of
 from hascheduler.shards.layout import LAYOUT_ID, Layout, decode_layout, encode_layout
 from hascheduler.testing.memory.database import Document, MemoryConnection
 from hascheduler.testing.memory.jobs import MemoryJobStore
@@ -57,7 +57,11 @@ from tests.cluster_simulation.run import PEACE_S, TROUBLE_S, Result, Say, docume
 from tests.cluster_simulation.shard_cast import CAP, Shard, ShardBugs, ShardedCluster, SimGateway
 
 SHARDS = ("default", "0001", "0002")
-DEFINITIONS = (Definition("few", max_concurrency=4), Definition("single", max_concurrency=1), Definition("any"))
+DEFINITIONS = (
+    Definition(name="few", max_concurrency=4),
+    Definition(name="single", max_concurrency=1),
+    Definition(name="any"),
+)
 TROUBLES = (
     "kill", "kill_leader", "terminate_leader", "kill_processor", "pause", "pause_leader", "starve", "cut_from_database",
     "lossy_network", "fail_over", "slow_majority", "history_lost", "clock_rate",
@@ -245,7 +249,9 @@ class ShardStory:
         background += [loop.create_task(gateway.run()) for gateway in self._gateways]
         for shard in self._shards:
             for definition in DEFINITIONS:
-                shard.server.database.insert(Collection.DEFINITIONS, encode_definition(replace(definition, rev=1)))
+                shard.server.database.insert(
+                    Collection.DEFINITIONS, document_of(definition.model_copy(update={"rev": 1}))
+                )
         self._shards[0].server.database.insert(Collection.ROUTING, encode_layout(LAYOUT))
         for host in self.hosts:
             self._cluster.start(host)

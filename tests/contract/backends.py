@@ -7,17 +7,9 @@ from typing import Any, Protocol
 import pytest
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
-from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.calendar import encode_calendar
-from hascheduler.model.documents.definition import encode_definition
-from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.pause import encode_pause
-from hascheduler.model.documents.tenant import encode_tenant
-from hascheduler.model.lane import Lane
 from hascheduler.model.pause import StandingPause
-from hascheduler.model.tenant import Tenant
 from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.audit_log import MongoAuditStore
@@ -55,6 +47,11 @@ from hascheduler.ports import (
     WorkStore,
 )
 from hascheduler.ports.holds import HoldStore
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.tenant import Tenant
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
@@ -140,10 +137,10 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         board=MemoryReplicaBoard(connection),
         work=MemoryWorkStore(connection, RETENTION_MS),
         schedules=MemoryScheduleStore(connection),
-        definitions=MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition),
-        lanes=MemoryResourceStore(connection, Collection.LANES, encode_lane),
-        calendars=MemoryResourceStore(connection, Collection.CALENDARS, encode_calendar),
-        tenants=MemoryResourceStore(connection, Collection.TENANTS, encode_tenant),
+        definitions=MemoryResourceStore(connection, Collection.DEFINITIONS, document_of),
+        lanes=MemoryResourceStore(connection, Collection.LANES, document_of),
+        calendars=MemoryResourceStore(connection, Collection.CALENDARS, document_of),
+        tenants=MemoryResourceStore(connection, Collection.TENANTS, document_of),
         pauses=MemoryResourceStore(connection, Collection.PAUSES, encode_pause),
         tokens=MemoryTokenStore(connection),
         audit=MemoryAuditStore(connection, RETENTION_MS),
@@ -167,10 +164,10 @@ def mongo_backend(database: Database) -> Backend:
         board=MongoReplicaBoard(database),
         work=MongoWorkStore(database, RETENTION_MS),
         schedules=MongoScheduleStore(database),
-        definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
-        lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
-        calendars=MongoResourceStore(database, Collection.CALENDARS, encode_calendar),
-        tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
+        definitions=MongoResourceStore(database, Collection.DEFINITIONS, document_of),
+        lanes=MongoResourceStore(database, Collection.LANES, document_of),
+        calendars=MongoResourceStore(database, Collection.CALENDARS, document_of),
+        tenants=MongoResourceStore(database, Collection.TENANTS, document_of),
         pauses=MongoResourceStore(database, Collection.PAUSES, encode_pause),
         tokens=MongoTokenStore(database),
         audit=MongoAuditStore(database, RETENTION_MS),

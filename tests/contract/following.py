@@ -8,8 +8,8 @@ from typing import Any
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
 from hascheduler.ports import Batch, ChangeSource, ChangeStream, ResourceStore
+from hascheduler.schema.definition import Definition
 from tests.factories import make_definition
 
 PATIENCE_MS = 10_000

@@ -4,8 +4,8 @@ import asyncio
 
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
 from hascheduler.ports import ChangeSource, JobStore, ResourceStore
+from hascheduler.schema.definition import Definition
 from tests.contract.following import follow_into, opened
 from tests.factories import make_definition, make_job
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import RateLimit
+from hascheduler.schema.definition import RateLimit
 from tests.contract.backends import Backend, on
 
 pytestmark = on("memory", "pymongo", "motor")
 
 DAY_MS = 86_400_000
-THREE_A_DAY = RateLimit(3, DAY_MS)
+THREE_A_DAY = RateLimit(count=3, per_ms=DAY_MS)
 LONG_AGO = datetime(1960, 1, 1, tzinfo=UTC)
 FAR_AHEAD = datetime.now(UTC) + timedelta(days=365)
 
@@ -68,7 +68,7 @@ async def test_a_bucket_refills_with_time_but_never_beyond_full(backend: Backend
 
 
 async def test_the_largest_limit_fills_without_overflow(backend: Backend) -> None:
-    largest = RateLimit(1_000_000, 7 * DAY_MS)
+    largest = RateLimit(count=1_000_000, per_ms=7 * DAY_MS)
     await put(backend, 0, LONG_AGO, largest)
     assert await backend.buckets.take("acme", largest, 1_000_000) == 0
     assert await backend.buckets.take("acme", largest, 1_000_000) > 0
@@ -81,7 +81,7 @@ async def test_a_clock_that_went_back_adds_nothing_and_refilling_continues_from_
     assert (await stored(backend))["at"].replace(tzinfo=UTC) < FAR_AHEAD
 
 
-@pytest.mark.parametrize("other", [RateLimit(5, DAY_MS), RateLimit(3, 2 * DAY_MS)])
+@pytest.mark.parametrize("other", [RateLimit(count=5, per_ms=DAY_MS), RateLimit(count=3, per_ms=2 * DAY_MS)])
 async def test_with_another_limit_a_bucket_starts_full(backend: Backend, other: RateLimit) -> None:
     assert await backend.buckets.take("acme", THREE_A_DAY, 3) == 0
     assert await backend.buckets.take("acme", other, other.count) == 0

@@ -7,10 +7,8 @@ import pytest
 
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS, decode_job
 from hascheduler.model.job import JobState, tries
-from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     AttemptOutcome,
@@ -25,6 +23,8 @@ from hascheduler.ports import (
     RetryKey,
     SubmitAnswer,
 )
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.retry import RetryPolicy
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.job_states import bring_to, dispatch, finish, start, stored
@@ -155,7 +155,13 @@ async def test_a_loss_counts_from_none_in_a_job_of_0_2_0_whose_failures_stay(bac
 
 
 async def test_a_start_returns_the_definition_and_the_earlier_failures(backend: Backend) -> None:
-    rules = Definition("log", 1, retry=RetryPolicy(3, 500, 1_500, 9_000), timeout_ms=1_000, total_timeout_ms=60_000)
+    rules = Definition(
+        name="log",
+        rev=1,
+        retry=RetryPolicy(attempts_max=3, backoff_ms=500, backoff_factor=1_500, backoff_max_ms=9_000),
+        timeout_ms=1_000,
+        total_timeout_ms=60_000,
+    )
     await backend.definitions.put(rules)
     await bring_to(backend, JobState.RUNNING)
     await finish(backend, outcome=AGAIN)

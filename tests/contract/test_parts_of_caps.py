@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from hascheduler.model.definition import Definition
 from hascheduler.mongo.connection import Client, open_database
+from hascheduler.schema.definition import Definition
 from hascheduler.shards.parts import keeps_to_parts
 
 pytestmark = pytest.mark.real
 
-CAPPED = {"report": Definition("report", max_concurrency=5), "load": Definition("load", tier=4)}
+CAPPED = {"report": Definition(name="report", max_concurrency=5), "load": Definition(name="load", tier=4)}
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 
-from hascheduler.model.calendar import read_days
-from hascheduler.model.documents.calendar import decode_calendar
-from hascheduler.model.documents.definition import decode_definition
-from hascheduler.model.documents.lane import decode_lane
 from hascheduler.model.documents.pause import decode_pause
-from hascheduler.model.documents.tenant import decode_tenant
 from hascheduler.model.policy import PRESETS
 from hascheduler.ports import ResourceStore
+from hascheduler.schema.calendar import Calendar, read_days
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.noun import read_document
+from hascheduler.schema.tenant import Tenant
 from tests.contract.backends import Backend, on
 from tests.contract.racing import RACERS, raced
 from tests.factories import make_calendar, make_definition, make_lane, make_pause, make_tenant
@@ -36,21 +37,22 @@ KINDS = {
     kind.store: kind
     for kind in (
         Kind(
-            "definitions", make_definition, decode_definition,
+            "definitions", make_definition, partial(read_document, Definition),
             {"max_concurrency": 3, "resources": (("cpu", 2),), "owner": "team-a"},
             {"tier": 4},
         ),
         Kind(
-            "lanes", make_lane, decode_lane, {"weight": 3, "criteria": PRESETS["fair"], "owner": "team-a"},
+            "lanes", make_lane, partial(read_document, Lane),
+            {"weight": 3, "criteria": PRESETS["fair"], "owner": "team-a"},
             {"promote_after_ms": tuple(range(1, 12))},
         ),
         Kind("pauses", make_pause, decode_pause, {"because": "it burns"}, {"schedules_only": True}),
         Kind(
-            "calendars", make_calendar, decode_calendar,
+            "calendars", make_calendar, partial(read_document, Calendar),
             {"weekdays": (0, 1), "exclude": read_days(["2030-05-01"]), "owner": "a"},
             {"include": read_days(["--12-25", "2030-12-27/2030-12-30"])},
         ),
-        Kind("tenants", make_tenant, decode_tenant, {"max_running": 3, "owner": "team-a"}, {}),
+        Kind("tenants", make_tenant, partial(read_document, Tenant), {"max_running": 3, "owner": "team-a"}, {}),
     )
 }  # fmt: skip
 

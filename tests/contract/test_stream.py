@@ -1,20 +1,19 @@
 """`ChangeSource` and `ChangeStream`: one total order over all mirrored collections, without a gap."""
 
 import asyncio
-from dataclasses import replace
 from typing import cast
 
 from hascheduler.dispatch.decisions import Requeue
 from hascheduler.mirror.changes import BatchSeen, Change, JobGone, Operation
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import RateLimit
-from hascheduler.model.documents.definition import encode_definition
-from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.stream.source import BATCH_MAX
 from hascheduler.ports import AttemptOutcome
+from hascheduler.schema.definition import RateLimit
+from hascheduler.schema.lean_fields import LEAN_FIELDS, MIRRORED
+from hascheduler.schema.noun import document_of
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.following import (
@@ -86,7 +85,7 @@ async def test_an_insert_is_delivered_whole_and_a_delete_without_fields(backend:
         await backend.definitions.delete("log")
         await mark(backend)
         put, delete, _ = await changes_through(stream, "the end")
-    whole = encode_definition(make_definition("log", max_concurrency=2, rev=1))
+    whole = document_of(make_definition("log", max_concurrency=2, rev=1))
     assert put == Change(DEFINITIONS, Operation.PUT, whole.pop("_id"), whole)
     assert delete == Change(DEFINITIONS, Operation.DELETE, "log", {})
 
@@ -117,19 +116,23 @@ async def test_only_lean_fields_travel_in_the_stream_in_the_snapshot_and_in_a_fe
 
 async def test_a_partly_edited_field_is_delivered_whole(backend: Backend) -> None:
     """Its lean fields have parts, and a mirror has no use for a part."""
-    await backend.definitions.put(make_definition("log", rate_limit=RateLimit(5, 1_000), resources=(("cpu", 2),)))
+    await backend.definitions.put(
+        make_definition("log", rate_limit=RateLimit(count=5, per_ms=1_000), resources=(("cpu", 2),))
+    )
     await backend.lanes.put(make_lane("slow", promote_after_ms=tuple(range(1, 12))))
     mirror = Mirror()
     async with opened(backend.source) as stream:
         mirror.fold(await read_snapshot(stream))
-        definition = make_definition("log", rate_limit=RateLimit(6, 1_000), resources=(("cpu", 2), ("gpu", 1)))
+        definition = make_definition(
+            "log", rate_limit=RateLimit(count=6, per_ms=1_000), resources=(("cpu", 2), ("gpu", 1))
+        )
         lane = make_lane("slow", promote_after_ms=(1, 2, 9, *range(4, 12)))
         await backend.definitions.put(definition)
         await backend.lanes.put(lane)
         await mark(backend)
         await follow_into(mirror, backend.source, stream, "the end")
-    assert mirror.nouns(DEFINITIONS)["log"] == replace(definition, rev=2)
-    assert mirror.nouns(Collection.LANES)["slow"] == replace(lane, rev=2)
+    assert mirror.nouns(DEFINITIONS)["log"] == definition.model_copy(update={"rev": 2})
+    assert mirror.nouns(Collection.LANES)["slow"] == lane.model_copy(update={"rev": 2})
 
 
 async def test_a_patch_holds_what_changed(backend: Backend) -> None:

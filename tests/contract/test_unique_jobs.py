@@ -1,10 +1,12 @@
 """`JobStore`: jobs with a unique key, which another one may keep out, or be replaced by."""
 
+from dataclasses import replace
+
 import pytest
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState, NewJob
-from hascheduler.model.uniqueness import OnDuplicate, UniqueKey, Uniqueness
+from hascheduler.model.uniqueness import OnDuplicate, UniqueKey
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import AttemptOutcome, JobSelection, SubmitAnswer
 from tests.contract.backends import Backend, on
@@ -16,16 +18,16 @@ pytestmark = on("memory", "pymongo", "motor")
 
 NEW, KNOWN, DUPLICATE = SubmitAnswer.NEW, SubmitAnswer.KNOWN, SubmitAnswer.DUPLICATE
 PENDING, CANCELLED = JobState.PENDING, JobState.CANCELLED
-KEEP = Uniqueness()
+KEEP = UniqueKey("u", OnDuplicate.KEEP_FIRST)
 HOUR = 3_600_000
-KEEP_HOUR = Uniqueness(period_ms=HOUR)
-REPLACE = Uniqueness(on_duplicate=OnDuplicate.REPLACE)
-DEBOUNCE = Uniqueness(on_duplicate=OnDuplicate.DEBOUNCE, period_ms=1_000, max_wait_ms=5_000)
+KEEP_HOUR = replace(KEEP, period_ms=HOUR)
+REPLACE = UniqueKey("u", OnDuplicate.REPLACE)
+DEBOUNCE = UniqueKey("u", OnDuplicate.DEBOUNCE, 1_000, 5_000)
 REPLACING = pytest.mark.parametrize("rule", [REPLACE, DEBOUNCE], ids=["replace", "debounce"])
 
 
-def unique(id: str, rule: Uniqueness = KEEP, *, after_ms: int = 0, key: str = "u", **more: object) -> NewJob:
-    return make_job(id, unique=UniqueKey(key, rule), submitted_at_ms=WallMs(NOW + after_ms), **more)
+def unique(id: str, rule: UniqueKey = KEEP, *, after_ms: int = 0, key: str = "u", **more: object) -> NewJob:
+    return make_job(id, unique=replace(rule, digest=key), submitted_at_ms=WallMs(NOW + after_ms), **more)
 
 
 async def submit(backend: Backend, *jobs: NewJob) -> list[tuple[str, str]]:
@@ -120,7 +122,7 @@ async def test_an_idempotency_key_comes_first(backend: Backend) -> None:
 
 
 @REPLACING
-async def test_of_many_at_once_exactly_one_is_left_and_none_is_lost(backend: Backend, rule: Uniqueness) -> None:
+async def test_of_many_at_once_exactly_one_is_left_and_none_is_lost(backend: Backend, rule: UniqueKey) -> None:
     answers = await raced(backend.jobs.submit(unique(f"j{n}", rule)) for n in range(20))
     assert {each.answer for each in answers} == {NEW}
     assert len({str(each.document["_id"]) for each in answers}) == 20
@@ -130,7 +132,7 @@ async def test_of_many_at_once_exactly_one_is_left_and_none_is_lost(backend: Bac
 
 
 @REPLACING
-async def test_the_newest_is_in_the_place_of_one_that_was_never_dispatched(backend: Backend, rule: Uniqueness) -> None:
+async def test_the_newest_is_in_the_place_of_one_that_was_never_dispatched(backend: Backend, rule: UniqueKey) -> None:
     said = await submit(backend, unique("a", rule), unique("b", rule, after_ms=1), unique("c", rule, after_ms=2))
     assert said == [("new", "a"), ("new", "b"), ("new", "c")]
     assert (await in_state(backend, PENDING), await in_state(backend, CANCELLED)) == (["c"], ["a", "b"])
@@ -141,7 +143,7 @@ async def test_the_newest_is_in_the_place_of_one_that_was_never_dispatched(backe
 
 
 @REPLACING
-async def test_one_that_was_dispatched_goes_on_beside_the_newest(backend: Backend, rule: Uniqueness) -> None:
+async def test_one_that_was_dispatched_goes_on_beside_the_newest(backend: Backend, rule: UniqueKey) -> None:
     await submit(backend, unique("a", rule))
     await dispatch(backend)
     assert await submit(backend, unique("b", rule)) == [("new", "b")]
@@ -152,7 +154,7 @@ async def test_one_that_was_dispatched_goes_on_beside_the_newest(backend: Backen
 
 
 @REPLACING
-async def test_a_revived_one_goes_on_beside_the_newest(backend: Backend, rule: Uniqueness) -> None:
+async def test_a_revived_one_goes_on_beside_the_newest(backend: Backend, rule: UniqueKey) -> None:
     await submit(backend, unique("a", rule), unique("b", rule))
     await backend.jobs.retry("a", WallMs(NOW + 10))
     await submit(backend, unique("c", rule))

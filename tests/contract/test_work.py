@@ -6,12 +6,12 @@ import pytest
 
 from hascheduler.dispatch.decisions import Requeue
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer, StartedJob, StopRequests
+from hascheduler.schema.definition import Definition
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, applied
 from tests.contract.job_states import bring_to, dispatch, finish, start, stored
@@ -97,7 +97,7 @@ async def test_a_start_makes_the_job_running_and_returns_what_the_handler_needs(
     before = await stored(backend)
     assert await backend.work.start("a", 1, "p1", AT) == StartedJob(
         "a", 1, "sleep", "target", {"m": [1, "$x"]}, "tenant", {"team": "a"}, None, None, NOW,
-        started_at_ms=AT, first_started_at_ms=AT, failures=0, rules=Definition("sleep"),
+        started_at_ms=AT, first_started_at_ms=AT, failures=0, rules=Definition(name="sleep"),
     )  # fmt: skip
     started = {"state": JobState.RUNNING, "started_at_ms": AT, "first_started_at_ms": AT, "rev": before["rev"] + 1}
     assert await stored(backend) == {**before, **started}

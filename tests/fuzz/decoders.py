@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import orjson
@@ -15,16 +16,12 @@ from hascheduler.api.routing.merge_patch import merge_patch
 from hascheduler.api.routing.queries import LabelledQuery
 from hascheduler.cli.input.documents import read_documents
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
-from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.documents.job import decode_job, decode_job_patch, new_job_document
-from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.lease import decode_lease, encode_lease
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.replica import decode_replica, encode_replica
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.failover import decode_failover, encode_failover
@@ -35,6 +32,11 @@ from hascheduler.model.trigger import Cron
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.instants import parse_instant
 from hascheduler.model.values.redaction import redacted
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.noun import document_of, read_document
+from hascheduler.schema.tenant import Tenant
 from hascheduler.simulate.parsing import parse_scenario
 from hascheduler.triggers import cron, expressions
 from tests import factories
@@ -214,11 +216,15 @@ DECODERS: dict[str, Decoder] = {
     "stored changes of jobs": Decoder(decode_job_patch, _broken(_JOB)),
     "stored schedules": Decoder(_each(decode_schedule), _broken(_SCHEDULE)),
     "stored triggers": Decoder(decode_trigger, _STORED | _broken(_SCHEDULE["trigger"])),
-    "stored definitions": Decoder(_each(decode_definition), _broken(encode_definition(factories.make_definition()))),
+    "stored definitions": Decoder(
+        _each(partial(read_document, Definition)), _broken(document_of(factories.make_definition()))
+    ),
     "stored pauses": Decoder(_each(decode_pause), _broken(encode_pause(factories.make_pause()))),
-    "stored lanes": Decoder(_each(decode_lane), _broken(encode_lane(factories.make_lane()))),
-    "stored calendars": Decoder(_each(decode_calendar), _broken(encode_calendar(factories.make_calendar()))),
-    "stored tenants": Decoder(_each(decode_tenant), _broken(encode_tenant(factories.make_tenant()))),
+    "stored lanes": Decoder(_each(partial(read_document, Lane)), _broken(document_of(factories.make_lane()))),
+    "stored calendars": Decoder(
+        _each(partial(read_document, Calendar)), _broken(document_of(factories.make_calendar()))
+    ),
+    "stored tenants": Decoder(_each(partial(read_document, Tenant)), _broken(document_of(factories.make_tenant()))),
     "stored processors": Decoder(_each(decode_processor), _broken(encode_processor(factories.make_processor()))),
     "stored replicas": Decoder(_each(decode_replica), _broken(encode_replica(factories.make_replica()))),
     "stored leases": Decoder(_each(decode_lease), _broken(encode_lease(factories.make_lease()))),

@@ -20,11 +20,11 @@ import structlog
 from hascheduler.api.admission.estimates import RETRY_UNKNOWN_S, DrainRate, EmptyBuckets, UnseenJobs
 from hascheduler.api.admission.intake import IntakeControl, IntakeSight
 from hascheduler.errors import InvalidInput, Overloaded, TooMany
-from hascheduler.model.definition import RateLimit
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.values.durations import format_duration
 from hascheduler.ports import BucketStore, Clock, ClusterView
 from hascheduler.ports.jobs import Path
+from hascheduler.schema.definition import RateLimit
+from hascheduler.schema.tenant import Tenant
 
 log = structlog.get_logger(__name__)
 
@@ -148,11 +148,11 @@ class AdmissionControl:
 
     def _limits(self, tenant: str) -> Tenant:
         if not self._view.ready:
-            return self._view.tenant(tenant) or self._tenants.get(tenant) or Tenant(tenant)
+            return self._view.tenant(tenant) or self._tenants.get(tenant) or Tenant(name=tenant)
         limits = self._view.tenant(tenant)
         if limits is None:
             self._tenants.pop(tenant, None)
-            return Tenant(tenant)
+            return Tenant(name=tenant)
         self._tenants[tenant] = limits
         self._tenants.move_to_end(tenant)
         if len(self._tenants) > _TENANTS_MAX:

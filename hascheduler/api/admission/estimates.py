@@ -10,7 +10,7 @@ requests that come too early: other replicas only take from a bucket as well, so
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
-from hascheduler.model.definition import RateLimit
+from hascheduler.schema.definition import RateLimit
 
 FORGOTTEN_AFTER_MS = 10_000
 """Longer than a write may take and its event usually needs."""

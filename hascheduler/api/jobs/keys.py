@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.job import NewJob
 from hascheduler.model.limit_keys import limit_keys
-from hascheduler.model.uniqueness import unique_key
 from hascheduler.model.values.instants import WallMs, format_instant
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.noun import read_document
 
 Definitions = Mapping[str, Definition]
 """By name; those that are not stored are missing."""
@@ -31,7 +30,7 @@ async def definitions_of(names: Iterable[str], services: ApiServices) -> Definit
 async def _stored(name: str, known: Definition | None, services: ApiServices) -> Definition | None:
     stored = await services.definitions.get(name)
     try:
-        return None if stored is None else decode_definition(stored["_id"], stored)
+        return None if stored is None else read_document(Definition, stored["_id"], stored)
     except InvalidInput:
         return known  # as the mirror sets it aside, and goes on without it
 
@@ -53,7 +52,7 @@ def with_keys(job: NewJob, definitions: Definitions) -> NewJob:
     if definition.unique is None:
         return job
     values = limit_keys(definition.unique.by, job.payload, job.target, job.labels)
-    key = unique_key(definition.unique, job.tenant, job.definition, values)
+    key = definition.unique.key(job.tenant, job.definition, values)
     _demand_time_after(key.not_before_ms(None, job.submitted_at_ms), job)
     return replace(job, unique=key)
 

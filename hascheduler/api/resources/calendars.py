@@ -1,5 +1,6 @@
 """``/v1/calendars``: the days that schedules share. One that schedules use can't be deleted."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -13,15 +14,16 @@ from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathN
 from hascheduler.api.routing.revisions import IfMatch, IfNoneMatch
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
-from hascheduler.model.documents.calendar import decode_calendar
 from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.noun import read_document
 from hascheduler.triggers import calendars_of
 from hascheduler.wire.calendar import CalendarBody, CalendarResponse
 
 router = APIRouter(prefix="/calendars", tags=["calendars"], route_class=JsonRoute)
 
 _calendars = ResourceHandler(
-    "calendar", lambda services: services.calendars, CalendarBody, decode_calendar, CalendarResponse.of
+    "calendar", lambda services: services.calendars, CalendarBody, partial(read_document, Calendar), CalendarResponse.of
 )
 _USERS_SHOWN_MAX = 10
 

@@ -1,5 +1,6 @@
 """``/v1/definitions``: the named types of job and their limits. A job of an unknown type has the defaults."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -12,7 +13,8 @@ from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathName
 from hascheduler.api.routing.revisions import IfMatch, IfNoneMatch
 from hascheduler.api.services import Services
-from hascheduler.model.documents.definition import decode_definition
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.noun import read_document
 from hascheduler.wire.definition import DefinitionBody, DefinitionResponse
 
 router = APIRouter(prefix="/definitions", tags=["definitions"], route_class=JsonRoute)
@@ -21,7 +23,7 @@ _definitions = ResourceHandler(
     "definition",
     lambda services: services.definitions,
     DefinitionBody,
-    decode_definition,
+    partial(read_document, Definition),
     DefinitionResponse.of,
     over=DefinitionBody.over,
 )

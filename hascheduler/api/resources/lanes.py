@@ -1,5 +1,6 @@
 """``/v1/lanes``: the classes of work, and how they share. A job of an unknown lane is in one with the defaults."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -12,12 +13,15 @@ from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathName
 from hascheduler.api.routing.revisions import IfMatch, IfNoneMatch
 from hascheduler.api.services import Services
-from hascheduler.model.documents.lane import decode_lane
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.noun import read_document
 from hascheduler.wire.lane import LaneBody, LaneResponse
 
 router = APIRouter(prefix="/lanes", tags=["lanes"], route_class=JsonRoute)
 
-_lanes = ResourceHandler("lane", lambda services: services.lanes, LaneBody, decode_lane, LaneResponse.of)
+_lanes = ResourceHandler(
+    "lane", lambda services: services.lanes, LaneBody, partial(read_document, Lane), LaneResponse.of
+)
 
 Patch = Annotated[dict[str, Any], patch_body("a lane", {"weight": 2, "policy": None})]
 

@@ -1,5 +1,6 @@
 """``/v1/tenants``: the owners of jobs, and how many of their jobs may run. An unknown tenant has no quota."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -13,12 +14,15 @@ from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathN
 from hascheduler.api.routing.revisions import IfMatch, IfNoneMatch
 from hascheduler.api.services import Services
 from hascheduler.errors import NotFound
-from hascheduler.model.documents.tenant import decode_tenant
+from hascheduler.schema.noun import read_document
+from hascheduler.schema.tenant import Tenant
 from hascheduler.wire.tenant import TenantBody, TenantResponse
 
 router = APIRouter(prefix="/tenants", tags=["tenants"], route_class=JsonRoute)
 
-_tenants = ResourceHandler("tenant", lambda services: services.tenants, TenantBody, decode_tenant, TenantResponse.of)
+_tenants = ResourceHandler(
+    "tenant", lambda services: services.tenants, TenantBody, partial(read_document, Tenant), TenantResponse.of
+)
 
 Patch = Annotated[dict[str, Any], patch_body("a tenant", {"max_running": None})]
 

@@ -5,10 +5,10 @@ from fastapi import Response
 
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput
-from hascheduler.model.lane import DEFAULT_LANE
 from hascheduler.model.values.error_texts import expected_name, quoted
 from hascheduler.ports import ClusterView
 from hascheduler.ports.jobs import Path
+from hascheduler.schema.lane import DEFAULT_LANE
 
 
 def warn(response: Response, text: str) -> None:

@@ -24,8 +24,6 @@ from hascheduler.api.schedules.tenant_scope import TenantSchedules, read_schedul
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.edits import with_trigger
 from hascheduler.errors import InvalidInput
-from hascheduler.model.calendar import Calendar
-from hascheduler.model.documents.calendar import decode_calendar
 from hascheduler.model.documents.job_template import encode_jobs
 from hascheduler.model.documents.schedule import (
     NewSchedule,
@@ -36,6 +34,8 @@ from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ClusterView, StoredDocument
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.noun import read_document
 from hascheduler.triggers import missing_calendar
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody, ScheduleBody
 from hascheduler.wire.schedule_jobs import TemplateBody
@@ -118,7 +118,7 @@ async def stored_calendars(names: Sequence[str], services: ApiServices) -> Mappi
     for name in names:
         document = await services.calendars.get(name)
         with suppress(InvalidInput):
-            found |= {} if document is None else {name: decode_calendar(name, document)}
+            found |= {} if document is None else {name: read_document(Calendar, name, document)}
     return found
 
 

@@ -25,13 +25,13 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, Load, LoadAhead, load_ahead
 from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.job import LIVE
 from hascheduler.model.schedule import JobTemplate, ScheduleRef
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.ports import ClusterView, VerdictRecord
+from hascheduler.schema.definition import DEFAULT_COST_MS
 from hascheduler.triggers import count_firing, due_ms, next_firing, with_calendars
 from hascheduler.wire.fields import QueryDurationMs, between, instant_text
 
@@ -375,7 +375,7 @@ def _expected_ms(view: ClusterView, template: JobTemplate, schedule: str) -> int
     if learned is not None:
         return learned
     definition = view.definitions().get(template.definition)
-    return DEFAULT_COST_MS_DEFAULT if definition is None else definition.default_cost_ms
+    return DEFAULT_COST_MS if definition is None else definition.default_cost_ms
 
 
 def _load_ahead(services: ApiServices) -> Generator[None, None, LoadAhead]:

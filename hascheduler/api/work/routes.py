@@ -52,13 +52,13 @@ from hascheduler.api.work.schemas import (
 )
 from hascheduler.dispatch.settlements import has_attempt_record
 from hascheduler.errors import Conflict, InvalidInput
-from hascheduler.model.definition import Definition, time_over
-from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.job import JobState
 from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef, with_shard
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.values.redaction import kept_traceback
 from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, StoredDocument
+from hascheduler.schema.definition import Definition, time_over
+from hascheduler.schema.noun import read_document
 
 _LOOK_AGAIN_S = 1.0
 _SOON_S = 0.02
@@ -311,6 +311,6 @@ async def _rules(name: str, services: ApiServices) -> Definition:
     """The definition; the defaults if there is none, or it can't be read."""
     document = await services.definitions.get(name)
     try:
-        return Definition(name) if document is None else decode_definition(name, document)
+        return Definition(name=name) if document is None else read_document(Definition, name, document)
     except InvalidInput:
-        return Definition(name)
+        return Definition(name=name)

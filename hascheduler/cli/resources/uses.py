@@ -11,8 +11,8 @@ from typing import Any
 from hascheduler.client import Scheduler
 from hascheduler.client.results import Job
 from hascheduler.model.job import TERMINAL, JobState
-from hascheduler.model.lane import DEFAULT_LANE
-from hascheduler.model.tenant import DEFAULT_TENANT
+from hascheduler.schema.lane import DEFAULT_LANE
+from hascheduler.schema.tenant import DEFAULT_TENANT
 
 Noun = tuple[str, str]
 """Its kind and its name."""

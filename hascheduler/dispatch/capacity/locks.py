@@ -21,8 +21,8 @@ from collections.abc import Iterable
 
 from hascheduler.dispatch.capacity.key_rates import KeyGroup, KeyRates, groups_of
 from hascheduler.dispatch.rules import Rules
-from hascheduler.model.definition import ConflictScope
 from hascheduler.model.job import JobRef, ScheduleId
+from hascheduler.schema.definition import ConflictScope
 
 Lock = tuple[str, ...]
 """``("conflict", group, target)``, which all jobs of the group hold; beside it ``("conflict shared", …)`` or

@@ -8,7 +8,7 @@ takes ``per_ms``. It begins full, and does so with each leader. A clock that goe
 from dataclasses import dataclass
 
 from hascheduler.dispatch.rules import Rules
-from hascheduler.model.definition import RateLimit
+from hascheduler.schema.definition import RateLimit
 
 
 @dataclass(slots=True)

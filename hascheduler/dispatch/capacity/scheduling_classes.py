@@ -8,9 +8,9 @@ what may run now is one number: no job that can't run is ever looked at.
 from collections.abc import Iterator, Mapping
 
 from hascheduler.dispatch.rules import Rules
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobRef
 from hascheduler.model.resources import Resources
+from hascheduler.schema.definition import Definition
 
 
 class SchedulingClass:

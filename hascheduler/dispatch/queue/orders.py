@@ -10,8 +10,8 @@ Lane and tier, where a policy begins with them, split the class queues further i
 is looked into.
 """
 
-from hascheduler.model.lane import Lane
 from hascheduler.model.policy import Criteria, Criterion
+from hascheduler.schema.lane import Lane
 
 SPLITTING = (Criterion.LANE, Criterion.TIER)
 _FIXED = (Criterion.FAIRNESS, Criterion.DEADLINE, Criterion.SCORE)

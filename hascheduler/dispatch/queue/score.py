@@ -11,8 +11,8 @@ from typing import Final
 
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.model.job import JobRef
-from hascheduler.model.lane import PRIORITY_MAX, Lane
 from hascheduler.model.policy import Criterion
+from hascheduler.schema.lane import PRIORITY_MAX, Lane
 
 PRIORITY_POINTS = 1_024_000
 AGE_POINTS_PER_MS = 16

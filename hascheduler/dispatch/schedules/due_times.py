@@ -20,11 +20,11 @@ from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
 from hascheduler.dispatch.schedules.trigger_periods import next_decision_ms
 from hascheduler.dispatch.timers import Timers
 from hascheduler.errors import InvalidInput
-from hascheduler.model.calendar import Calendar
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.schedule import Overlap, ScheduleRef, ZoneOffsets
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
+from hascheduler.schema.calendar import Calendar
 from hascheduler.triggers import calendars_of, with_calendars
 
 _AT_ONCE_MAX = 100

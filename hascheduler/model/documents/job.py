@@ -110,8 +110,8 @@ def _not_before_ms(job: NewJob) -> WallMs | None:
 def _kept_ms(job: NewJob) -> int:
     """How long after its submission the job answers for a key, even if it has ended by then; 0: for none."""
     held_ms = [] if job.idempotency_key is None else [IDEMPOTENCY_MS]
-    if job.unique is not None and not job.unique.replaces and job.unique.rule.period_ms is not None:
-        held_ms.append(job.unique.rule.period_ms)
+    if job.unique is not None and not job.unique.replaces and job.unique.period_ms is not None:
+        held_ms.append(job.unique.period_ms)
     return max(held_ms) + _KEPT_LONGER_MS if held_ms else 0
 
 

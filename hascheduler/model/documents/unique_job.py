@@ -4,7 +4,7 @@ from dataclasses import replace
 from enum import Enum
 
 from hascheduler.model.job import LIVE, JobState, NewJob
-from hascheduler.model.uniqueness import OnDuplicate, UniqueKey
+from hascheduler.model.uniqueness import OnDuplicate
 from hascheduler.model.values.fields import Document, is_integer
 from hascheduler.model.values.instants import WallMs
 
@@ -22,7 +22,7 @@ def fate_of(holder: Document, job: NewJob) -> HolderFate:
     """The fate of ``holder`` as ``job`` is submitted under its key. It depends on the state and the attempt of the
     holder, so what is done about it compares both."""
     assert job.unique is not None
-    rule, submitted_at_ms = job.unique.rule, job.submitted_at_ms
+    rule, submitted_at_ms = job.unique, job.submitted_at_ms
     if rule.on_duplicate is OnDuplicate.KEEP_FIRST:
         until_ms = _submitted_at_ms(holder) + (rule.period_ms or 0)
         is_live = str(holder.get("state")) in LIVE
@@ -39,7 +39,7 @@ def replacing(job: NewJob, holder: Document) -> NewJob:
     unique = job.unique
     assert unique is not None
     since_ms = min(unique.since_ms or job.submitted_at_ms, _since_ms(holder))
-    return replace(job, unique=UniqueKey(unique.digest, unique.rule, WallMs(since_ms)))
+    return replace(job, unique=replace(unique, since_ms=WallMs(since_ms)))
 
 
 def _since_ms(holder: Document) -> int:

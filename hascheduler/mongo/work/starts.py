@@ -17,9 +17,6 @@ from pymongo import UpdateMany
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.definition import decode_definition
-from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.job import JobState, Move
 from hascheduler.model.trace import trace_context
 from hascheduler.model.values.instants import WallMs
@@ -28,6 +25,9 @@ from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import BY_ID, NEXT_REV, source_states
 from hascheduler.mongo.work.started_attempts import StartedAttempts
 from hascheduler.ports import StartedJob
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lean_fields import LEAN_FIELDS
+from hascheduler.schema.noun import read_document
 
 DEFINITION_AGE_MAX_S = 2.0
 _DEFINITIONS_KEPT_MAX = 1_000
@@ -158,9 +158,9 @@ class DefinitionCache:
         with faults("read the definition"):
             document = await self._definitions.find_one({"_id": name}, list(LEAN_FIELDS[Collection.DEFINITIONS]))
         try:
-            definition = Definition(name) if document is None else decode_definition(name, document)
+            definition = Definition(name=name) if document is None else read_document(Definition, name, document)
         except InvalidInput:
-            definition = Definition(name)
+            definition = Definition(name=name)
         if len(self._read) >= _DEFINITIONS_KEPT_MAX:
             self._read.clear()
         self._read[name] = (definition, now)

@@ -6,11 +6,11 @@ from typing import Any
 
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import RateLimit
 from hascheduler.model.documents.token import encode_token
 from hascheduler.model.token import Token, sessions_of
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record, ended_sessions
+from hascheduler.schema.definition import RateLimit
 from hascheduler.testing.memory.database import Document, MemoryStore, RetainingStore, copied
 
 _KEPT_LONGER_MS = 60_000

@@ -11,10 +11,10 @@ from typing import Any
 from hascheduler.dispatch.decisions import NOT_STARTED
 from hascheduler.model.documents.job import RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
-from hascheduler.model.retry import lost_pause_ms
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.model.values.redaction import TRACEBACKS_KEPT_MAX
 from hascheduler.ports import AttemptOutcome
+from hascheduler.schema.retry import lost_pause_ms
 from hascheduler.testing.memory.database import Document
 
 

@@ -6,14 +6,14 @@ from typing import Any
 from hascheduler.dispatch.settlements import has_attempt_record
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.trace import trace_context
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests, encode_progress
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.noun import read_document
 from hascheduler.testing.memory.database import Document, MemoryDatabase, RetainingStore, copied
 from hascheduler.testing.memory.state_updates import back_to_pending, is_held, may, started, to_terminal
 
@@ -166,9 +166,9 @@ def _whose(late: Mapping[str, Any]) -> tuple[object, object]:
 
 def _rules(name: str, document: Document | None) -> Definition:
     try:
-        return Definition(name) if document is None else decode_definition(name, document)
+        return Definition(name=name) if document is None else read_document(Definition, name, document)
     except InvalidInput:
-        return Definition(name)
+        return Definition(name=name)
 
 
 def _started(job: Document, rules: Definition) -> StartedJob:

@@ -7,15 +7,12 @@ from typing import Any
 from hascheduler.check.finding import CheckConfig
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, encode_decisions
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.journal import encode_journal_head
 from hascheduler.model.documents.lease import encode_lease
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.documents.token import encode_token
 from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.job import fire_job_id
@@ -28,6 +25,8 @@ from hascheduler.mongo.check.context import server_now_ms
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import Database
 from hascheduler.ports.invariant_scan import THOROUGH, ScanBounds
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.noun import document_of
 from tests.factories import TEMPLATE, make_job, make_lease, make_processor, make_replica, make_tenant, make_token
 
 RETENTION_MS = 86_400_000
@@ -138,8 +137,8 @@ class Healthy:
             Collection.LEASES: [encode_lease(lease)],
             Collection.REPLICAS: [self.replica("r3")],
             Collection.PROCESSORS: [self.processor()],
-            Collection.DEFINITIONS: [encode_definition(Definition("log", rev=1))],
-            Collection.TENANTS: [encode_tenant(replace(make_tenant("acme"), rev=1))],
+            Collection.DEFINITIONS: [document_of(Definition(name="log", rev=1))],
+            Collection.TENANTS: [document_of(make_tenant("acme").model_copy(update={"rev": 1}))],
             Collection.TOKENS: [dict(encode_token(make_token()))],
             Collection.SCHEDULES: [self.schedule()],
             Collection.VERDICTS: [self.run(*SKIPPED)],

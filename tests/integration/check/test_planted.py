@@ -9,14 +9,14 @@ from bson import Int64
 
 from hascheduler.check.finding import FindingKind
 from hascheduler.dispatch.decisions import Decision, Dispatch, RecordVerdict, Requeue
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.journal import journal_id
 from hascheduler.model.documents.verdict import verdict_id
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.noun import document_of
 from tests.integration.check.healthy import AT_ONCE, TIMES, Healthy
 
 Plant = Callable[[Healthy], Awaitable[object]]
@@ -58,7 +58,7 @@ def entry(decision: Callable[[Healthy], Decision]) -> Plant:
 
 
 def definition(**fields: Any) -> Plant:
-    return insert("definitions", lambda _: encode_definition(Definition("short", **fields)))
+    return insert("definitions", lambda _: document_of(Definition(name="short", **fields)))
 
 
 def entry_id(seq: int) -> dict[str, Any]:

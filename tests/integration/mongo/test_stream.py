@@ -12,7 +12,6 @@ from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation, Quarantined
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.event import EventType
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
@@ -26,6 +25,7 @@ from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream.source import MongoChangeSource, MongoChangeStream
 from hascheduler.ports import JournalEntry
+from hascheduler.schema.lean_fields import LEAN_FIELDS
 from tests.factories import NOW, make_schedule
 from tests.integration.mongo.examples import RETENTION_MS, job, schedule
 

@@ -8,14 +8,14 @@ from pymongo.errors import AutoReconnect, DuplicateKeyError
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.job import NewJob
-from hascheduler.model.uniqueness import OnDuplicate, UniqueKey, Uniqueness
+from hascheduler.model.uniqueness import OnDuplicate, UniqueKey
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs.submissions import Submissions
 from hascheduler.ports import SubmitAnswer
 from tests.factories import NOW, make_job
 
-REPLACE = UniqueKey("u", Uniqueness(on_duplicate=OnDuplicate.REPLACE))
+REPLACE = UniqueKey("u", OnDuplicate.REPLACE)
 
 
 def again(id: str) -> NewJob:

@@ -12,14 +12,14 @@ import pytest
 
 from hascheduler.clock import SystemClock
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.retry import RetryPolicy
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.processor import Handlers, JobContext, Processor, ProcessorConfig
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.retry import RetryPolicy
 from tests.integration.processor.test_mongo_deliveries import promise
 from tests.integration.rabbitmq.conftest import running
 from tests.unit.processor.process_handlers import handlers as of_processes
@@ -33,8 +33,8 @@ async def database(mongodb_uri: str, ready_database: str) -> AsyncIterator[Datab
     client = connect(mongodb_uri)
     found = open_database(client, ready_database)
     for name, timeout_ms in (("deaf", SOON_MS), ("hold", 2_000)):
-        rules = Definition(name, timeout_ms=timeout_ms, retry=RetryPolicy(3))
-        await found[Collection.DEFINITIONS.value].insert_one({"_id": name, **encode_definition(rules)})
+        rules = Definition(name=name, timeout_ms=timeout_ms, retry=RetryPolicy(attempts_max=3))
+        await found[Collection.DEFINITIONS.value].insert_one({"_id": name, **document_of(rules)})
     yield found
     await client.close()
 

@@ -26,30 +26,27 @@ from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fi
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.errors import InvalidInput
-from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
-from hascheduler.model.documents.definition import decode_definition, encode_definition
-from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
 from hascheduler.model.documents.token import decode_token
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import EVERYTHING, StandingPause, drains
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import Cluster, Gauges, LeaderLag, Recording, StoredDocument
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.noun import document_of, read_document
+from hascheduler.schema.tenant import Tenant
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaGauges
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
@@ -284,10 +281,10 @@ class World:
         self.database = MemoryDatabase()
         self.connection = MemoryConnection(self.database)
         self.schedules = OvertakenScheduleStore(self.connection)
-        self.definitions = OvertakenResourceStore(self.connection, Collection.DEFINITIONS, encode_definition)
-        self.lanes = OvertakenResourceStore(self.connection, Collection.LANES, encode_lane)
-        self.calendars = OvertakenResourceStore(self.connection, Collection.CALENDARS, encode_calendar)
-        self.tenants = OvertakenResourceStore(self.connection, Collection.TENANTS, encode_tenant)
+        self.definitions = OvertakenResourceStore(self.connection, Collection.DEFINITIONS, document_of)
+        self.lanes = OvertakenResourceStore(self.connection, Collection.LANES, document_of)
+        self.calendars = OvertakenResourceStore(self.connection, Collection.CALENDARS, document_of)
+        self.tenants = OvertakenResourceStore(self.connection, Collection.TENANTS, document_of)
         self.pauses = OvertakenResourceStore(self.connection, Collection.PAUSES, encode_pause)
         self.jobs = MemoryJobStore(self.connection, RETENTION_MS)
         self.verdicts = MemoryVerdictStore(self.connection)
@@ -431,7 +428,7 @@ class World:
 
     def _lanes(self) -> Mapping[str, Lane]:
         return {
-            str(document["_id"]): decode_lane(document["_id"], document)
+            str(document["_id"]): read_document(Lane, document["_id"], document)
             for document in self.database.documents(Collection.LANES)
         }
 
@@ -445,12 +442,12 @@ class World:
         found: dict[str, Definition] = {}
         for document in self.database.documents(Collection.DEFINITIONS):
             with suppress(InvalidInput):  # what can't be read is set aside
-                found[document["_id"]] = decode_definition(document["_id"], document)
+                found[document["_id"]] = read_document(Definition, document["_id"], document)
         return found
 
     def _calendars(self) -> Mapping[str, Calendar]:
         return {
-            str(document["_id"]): decode_calendar(document["_id"], document)
+            str(document["_id"]): read_document(Calendar, document["_id"], document)
             for document in self.database.documents(Collection.CALENDARS)
         }
 
@@ -468,7 +465,7 @@ class World:
     def _tenant(self, name: str) -> Tenant | None:
         """As a mirror without any lag has it."""
         document = self.database.find(Collection.TENANTS, name)
-        return None if document is None else decode_tenant(name, document)
+        return None if document is None else read_document(Tenant, name, document)
 
     def _dispatched_attempts(self, processor_id: str) -> Sequence[tuple[str, int]]:
         jobs = self.database.documents(Collection.JOBS)

@@ -6,10 +6,11 @@ import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import ConflictScope, Definition, KeyLimit, RateLimit
-from hascheduler.model.documents.definition import decode_definition
-from hascheduler.model.retry import RetryPolicy
-from hascheduler.model.uniqueness import OnDuplicate, Uniqueness
+from hascheduler.model.uniqueness import OnDuplicate
+from hascheduler.schema.definition import ConflictScope, Definition, KeyLimit, RateLimit
+from hascheduler.schema.noun import read_document
+from hascheduler.schema.retry import RetryPolicy
+from hascheduler.schema.uniqueness import Uniqueness
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, get
 
@@ -54,22 +55,29 @@ async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, wo
     shown = (await client.put(LOG, json=FULL)).json()
     assert shown == {"name": "log", "rev": 1, **FULL}
     stored = world.stored(Collection.DEFINITIONS, "log")
-    assert decode_definition("log", stored) == Definition(
-        "log",
-        1,
+    assert read_document(Definition, "log", stored) == Definition(
+        name="log",
+        rev=1,
         max_concurrency=3,
         default_cost_ms=20_000,
         conflict_group="git",
         tier=10,
-        rate_limit=RateLimit(100, 1_000),
+        rate_limit=RateLimit(count=100, per_ms=1_000),
         resources=(("cpu", 2),),
-        retry=RetryPolicy(2, 500, 1_500, 30_000, 3),
+        retry=RetryPolicy(
+            attempts_max=2, backoff_ms=500, backoff_factor=1_500, backoff_max_ms=30_000, lost_attempts_max=3
+        ),
         timeout_ms=300_000,
         total_timeout_ms=3_600_000,
         conflict_scope=ConflictScope.TENANT,
         owner="team-a",
-        key_limits=(KeyLimit("payload.customer", 2, RateLimit(10, 60_000)), KeyLimit("target", 1)),
-        unique=Uniqueness(("payload.customer", "target"), OnDuplicate.DEBOUNCE, 30_000, 300_000),
+        key_limits=(
+            KeyLimit(key="payload.customer", max_concurrency=2, rate_limit=RateLimit(count=10, per_ms=60_000)),
+            KeyLimit(key="target", max_concurrency=1),
+        ),
+        unique=Uniqueness(
+            by=("payload.customer", "target"), on_duplicate=OnDuplicate.DEBOUNCE, period_ms=30_000, max_wait_ms=300_000
+        ),
     )
     nulls = {name: None for name in FULL if name != "retry"}
     assert (await client.put(LOG, json=nulls)).json() == PLAIN | {"rev": 2}

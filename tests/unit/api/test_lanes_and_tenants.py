@@ -6,12 +6,11 @@ import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import RateLimit
-from hascheduler.model.documents.lane import decode_lane
-from hascheduler.model.documents.tenant import decode_tenant
-from hascheduler.model.lane import Lane
 from hascheduler.model.policy import PRESETS, Criterion
-from hascheduler.model.tenant import Tenant
+from hascheduler.schema.definition import RateLimit
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.noun import read_document
+from hascheduler.schema.tenant import Tenant
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, get
 
@@ -23,7 +22,7 @@ async def test_a_lane_has_its_defaults(client: httpx.AsyncClient, world: World) 
     answer = await client.put(BULK, json={})
     assert (answer.status_code, answer.json()) == (201, PLAIN)
     assert answer.headers["location"] == BULK
-    assert decode_lane("bulk", world.stored(Collection.LANES, "bulk")) == Lane("bulk", 1)
+    assert read_document(Lane, "bulk", world.stored(Collection.LANES, "bulk")) == Lane(name="bulk", rev=1)
     assert (await client.put(BULK, json={"weight": None, "promote_after": None, "policy": None})).json() == PLAIN
     assert (await get(client, "/v1/lanes"))["items"] == [PLAIN]
 
@@ -42,13 +41,13 @@ async def test_a_lanes_policy_is_a_preset_or_a_list(
 ) -> None:
     shown = (await client.put(BULK, json={"policy": policy})).json()
     assert shown["policy"] == list(criteria)
-    assert decode_lane("bulk", world.stored(Collection.LANES, "bulk")).criteria == criteria
+    assert read_document(Lane, "bulk", world.stored(Collection.LANES, "bulk")).criteria == criteria
 
 
 async def test_each_priority_may_have_its_own_step(client: httpx.AsyncClient, world: World) -> None:
     steps = [f"{step}m" for step in range(11, 0, -1)]
     assert (await client.put(BULK, json={"promote_after": steps})).json()["promote_after"] == steps
-    lane = decode_lane("bulk", world.stored(Collection.LANES, "bulk"))
+    lane = read_document(Lane, "bulk", world.stored(Collection.LANES, "bulk"))
     assert (lane.promote_after(0), lane.promote_after(10)) == (660_000, 60_000)
 
 
@@ -86,8 +85,17 @@ async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: Wo
     }  # fmt: skip
     none = {"name": "acme", "rev": 1, **dict.fromkeys(quota)}
     assert (await client.put(ACME, json=quota)).json() == none | quota
-    stored = decode_tenant("acme", world.stored(Collection.TENANTS, "acme"))
-    assert stored == Tenant("acme", 1, 10, 10_000, RateLimit(100, 1_000), 200, RateLimit(600, 60_000), "team-a")
+    stored = read_document(Tenant, "acme", world.stored(Collection.TENANTS, "acme"))
+    assert stored == Tenant(
+        name="acme",
+        rev=1,
+        max_running=10,
+        max_pending=10_000,
+        submit_rate=RateLimit(count=100, per_ms=1_000),
+        max_schedules=200,
+        fire_rate=RateLimit(count=600, per_ms=60_000),
+        owner="team-a",
+    )
     shown = (
         await client.patch(ACME, json={"max_running": None, "submit_rate": {"count": 5}, "fire_rate": None})
     ).json()

@@ -21,9 +21,9 @@ from hascheduler.api.middleware.audit import PATTERN
 from hascheduler.api.middleware.auth import PageTerms
 from hascheduler.api.routing.short_path import BODY_BYTES_MAX, ShortRoute
 from hascheduler.model.collection import Collection
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token, digest_of
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.tenant import Tenant
 from tests.factories import make_processor
 from tests.tiers import spread
 from tests.unit.api.doubles import NOW, World, the_app
@@ -239,7 +239,7 @@ async def prepared(app: Edge, pages: PageTerms = PAGES) -> World:
     parent = digest_of(SECRETS[Role.ADMIN])
     session = Token(digest_of(SESSION), "session-1", "admin", Role.ADMIN, "*", NOW, "test", WallMs(NOW + 1))
     await world.tokens.create(replace(session, session_of=parent))
-    await world.tenants.put(Tenant("full", max_pending=0))
+    await world.tenants.put(Tenant(name="full", max_pending=0))
     await world.work.register(make_processor(id=PROCESSOR, slots=2))
     for asked in (
         Asked("PUT", "/v1/definitions/unique", {"unique": {"by": ["target"]}}),

@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.retry import DEFAULT_RETRY
 from hascheduler.model.values.instants import format_instant
+from hascheduler.schema.retry import DEFAULT_RETRY
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, get, post
 from tests.unit.api.work import promised, registered, started

@@ -2,14 +2,14 @@
 
 import pytest
 
-from hascheduler.model.calendar import Calendar, read_days
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.schedule import NewSchedule
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.trigger import CalendarUse, Cron, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.calendar import Calendar, read_days
+from hascheduler.schema.noun import document_of
 from tests.checkers.days_kept import days_kept
 from tests.checkers.evidence import Commit, Evidence
 
@@ -22,7 +22,7 @@ def evidence(became: str, *versions: str) -> Evidence:
     """A daily noon on 1970-01-01 became that, while a calendar that it leaves out had these days in turn."""
     trigger = Trigger(Cron("0 12 * * *"), calendars=CalendarUse((), ("closed",), "UTC"))
     template = JobTemplate("log", "t", "default", "default", "", 5, "queued")
-    calendars = [encode_calendar(Calendar("closed", include=read_days([day]))) for day in versions]
+    calendars = [document_of(Calendar(name="closed", include=read_days([day]))) for day in versions]
     job, run = (
         fire_job_id("s", NOON_MS),
         {"schedule": "s", "verdict": EXCLUDED, "first_ms": NOON_MS, "last_ms": NOON_MS},

@@ -22,15 +22,15 @@ from hascheduler.mirror.changes import (
     TenantGone,
     TenantSeen,
 )
-from hascheduler.model.definition import ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.model.policy import PRESETS, Criteria, Criterion, IdleKeyStart, criteria
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.resources import resources
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.definition import ConflictScope, Definition, KeyLimit, RateLimit
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.tenant import Tenant
 from tests.unit.dispatch.nouns import make_job, make_processor, wall
 from tests.unit.dispatch.oracle import Oracle
 
@@ -160,19 +160,23 @@ class CoreVsOracle:
     def _define(self) -> Iterator[Input]:
         chance = self._random
         definition = Definition(
-            chance.choice("xyz"),
+            name=chance.choice("xyz"),
             max_concurrency=chance.choice((None, None, 1, 2)),
             default_cost_ms=chance.choice((0, 1_000, 1_000, 3_000)),
             conflict_group=chance.choice((None, None, "g", "h")),
             conflict_scope=chance.choice(list(ConflictScope)),
             tier=chance.choice((None, 1, 2, 3)),
-            rate_limit=chance.choice((None, None, None, RateLimit(1, 1_000), RateLimit(2, 700))),
+            rate_limit=chance.choice(
+                (None, None, None, RateLimit(count=1, per_ms=1_000), RateLimit(count=2, per_ms=700))
+            ),
             resources=resources(chance.choice(({}, {}, {"cpu": 1}, {"cpu": 3, "mem": 1}))),
             key_limits=tuple(
                 KeyLimit(
-                    key,
-                    chance.choice((None, 1, 2)),
-                    chance.choice((None, None, RateLimit(1, 800), RateLimit(2, 9_000))),
+                    key=key,
+                    max_concurrency=chance.choice((None, 1, 2)),
+                    rate_limit=chance.choice(
+                        (None, None, RateLimit(count=1, per_ms=800), RateLimit(count=2, per_ms=9_000))
+                    ),
                 )
                 for key in LIMIT_KEYS
                 if chance.random() < 0.3
@@ -196,7 +200,13 @@ class CoreVsOracle:
         own = chance.choice(
             (None, None, "aged_priority", "fairness,score", "tier,aged_priority,fairness", "deadline,fairness")
         )
-        lane = Lane(name, 1, chance.randint(1, 3), steps, None if own is None else criteria(own))
+        lane = Lane(
+            name=name,
+            rev=1,
+            weight=chance.randint(1, 3),
+            promote_after_ms=steps,
+            criteria=None if own is None else criteria(own),
+        )
         self.oracle.lanes[name] = lane
         yield LaneSeen(lane)
 
@@ -205,7 +215,7 @@ class CoreVsOracle:
         if self.oracle.tenants.pop(name, None) and self._random.random() < 0.3:
             yield TenantGone(name)
             return
-        tenant = Tenant(name, 1, self._random.choice((None, 1, 2)))
+        tenant = Tenant(name=name, rev=1, max_running=self._random.choice((None, 1, 2)))
         self.oracle.tenants[name] = tenant
         yield TenantSeen(tenant)
 

@@ -17,8 +17,8 @@ from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen
 from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen
 from hascheduler.model.job import UNSTARTED_MAX, JobRef, JobState
 from hascheduler.model.policy import Criteria
-from hascheduler.model.retry import LOST_ATTEMPTS_MAX_DEFAULT
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.retry import LOST_ATTEMPTS_MAX_DEFAULT
 from tests.unit.dispatch.core_vs_oracle import KEYS, SPANS_MS, CoreVsOracle
 
 Pairs = list[tuple[str, str]]

@@ -27,12 +27,9 @@ from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorSte
 from hascheduler.dispatch.schedules.resets import reset_cursor
 from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.mirror.changes import Change, Operation, batch_read
-from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.fired_job import AFTER_MAX, new_fired_jobs
 from hascheduler.model.documents.job import REVIVED_FIELDS, new_job_document, stored_waits_for
-from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.schedule import (
     decode_schedule,
@@ -40,13 +37,15 @@ from hascheduler.model.documents.schedule import (
     encode_reset,
     encode_schedule_ref,
 )
-from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, is_batch, may_follow
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import VerdictRun
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.lean_fields import LEAN_FIELDS
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.tenant import Tenant
 
 JOBS, SCHEDULES, PROCESSORS = Collection.JOBS, Collection.SCHEDULES, Collection.PROCESSORS
 _SOURCES = {
@@ -139,10 +138,10 @@ class Database:
             self.stream.append(Change(collection, Operation.DELETE, id, {}))
 
     def put_calendar(self, calendar: Calendar) -> None:
-        self._put(Collection.CALENDARS, calendar.name, encode_calendar(calendar))
+        self._put(Collection.CALENDARS, calendar.name, document_of(calendar))
 
     def limit(self, tenant: Tenant) -> None:
-        self._put(Collection.TENANTS, tenant.name, encode_tenant(tenant))
+        self._put(Collection.TENANTS, tenant.name, document_of(tenant))
 
     # Processors
 

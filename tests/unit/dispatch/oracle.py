@@ -12,13 +12,13 @@ from functools import cache
 from typing import Any
 
 from hascheduler.dispatch.config import PolicyConfig
-from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.job import JobRef, schedule_of
-from hascheduler.model.lane import Lane
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.policy import Criterion, IdleKeyStart
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.tenant import Tenant
+from hascheduler.schema.definition import Definition, RateLimit
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.tenant import Tenant
 
 Account = tuple[str, str | None]
 """A tenant and one of its keys; None: the tenant as a whole."""
@@ -332,7 +332,7 @@ class Oracle:
         return self.definitions.get(name) or _default(name)
 
     def _lane(self, name: str) -> Lane:
-        return self.lanes.get(name) or Lane(name)
+        return self.lanes.get(name) or Lane(name=name)
 
     def _bucket(self, name: str) -> Bucket | None:
         """Full when it is first looked at, and refilled by ``count`` for each ``per_ms``."""
@@ -360,7 +360,7 @@ class Oracle:
 
 @cache
 def _default(name: str) -> Definition:
-    return Definition(name)
+    return Definition(name=name)
 
 
 def _accounts(job: JobRef) -> tuple[Account, Account]:

@@ -12,11 +12,11 @@ from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.edits import with_trigger
 from hascheduler.dispatch.schedules.previews import next_fire
-from hascheduler.model.calendar import Calendar, read_days
 from hascheduler.model.schedule import CatchUp, SchedulePolicy, ScheduleRef
 from hascheduler.model.trigger import CalendarUse, Cron, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
+from hascheduler.schema.calendar import Calendar, read_days
 from hascheduler.triggers import next_nominal, with_calendars
 from hascheduler.wire.calendar import CalendarBody
 from hascheduler.wire.trigger import read_trigger
@@ -25,8 +25,8 @@ from tests.unit.dispatch.nouns import make_schedule
 from tests.unit.triggers.watched_clock import Calendars, watch
 
 BERLIN = ZoneInfo("Europe/Berlin")
-BUSINESS_DAYS = Calendar("business-days", weekdays=(0, 1, 2, 3, 4))
-HOLIDAYS = Calendar("holidays", include=read_days(["2030-04-01", "--03-29"]))
+BUSINESS_DAYS = Calendar(name="business-days", weekdays=(0, 1, 2, 3, 4))
+HOLIDAYS = Calendar(name="holidays", include=read_days(["2030-04-01", "--03-29"]))
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 USE = CalendarUse(("business-days",), ("holidays",))
@@ -178,7 +178,7 @@ def test_an_edit_of_a_calendar_concerns_what_is_not_decided_and_no_day_that_is_o
     times.seen(scheduled("0 9,15 * * *", at(22, 16)))
     assert runs(decided(times, at(24, 0))) == [(Verdict.EXCLUDED, at(23, 9), at(23, 15), 2)]
     # On Sunday at noon the weekend becomes a working one: Saturday stays as it was decided.
-    calendars["business-days"] = replace(BUSINESS_DAYS, weekdays=tuple(range(7)), rev=2)
+    calendars["business-days"] = BUSINESS_DAYS.model_copy(update={"weekdays": tuple(range(7)), "rev": 2})
     times.calendar_changed("business-days")
     outcomes = decided(times, at(24, 12))
     assert (fires(outcomes), runs(outcomes)) == ([at(24, 9)], [])
@@ -215,7 +215,7 @@ def test_many_schedules_on_a_calendar_that_changes_are_looked_at_in_portions() -
 
 
 def test_the_next_fire_is_on_a_day_that_counts() -> None:
-    calendars = {"business-days": BUSINESS_DAYS, "holidays": HOLIDAYS, "never": Calendar("never")}
+    calendars = {"business-days": BUSINESS_DAYS, "holidays": HOLIDAYS, "never": Calendar(name="never")}
     schedule = scheduled("0 9 * * *", at(28, 12))
     fire = next_fire(with_calendars(schedule, calendars))
     assert fire is not None
@@ -229,11 +229,11 @@ def test_an_edit_that_leaves_the_day_out_decides_nothing_about_it_before_it_is_o
     calendars = {"business-days": BUSINESS_DAYS, "holidays": HOLIDAYS}
     times = DueTimes(calendars)
     times.seen(scheduled("0 9,15 * * *", at(22, 16)))
-    calendars["holidays"] = replace(HOLIDAYS, include=read_days(["2030-12-24"]), rev=2)
+    calendars["holidays"] = HOLIDAYS.model_copy(update={"include": read_days(["2030-12-24"]), "rev": 2})
     times.calendar_changed("holidays")
     assert decided(times, at(23, 12)) == []
     assert times.next_at() == at(24, 0)
-    calendars["business-days"] = replace(BUSINESS_DAYS, weekdays=tuple(range(7)), rev=2)
+    calendars["business-days"] = BUSINESS_DAYS.model_copy(update={"weekdays": tuple(range(7)), "rev": 2})
     times.calendar_changed("business-days")
     assert fires(decided(times, at(23, 13))) == [at(23, 9)]
 

@@ -10,14 +10,14 @@ from hascheduler.dispatch.decisions import Dispatch, Fail, Fire, Requeue
 from hascheduler.dispatch.explanation import BlockReason, Explanation, Overdue
 from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, LaneSeen, ProcessorGone, ScheduleSeen
-from hascheduler.model.definition import Definition
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobRef, JobState, fire_job_id
-from hascheduler.model.lane import Lane
 from hascheduler.model.policy import Criterion, criteria
-from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.schedule import Overlap, SchedulePolicy
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.retry import RetryPolicy
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import CONFIG, Scene, jobs, processors
 
@@ -25,7 +25,7 @@ GRACE_MS = CONFIG.timeout_grace_ms
 
 
 def define(**limits: Any) -> Input:
-    return DefinitionSeen(Definition("log", 1, retry=RetryPolicy(3), **limits))
+    return DefinitionSeen(Definition(name="log", rev=1, retry=RetryPolicy(attempts_max=3), **limits))
 
 
 def test_a_job_that_has_not_begun_in_time_expires() -> None:
@@ -209,7 +209,7 @@ def test_a_deadline_that_changes_moves_the_job() -> None:
 
 
 def test_a_lane_may_order_its_own_jobs_by_deadline() -> None:
-    lane = Lane("default", criteria=criteria("deadline"))
+    lane = Lane(name="default", criteria=criteria("deadline"))
     waiting = (expiring("old", None), expiring("soon", 30_000, sequence=2))
     assert order_of(scene_of(*waiting, policy="lane,arrival", lanes=(lane,)), 2) == ["soon", "old"]
 

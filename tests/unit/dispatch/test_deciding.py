@@ -14,10 +14,10 @@ from hascheduler.mirror.changes import (
     ScheduleGone,
     ScheduleSeen,
 )
-from hascheduler.model.definition import Definition
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.definition import Definition
 from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_schedule, wall
 from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, Scene, echo, jobs, processors, settled
 
@@ -186,13 +186,13 @@ def test_the_most_urgent_job_gets_the_slot() -> None:
 
 
 def test_a_definition_runs_at_most_as_often_as_it_may() -> None:
-    scene = Scene(*processors("p", slots=10), DefinitionSeen(Definition("log", 1, max_concurrency=2)))
+    scene = Scene(*processors("p", slots=10), DefinitionSeen(Definition(name="log", rev=1, max_concurrency=2)))
     step = scene.at(
         100, *jobs(*(make_job(f"j{i}", sequence=i) for i in range(4)), make_job("k", definition="x", priority=0))
     )
     assert [d.job_id for d in step.decisions if isinstance(d, Dispatch)] == ["j0", "j1", "k"]
     assert scene.at(200, JobGone("j0")).decisions == (Dispatch("j2", 1, "p"),)
-    assert scene.at(300, DefinitionSeen(Definition("log", 2, max_concurrency=1))).decisions == ()
+    assert scene.at(300, DefinitionSeen(Definition(name="log", rev=2, max_concurrency=1))).decisions == ()
     assert scene.at(400, JobGone("j1")).decisions == ()
     assert scene.at(500, DefinitionGone("log")).decisions == (Dispatch("j3", 1, "p"),)
 

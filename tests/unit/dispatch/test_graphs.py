@@ -9,7 +9,7 @@ from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen, TenantSee
 from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
 from hascheduler.model.job import JobState
 from hascheduler.model.schedule import GraphJob, JobGraph, SchedulePolicy, ScheduleRef, graph_order
-from hascheduler.model.tenant import Tenant
+from hascheduler.schema.tenant import Tenant
 from tests.unit.dispatch.nouns import make_job, make_schedule, wall
 from tests.unit.dispatch.scene import DOUBT_MS, Scene, processors
 
@@ -47,7 +47,7 @@ def test_a_fire_that_is_lost_as_its_schedule_makes_several_jobs_since_is_decided
 
 
 def test_a_limit_counts_all_jobs_of_a_graph() -> None:
-    scene = Scene(TenantSeen(Tenant("default", 1, max_pending=3)), ScheduleSeen(graph()))
+    scene = Scene(TenantSeen(Tenant(name="default", rev=1, max_pending=3)), ScheduleSeen(graph()))
     fires = [each for at in (1_000, 2_000) for each in scene.at(at).decisions if isinstance(each, Fire)]
     assert len(fires) == 1
 

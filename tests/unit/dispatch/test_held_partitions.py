@@ -20,7 +20,7 @@ from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.job import JobState
 from hascheduler.model.partition import partition_of
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.tenant import Tenant
+from hascheduler.schema.tenant import Tenant
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
@@ -157,7 +157,7 @@ def test_a_core_made_of_what_another_knows_keeps_the_same_aside() -> None:
 
 def test_of_max_pending_fires_count_what_has_come_and_are_throttled_once_the_rest_is_there() -> None:
     """The schedules of a partition arrive before most of its jobs."""
-    tenant = TenantSeen(Tenant(TENANT, 1, max_pending=3))
+    tenant = TenantSeen(Tenant(name=TENANT, rev=1, max_pending=3))
     scene = Scene(tenant, HELD, ScheduleSeen(theirs("s")), **SHARD)
 
     known: set[str] = set()

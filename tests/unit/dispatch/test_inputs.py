@@ -5,8 +5,8 @@ import pytest
 from hascheduler.dispatch.decisions import Decision, Dispatch, Requeue, Settlement
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TransportSeen, TrustLost, can_wait
 from hascheduler.mirror.changes import DefinitionGone, DefinitionSeen, JobGone, JobSeen, ProcessorSeen, ScheduleSeen
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
+from hascheduler.schema.definition import Definition
 from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_processor, make_schedule, running, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors, settled
 
@@ -86,7 +86,7 @@ def test_the_end_of_a_dependency_is_awaited() -> None:
 
 
 def test_the_end_of_what_holds_a_lock_is_awaited() -> None:
-    git = DefinitionSeen(Definition("git", conflict_group="git"))
+    git = DefinitionSeen(Definition(name="git", conflict_group="git"))
     held, waiting = running("a", "p", definition="git"), make_job("b", definition="git")
     scene = Scene(*processors("p"), git, *jobs(held, waiting))
     assert scene.began.decisions == ()

@@ -10,9 +10,9 @@ from hascheduler.dispatch.inputs import TermBegan
 from hascheduler.dispatch.rules import Rules
 from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, ScheduleSeen
-from hascheduler.model.definition import Definition, KeyLimit, RateLimit
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobRef, JobState
+from hascheduler.schema.definition import Definition, KeyLimit, RateLimit
 from tests.unit.dispatch.nouns import make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import Scene, echo, jobs, processors
 
@@ -24,7 +24,9 @@ def of(customer: str, id: str, **more: object) -> JobRef:
 
 
 def defined(max_concurrency: int | None = None, rate: RateLimit | None = None) -> DefinitionSeen:
-    return DefinitionSeen(Definition("log", key_limits=(KeyLimit(KEY, max_concurrency, rate),)))
+    return DefinitionSeen(
+        Definition(name="log", key_limits=(KeyLimit(key=KEY, max_concurrency=max_concurrency, rate_limit=rate),))
+    )
 
 
 def started(step: Step) -> list[str]:
@@ -42,7 +44,9 @@ def test_so_many_of_one_value_run_and_those_behind_them_go_past() -> None:
 
 def test_a_value_is_each_tenants_own_and_each_definitions_own() -> None:
     scene = Scene(
-        defined(1), DefinitionSeen(Definition("mail", key_limits=(KeyLimit(KEY, 1),))), *processors("p", slots=9)
+        defined(1),
+        DefinitionSeen(Definition(name="mail", key_limits=(KeyLimit(key=KEY, max_concurrency=1),))),
+        *processors("p", slots=9),
     )
     waiting = [of("acme", "a"), of("acme", "b", tenant="other"), of("acme", "c", definition="mail"), of("acme", "d")]
     assert sorted(started(scene.at(0, *jobs(*waiting)))) == ["a", "b", "c"]
@@ -60,7 +64,7 @@ def test_a_job_counts_that_began_before_the_limit_was_set() -> None:
 
 
 def test_so_fast_and_the_core_wakes_for_the_next() -> None:
-    scene = Scene(defined(rate=RateLimit(2, 10_000)), *processors("p", slots=9))
+    scene = Scene(defined(rate=RateLimit(count=2, per_ms=10_000)), *processors("p", slots=9))
     waiting = [*(of("acme", f"a{n}", sequence=n) for n in range(4)), of("other", "b", sequence=9)]
     step = scene.at(0, *jobs(*waiting))
     assert started(step) == ["a0", "a1", "b"]
@@ -71,7 +75,7 @@ def test_so_fast_and_the_core_wakes_for_the_next() -> None:
 
 
 def test_both_limits_on_one_key_let_go_together() -> None:
-    scene = Scene(defined(1, RateLimit(1, 1_000)), *processors("p", slots=9))
+    scene = Scene(defined(1, RateLimit(count=1, per_ms=1_000)), *processors("p", slots=9))
     waiting = [of("acme", f"a{n}", sequence=n) for n in range(3)]
     step = scene.at(0, *jobs(*waiting))
     assert started(step) == ["a0"]
@@ -81,7 +85,7 @@ def test_both_limits_on_one_key_let_go_together() -> None:
 
 
 def test_why_says_who_runs_and_when_the_next_may_go() -> None:
-    scene = Scene(defined(1, RateLimit(1, 60_000)), *processors("p", slots=9))
+    scene = Scene(defined(1, RateLimit(count=1, per_ms=60_000)), *processors("p", slots=9))
     scene.at(0, *jobs(of("acme", "a"), of("acme", "b")))
     found = scene.core.explain("b", wall(10))
     assert found is not None
@@ -145,7 +149,9 @@ def test_a_fired_job_is_expected_without_values_where_it_has_no_limits() -> None
 def test_full_buckets_are_forgotten_and_others_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_rates, "BUCKETS_MAX", 2_000)
     rules = Rules()
-    rules.definitions["log"] = Definition("log", key_limits=(KeyLimit(KEY, rate_limit=RateLimit(1, 1_000)),))
+    rules.definitions["log"] = Definition(
+        name="log", key_limits=(KeyLimit(key=KEY, rate_limit=RateLimit(count=1, per_ms=1_000)),)
+    )
     rates = KeyRates(rules)
     for n in range(20_000):
         rates.spend(of(f"c{n}", f"j{n}"), n * 10)

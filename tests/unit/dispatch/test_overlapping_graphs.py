@@ -8,12 +8,12 @@ import pytest
 from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, RecordVerdict, Settlement
 from hascheduler.dispatch.inputs import Settled, TermBegan
 from hascheduler.mirror.changes import CalendarSeen, JobGone, JobSeen, ScheduleSeen
-from hascheduler.model.calendar import Calendar
 from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
 from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id, graph_job_id, trigger_job_id
 from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
 from hascheduler.model.trigger import CalendarUse, Interval, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.calendar import Calendar
 from tests.unit.dispatch.nouns import make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import Scene, processors
 
@@ -85,10 +85,10 @@ def test_nothing_is_decided_before_the_stream_shows_all_jobs_of_the_fire_before(
 def test_nor_is_it_when_an_edit_of_its_calendar_has_its_times_looked_at_again() -> None:
     trigger = Trigger(Interval(1_000, WallMs(0)), calendars=CalendarUse(("days",), ()))
     schedule = graph(Overlap.BUFFER_ONE, trigger=trigger)
-    every_day = Calendar("days", weekdays=(0, 1, 2, 3, 4, 5, 6))
+    every_day = Calendar(name="days", weekdays=(0, 1, 2, 3, 4, 5, 6))
     scene = Scene(CalendarSeen(every_day), ScheduleSeen(schedule))
     [first] = fires(scene.at(1_000).decisions)
-    assert scene.at(2_000, CalendarSeen(replace(every_day, rev=2))).decisions == ()
+    assert scene.at(2_000, CalendarSeen(every_day.model_copy(update={"rev": 2}))).decisions == ()
     step = scene.at(2_100, *inserted(schedule, first), advanced(schedule, first))
     assert [each.nominal_ms for each in fires(step.decisions)] == [wall(2_000)]
 

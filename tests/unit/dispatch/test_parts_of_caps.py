@@ -11,15 +11,15 @@ from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Settled, TermBegan, TrustLost
 from hascheduler.dispatch.rules import Rules
 from hascheduler.mirror.changes import DefinitionSeen, HoldGone, HoldSeen, JobGone
-from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.hold import ALL_JOBS, Hold, definition_key, tier_key
 from hascheduler.model.job import JobState
+from hascheduler.schema.definition import Definition, RateLimit
 from tests.tiers import examples
 from tests.unit.dispatch.nouns import make_job, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
 KEY = definition_key("log")
-SINGLE = Definition("log", max_concurrency=1)
+SINGLE = Definition(name="log", max_concurrency=1)
 HELD, LIFTED = Hold(KEY, 2, is_held=True), Hold(KEY, 3, is_held=False)
 SHARD: dict[str, Any] = {"part": (1, 4)}
 
@@ -44,23 +44,23 @@ def test_parts_are_whole_and_add_up_to_the_cap(cap: int, shards: int) -> None:
 def test_all_shards_together_start_what_each_cap_allows(shards: int, more: int) -> None:
     cap = shards + more
     for definition, policy in (
-        (Definition("log", max_concurrency=cap), None),
-        (Definition("log", rate_limit=RateLimit(cap, 60_000)), None),
-        (Definition("log", tier=cap), None),
-        (Definition("log"), PolicyConfig(max_concurrency=cap)),
+        (Definition(name="log", max_concurrency=cap), None),
+        (Definition(name="log", rate_limit=RateLimit(count=cap, per_ms=60_000)), None),
+        (Definition(name="log", tier=cap), None),
+        (Definition(name="log"), PolicyConfig(max_concurrency=cap)),
     ):
         assert sum(started(index, shards, definition, policy=policy)[1] for index in range(shards)) == cap
 
 
 def test_one_shard_has_all_of_it() -> None:
-    assert started(0, 1, Definition("log", max_concurrency=7))[1] == 7
+    assert started(0, 1, Definition(name="log", max_concurrency=7))[1] == 7
 
 
 def test_why_a_job_waits_tells_this_shards_part() -> None:
     for definition, rule in (
-        (Definition("log", max_concurrency=9), BlockReason.DEFINITION),
-        (Definition("log", tier=9), BlockReason.TIER),
-        (Definition("log", rate_limit=RateLimit(9, 60_000)), BlockReason.RATE),
+        (Definition(name="log", max_concurrency=9), BlockReason.DEFINITION),
+        (Definition(name="log", tier=9), BlockReason.TIER),
+        (Definition(name="log", rate_limit=RateLimit(count=9, per_ms=60_000)), BlockReason.RATE),
     ):
         scene, count = started(1, 4, definition)
         assert count == 2
@@ -95,9 +95,9 @@ def released(decisions: tuple[Decision, ...]) -> list[Decision]:
 
 def test_a_small_cap_is_whole_in_the_shard_whose_hold_is_lifted() -> None:
     for definition, key, limits in (
-        (Definition("log", max_concurrency=3), KEY, {}),
-        (Definition("log", tier=3), tier_key(3), {}),
-        (Definition("log"), ALL_JOBS, {"policy": PolicyConfig(max_concurrency=3)}),
+        (Definition(name="log", max_concurrency=3), KEY, {}),
+        (Definition(name="log", tier=3), tier_key(3), {}),
+        (Definition(name="log"), ALL_JOBS, {"policy": PolicyConfig(max_concurrency=3)}),
     ):
         scene = scene_of(definition, **limits)
         assert running(scene) == 0, "the first shard has it"
@@ -135,21 +135,21 @@ def test_why_a_job_waits_tells_that_another_shard_has_the_cap() -> None:
 
 
 def test_a_hold_means_nothing_where_each_shard_has_a_part_of_the_cap() -> None:
-    for definition in (Definition("log", max_concurrency=8), Definition("log", max_concurrency=4)):
+    for definition in (Definition(name="log", max_concurrency=8), Definition(name="log", max_concurrency=4)):
         even = running(scene_of(definition))
         assert even == running(scene_of(definition, HoldSeen(HELD))) == running(scene_of(definition, HoldSeen(LIFTED)))
-    assert running(scene_of(Definition("log", max_concurrency=7), HoldSeen(HELD), part=(0, 1))) == 7
+    assert running(scene_of(Definition(name="log", max_concurrency=7), HoldSeen(HELD), part=(0, 1))) == 7
 
 
 def test_a_cap_that_an_edit_makes_small_is_one_shards_by_the_hold_that_is_known() -> None:
-    scene = scene_of(Definition("log", max_concurrency=8), HoldSeen(LIFTED))
+    scene = scene_of(Definition(name="log", max_concurrency=8), HoldSeen(LIFTED))
     assert running(scene) == 2
-    scene.at(2, DefinitionSeen(Definition("log", max_concurrency=3)))
+    scene.at(2, DefinitionSeen(Definition(name="log", max_concurrency=3)))
     assert running(scene) == 3
 
 
 def test_a_hold_is_released_once_nothing_that_the_cap_limits_runs_or_is_promised() -> None:
-    scene = scene_of(Definition("log", max_concurrency=2), HoldSeen(Hold(KEY, 1, is_held=False)))
+    scene = scene_of(Definition(name="log", max_concurrency=2), HoldSeen(Hold(KEY, 1, is_held=False)))
     assert running(scene) == 2
     assert scene.at(2, HoldSeen(HELD)).decisions == ()
     assert ended(scene, 3, 1) == ()
@@ -209,20 +209,20 @@ def test_a_core_is_short_of_the_small_caps_that_alone_hold_its_jobs_back() -> No
     both = {"policy": PolicyConfig(max_concurrency=2)}
     for definition, limits, short in (
         (SINGLE, {}, {KEY}),
-        (Definition("log", tier=3), {}, {tier_key(3)}),
-        (Definition("log"), both, {ALL_JOBS}),
+        (Definition(name="log", tier=3), {}, {tier_key(3)}),
+        (Definition(name="log"), both, {ALL_JOBS}),
         (SINGLE, both, {KEY, ALL_JOBS}),
-        (Definition("log", max_concurrency=8), {}, set()),
-        (Definition("log", max_concurrency=8), both, {ALL_JOBS}),
-        (Definition("log", rate_limit=RateLimit(8, 60_000)), {}, set()),
-        (Definition("log", max_concurrency=800), {}, set()),
+        (Definition(name="log", max_concurrency=8), {}, set()),
+        (Definition(name="log", max_concurrency=8), both, {ALL_JOBS}),
+        (Definition(name="log", rate_limit=RateLimit(count=8, per_ms=60_000)), {}, set()),
+        (Definition(name="log", max_concurrency=800), {}, set()),
     ):
         scene = scene_of(definition, **limits)
         assert scene.core.short_of(wall(1)) == short
     scene = scene_of(SINGLE, HoldSeen(LIFTED))
     assert running(scene) == 1
     assert scene.core.short_of(wall(1)) == {KEY}, "jobs wait where the cap is, too"
-    tiers_too = Definition("log", max_concurrency=1, tier=4)
+    tiers_too = Definition(name="log", max_concurrency=1, tier=4)
     scene = scene_of(tiers_too, HoldSeen(LIFTED))
     assert scene.core.short_of(wall(1)) == frozenset(), "its part of the tier is used up as well"
 
@@ -238,12 +238,12 @@ def test_a_core_without_a_free_slot_is_short_of_no_cap() -> None:
 
 
 def test_of_a_rate_below_the_number_of_shards_each_has_one() -> None:
-    slow = Definition("log", rate_limit=RateLimit(2, 60_000))
+    slow = Definition(name="log", rate_limit=RateLimit(count=2, per_ms=60_000))
     assert [started(index, 4, slow)[1] for index in range(4)] == [1, 1, 1, 1], "it was stored before there were four"
 
 
 def test_a_bucket_fills_at_this_shards_part_of_the_rate() -> None:
-    scene = scene_of(Definition("log", rate_limit=RateLimit(8, 60_000)))
+    scene = scene_of(Definition(name="log", rate_limit=RateLimit(count=8, per_ms=60_000)))
     assert running(scene) == 2
     scene.at(30_000)
     assert running(scene) == 2

@@ -6,9 +6,9 @@ from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, Input, TermBegan
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, ProcessorSeen
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.policy import PRESETS, Criterion
+from hascheduler.schema.definition import Definition
 from tests.tiers import in_tier
 from tests.unit.dispatch.nouns import make_job, make_processor, wall
 
@@ -27,7 +27,7 @@ def dispatched(core: Dispatcher, *told: Input) -> list[str]:
 
 
 def test_jobs_that_come_and_go_behind_one_that_is_stuck_leave_nothing_behind() -> None:
-    core = core_of(Definition("log", max_concurrency=1, conflict_group="g"))
+    core = core_of(Definition(name="log", max_concurrency=1, conflict_group="g"))
     core.step(wall(0), [JobSeen(make_job("runs", target="t"))])
     core.step(wall(0), [JobSeen(make_job("stuck", target="u")), JobSeen(make_job("parked", target="t"))])
     for number in range(in_tier(check=3_000, test=CHURN)):
@@ -44,7 +44,7 @@ def test_jobs_that_come_and_go_behind_one_that_is_stuck_leave_nothing_behind() -
 
 
 def test_lanes_and_demands_that_nobody_uses_any_more_are_forgotten() -> None:
-    core = core_of(Definition("log", max_concurrency=1))
+    core = core_of(Definition(name="log", max_concurrency=1))
     core.step(wall(0), [JobSeen(make_job("runs"))])
     for number in range(CHURN):
         job = make_job(f"j{number}", lane=f"lane{number}", resources=(("cpu", number),))
@@ -58,7 +58,7 @@ def test_lanes_and_demands_that_nobody_uses_any_more_are_forgotten() -> None:
 
 def test_a_tenant_that_left_hides_nobody_behind_the_cost_of_its_key() -> None:
     cpu = (("cpu", 1),)
-    core = core_of(Definition("x", resources=cpu), Definition("y", resources=cpu), preset="fair")
+    core = core_of(Definition(name="x", resources=cpu), Definition(name="y", resources=cpu), preset="fair")
     at_ms = wall(0)
     consumed = (("gone", "dear", 50_000, at_ms), ("here", "least", 10_000, at_ms), ("here", "more", 20_000, at_ms))
     core.step(
@@ -86,7 +86,7 @@ def test_firsts_that_come_and_go_leave_nothing_behind_where_each_order_is_worked
 
 
 def test_tenants_that_come_and_go_leave_nothing_behind() -> None:
-    core = core_of(Definition("log", max_concurrency=1))
+    core = core_of(Definition(name="log", max_concurrency=1))
     core.step(wall(0), [JobSeen(make_job("runs"))])
     for number in range(2_000):
         job = make_job(f"j{number}", tenant=f"t{number}", target=f"j{number}")

@@ -23,9 +23,9 @@ from hascheduler.mirror.changes import (
     JobGone,
     ProcessorGone,
 )
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents.definition import decode_definition, encode_definition
-from hascheduler.model.retry import RetryPolicy
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.noun import document_of, read_document
+from hascheduler.schema.retry import RetryPolicy
 from tests.unit.dispatch.nouns import dispatched, make_job, running, wall
 from tests.unit.dispatch.scene import CONFIG, DOUBT_MS, START_MS, Scene, echo, jobs, processors, settled
 
@@ -50,7 +50,8 @@ def test_the_jobs_of_a_dead_processor_are_requeued_and_go_elsewhere_with_the_nex
 
 def test_a_job_that_was_lost_too_often_fails_but_one_that_never_ran_or_only_failed_does_not() -> None:
     scene = Scene(
-        *processors("p"), DefinitionSeen(Definition("log", 1, retry=RetryPolicy(3, lost_attempts_max=4))),
+        *processors("p"),
+        DefinitionSeen(Definition(name="log", rev=1, retry=RetryPolicy(attempts_max=3, lost_attempts_max=4))),
         *jobs(
             running("a", "p", losses=3),
             dispatched("b", "p", losses=8),
@@ -67,10 +68,10 @@ def test_a_job_that_was_lost_too_often_fails_but_one_that_never_ran_or_only_fail
 
 
 def test_a_job_of_a_definition_of_0_2_0_fails_after_as_many_attempts_failed_or_lost() -> None:
-    stored = encode_definition(Definition("log", 1, retry=RetryPolicy(3)))
+    stored = document_of(Definition(name="log", rev=1, retry=RetryPolicy(attempts_max=3)))
     del stored["lost_attempts_max"]
     scene = Scene(
-        *processors("p"), DefinitionSeen(decode_definition("log", stored)),
+        *processors("p"), DefinitionSeen(read_document(Definition, "log", stored)),
         *jobs(running("a", "p", failures=2), running("b", "p", failures=1, losses=1), running("c", "p", losses=1)),
     )  # fmt: skip
     assert scene.at(100, ProcessorLost("p", 1)).decisions == (
@@ -87,7 +88,7 @@ def test_a_job_that_is_lost_ten_times_fails_although_nobody_has_defined_it() -> 
 
 
 def test_a_job_that_was_given_back_after_its_fail_was_promised_is_not_dispatched_again() -> None:
-    once = DefinitionSeen(Definition("log", 1, retry=RetryPolicy(lost_attempts_max=1)))
+    once = DefinitionSeen(Definition(name="log", rev=1, retry=RetryPolicy(lost_attempts_max=1)))
     scene = Scene(*processors("p", "q"), once, *jobs(running("a", "p")))
     assert [type(d) for d in scene.at(100, ProcessorLost("p", 1)).decisions] == [Fail]
     assert scene.at(200, *jobs(make_job("a", rev=4, attempt=1))).decisions == ()

@@ -19,12 +19,12 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.dispatch.schedules.fire_admission import FIRE_RATE, MAX_PENDING, FireAllowance
 from hascheduler.dispatch.schedules.time_outcomes import ROOM_WAIT_MS_MAX, decide_due_times
 from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen, ScheduleSeen, TenantGone, TenantSeen
-from hascheduler.model.definition import RateLimit
 from hascheduler.model.job import JobState, fire_job_id
 from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
+from hascheduler.schema.definition import RateLimit
+from hascheduler.schema.tenant import Tenant
 from tests.tiers import examples
 from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
 from tests.unit.dispatch.scene import Scene
@@ -56,7 +56,7 @@ def run(scene: Scene, until_ms: int, begin_ms: int = 0) -> list[Decision]:
 
 
 def limited(*names: str, **limits: object) -> Scene:
-    tenant = Tenant("default", 1, **limits)  # type: ignore[arg-type]
+    tenant = Tenant(name="default", rev=1, **limits)  # type: ignore[arg-type]
     return Scene(TenantSeen(tenant), *(ScheduleSeen(fast(name)) for name in names))
 
 
@@ -80,13 +80,17 @@ def test_throttled_times_are_a_record_a_second_and_not_one_each() -> None:
 
 
 def test_without_a_limit_nothing_is_asked_and_everything_fires() -> None:
-    for facts in ((), (TenantSeen(Tenant("default", 1, max_running=1)),), (TenantSeen(Tenant("other", 1, 1, 1)),)):
+    for facts in (
+        (),
+        (TenantSeen(Tenant(name="default", rev=1, max_running=1)),),
+        (TenantSeen(Tenant(name="other", rev=1, max_running=1, max_pending=1)),),
+    ):
         scene = Scene(*facts, ScheduleSeen(fast("a")))
         assert told(run(scene, 3_000)) == {Verdict.FIRED: 30}
 
 
 def test_the_newest_time_waits_for_room_and_fires_when_there_is_some() -> None:
-    tenant = TenantSeen(Tenant("default", 1, max_pending=1))
+    tenant = TenantSeen(Tenant(name="default", rev=1, max_pending=1))
     daily = make_schedule("daily", trigger=Trigger(Interval(86_400_000, wall(1_000))))
     scene = Scene(tenant, JobSeen(make_job("waiting")), ScheduleSeen(daily))
     assert run(scene, 4_000) == []
@@ -129,7 +133,7 @@ def test_a_time_that_is_skipped_anyway_takes_no_room() -> None:
 
 
 def test_a_rate_of_fires_is_a_bucket_that_all_schedules_of_the_tenant_take_from() -> None:
-    scene = limited("a", "b", fire_rate=RateLimit(2, 1_000))
+    scene = limited("a", "b", fire_rate=RateLimit(count=2, per_ms=1_000))
     decisions = run(scene, 10_000)
     # Full at first, then two a second.
     assert 2 + 18 <= told(decisions)[Verdict.FIRED] <= 2 + 20

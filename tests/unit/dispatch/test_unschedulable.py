@@ -3,7 +3,7 @@
 import pytest
 
 from hascheduler.mirror.changes import JobGone, ProcessorGone, TenantGone, TenantSeen
-from hascheduler.model.tenant import Tenant
+from hascheduler.schema.tenant import Tenant
 from tests.tiers import in_tier
 from tests.unit.dispatch.core_vs_oracle import CoreVsOracle
 from tests.unit.dispatch.nouns import make_job, wall
@@ -43,7 +43,7 @@ def test_a_job_stays_in_the_list_when_its_tenant_gets_a_quota_and_when_it_loses_
     scene = Scene(*processors("p", definitions=frozenset({"x"})))
     scene.at(0, *jobs(make_job("a", definition="y", tenant="T"), make_job("b", definition="y", tenant="U")))
     assert scene.core.unschedulable() == ["a", "b"]
-    scene.at(1, TenantSeen(Tenant("T", 1, 5)))
+    scene.at(1, TenantSeen(Tenant(name="T", rev=1, max_running=5)))
     assert scene.core.unschedulable() == ["a", "b"]
     scene.at(2, TenantGone("T"))
     assert scene.core.unschedulable() == ["a", "b"]

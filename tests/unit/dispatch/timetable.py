@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
-from hascheduler.model.calendar import Calendar, Days
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import fire_job_id, is_before_last
 from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
 from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Pattern, Times, Trigger, Window
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.schema.calendar import Calendar, Days
 from hascheduler.triggers import next_nominal
 from tests.unit.dispatch.chance import Chance
 from tests.unit.dispatch.database import Database
@@ -96,7 +96,7 @@ class Timetable:
 
     def _put_calendar(self, name: str, days: Sequence[int]) -> None:
         versions = self._calendars[name]
-        calendar = Calendar(name, len(versions) + 1, include=Days(tuple((day, day) for day in days)))
+        calendar = Calendar(name=name, rev=len(versions) + 1, include=Days(tuple((day, day) for day in days)))
         self.database.put_calendar(calendar)
         versions.append(calendar)
 

@@ -10,11 +10,11 @@ from typing import TypeGuard
 from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, Publish, RecordVerdict, Send, Settlement
 from hascheduler.dispatch.inputs import ProcessorLost, Settled, TransportSeen
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import RateLimit
 from hascheduler.model.job import LIVE, TRANSITIONS, JobState, Move, NewJob
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
+from hascheduler.schema.definition import RateLimit
+from hascheduler.schema.tenant import Tenant
 from tests.unit.dispatch.chance import Chance
 from tests.unit.dispatch.database import Database
 from tests.unit.dispatch.leadership import Leadership, Luck
@@ -110,10 +110,12 @@ class World:
 
     def limit(self) -> None:
         """The one tenant gets other limits, or none: its fires must have room then."""
-        rates = [None, None, RateLimit(1, 1_000), RateLimit(3, 5_000)]
+        rates = [None, None, RateLimit(count=1, per_ms=1_000), RateLimit(count=3, per_ms=5_000)]
         most = self.chance.among([None, 1, 2, 4])
         self._numbers += 1
-        self.database.limit(Tenant("default", self._numbers, max_pending=most, fire_rate=self.chance.among(rates)))
+        self.database.limit(
+            Tenant(name="default", rev=self._numbers, max_pending=most, fire_rate=self.chance.among(rates))
+        )
 
     def change_schedule(self) -> None:
         self.now = self.timetable.change(self.now)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, TRANSITIONS, JobState, Move, fire_job_id, may_follow
-from hascheduler.model.retry import JITTER_THOUSANDTHS, RetryPolicy
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.retry import JITTER_THOUSANDTHS, RetryPolicy
 
 
 def test_every_move_has_one_row() -> None:
@@ -91,7 +91,13 @@ def test_the_jitter_is_the_same_in_every_process_and_differs_between_jobs() -> N
 def test_no_policy_makes_the_pause_longer_than_its_maximum_or_slow_to_compute(
     backoff_ms: int, factor: int, max_ms: int, failures: int, job_id: str
 ) -> None:
-    assert 0 <= RetryPolicy(10**7, backoff_ms, factor, max_ms).pause_ms(job_id, failures) <= max_ms
+    assert (
+        0
+        <= RetryPolicy(
+            attempts_max=10**7, backoff_ms=backoff_ms, backoff_factor=factor, backoff_max_ms=max_ms
+        ).pause_ms(job_id, failures)
+        <= max_ms
+    )
 
 
 def test_retries_end_with_the_tries_or_with_the_time() -> None:
@@ -104,6 +110,6 @@ def test_retries_end_with_the_tries_or_with_the_time() -> None:
 
 
 def test_the_total_timeout_counts_from_the_first_start() -> None:
-    assert Definition("d").end_of(5) is None
-    assert Definition("d", total_timeout_ms=10).end_of(None) is None
-    assert Definition("d", total_timeout_ms=10).end_of(5) == 15
+    assert Definition(name="d").end_of(5) is None
+    assert Definition(name="d", total_timeout_ms=10).end_of(None) is None
+    assert Definition(name="d", total_timeout_ms=10).end_of(5) == 15

@@ -11,14 +11,14 @@ import structlog
 from opentelemetry import trace
 from structlog.contextvars import get_contextvars
 
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind, decode_message
-from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.trace import TraceContext
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Delivery, StartedJob
 from hascheduler.processor import Handlers, JobContext, PermanentError, Processor, ProcessorConfig
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.retry import RetryPolicy
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 from tests.unit.processor.world import ME, HandClock, World, until
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
@@ -161,7 +161,7 @@ async def test_a_failure_has_the_type_of_what_was_raised(definition: str, error_
 async def test_a_timeout_is_a_failure_of_its_own_type() -> None:
     recorded = Recorded()
     async with at_work(handlers_of(recorded), recorded.tracer) as (world, _):
-        world.dispatch("a", "hold", rules=Definition("hold", timeout_ms=1))
+        world.dispatch("a", "hold", rules=Definition(name="hold", timeout_ms=1))
         await until(lambda: bool(recorded.names))
     assert (recorded.one("attempt hold").attributes or {})["error.type"] == "timeout"
 
@@ -171,7 +171,7 @@ async def test_each_try_is_a_span_of_its_own_in_the_one_trace() -> None:
     retry = RetryPolicy(attempts_max=2, backoff_ms=0)
     async with at_work(handlers_of(recorded), recorded.tracer) as (world, _):
         world.kept["a"] = CALLER
-        world.dispatch("a", "fail", rules=Definition("fail", retry=retry))
+        world.dispatch("a", "fail", rules=Definition(name="fail", retry=retry))
         await ended(world, "a")
         job = world.jobs["a"]
         job.attempt, job.state, job.outcome, job.failures = 2, JobState.DISPATCHED, None, 1

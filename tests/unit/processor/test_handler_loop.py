@@ -12,12 +12,12 @@ import structlog
 import uvloop
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
-from hascheduler.model.retry import RetryPolicy
 from hascheduler.processor import Handlers, JobContext, handler_loop
 from hascheduler.processor.handler_loop import HandlerLoop
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.retry import RetryPolicy
 from tests.unit.processor.world import Job, Stage, staged, until
 
 LIMIT_S = 20
@@ -155,7 +155,9 @@ async def test_the_error_of_one_that_blocked_says_so(
     monkeypatch.setattr("hascheduler.processor.invocation.LET_GO_S", 0.01)
     monkeypatch.setattr("hascheduler.processor.attempts._LAST_MOMENT_S", 0.01)
     async with running(work, make_loop) as (stage, loop):
-        rules = Definition("block", timeout_ms=700 if ending == "timeout" else None, retry=RetryPolicy(1))
+        rules = Definition(
+            name="block", timeout_ms=700 if ending == "timeout" else None, retry=RetryPolicy(attempts_max=1)
+        )
         job = stage.world.dispatch("blocking", "block", "fail", rules=rules)
         await until(lambda: loop.stall is not None)
         if ending == "failure":
@@ -174,7 +176,9 @@ async def test_one_that_blocks_for_ever_has_failed_and_its_siblings_are_given_ba
     async with running(work, make_loop) as (stage, _):
         sibling = stage.world.dispatch("sibling", "wait")
         await until(lambda: work.begun == ["sibling"])
-        blocking = stage.world.dispatch("blocking", "block", rules=Definition("block", retry=RetryPolicy(1)))
+        blocking = stage.world.dispatch(
+            "blocking", "block", rules=Definition(name="block", retry=RetryPolicy(attempts_max=1))
+        )
         await until(lambda: blocking.outcome is not None and sibling.state is JobState.PENDING)
         assert error_of(blocking).startswith("given up; the event loop stood still for ")
         assert [reason.startswith("it could not go on; ") for reason in sibling.reasons] == [True]
@@ -253,7 +257,7 @@ async def test_one_that_does_not_heed_is_abandoned_at_the_drain(work: Work, make
 
 async def test_the_system_exit_of_a_handler_is_its_own_failure(work: Work, make_loop: Any) -> None:
     async with running(work, make_loop) as (stage, _):
-        job = stage.world.dispatch("leave", "leave", rules=Definition("leave", retry=RetryPolicy(1)))
+        job = stage.world.dispatch("leave", "leave", rules=Definition(name="leave", retry=RetryPolicy(attempts_max=1)))
         await until(lambda: job.outcome is not None)
         assert error_of(job) == "RuntimeError: the handler raised SystemExit"
         after = stage.world.dispatch("thread", "thread")

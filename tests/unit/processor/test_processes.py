@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
-from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import Handlers, JobContext, child_process
 from hascheduler.processor.attempts import StopReason
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.retry import RetryPolicy
 from tests.tiers import spread
 from tests.unit.processor.process_handlers import handlers
 from tests.unit.processor.world import ME, Job, Stage, staged, until
@@ -53,7 +53,7 @@ async def test_a_process_gets_the_job_and_its_result_progress_and_log_lines_come
 ) -> None:
     payload = {"text": "ä" * 70_000, "large": 2**63 - 1, "none": None}
     async with staged(handlers, deadline_ms=60_000) as stage:
-        job = await ended(stage, "tell", payload, rules=Definition("tell", timeout_ms=60_000))
+        job = await ended(stage, "tell", payload, rules=Definition(name="tell", timeout_ms=60_000))
         assert job.outcome is not None
         result = job.outcome.result
     assert result["pid"] != os.getpid()
@@ -95,7 +95,7 @@ async def test_a_coroutine_function_may_have_a_process_too() -> None:
 )
 async def test_a_process_that_fails_or_dies_is_a_failure_that_says_how(payload: str, error: str, again: bool) -> None:
     async with staged(handlers, deadline_ms=60_000) as stage:
-        job = await ended(stage, "fail", payload, rules=Definition("fail", retry=RetryPolicy(3)))
+        job = await ended(stage, "fail", payload, rules=Definition(name="fail", retry=RetryPolicy(attempts_max=3)))
     assert job.outcome is not None
     assert (job.outcome.error or "").startswith(error)
     assert (job.outcome.retry_at_ms is not None) is again

@@ -12,15 +12,15 @@ import pytest
 from bson import Int64
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.model.processor import NOT_CONSUMING
-from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import AttemptOutcome, StartedJob
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.processor.heartbeat import AWAY_MS
 from hascheduler.processor.self_fence import SelfFence
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.retry import RetryPolicy
 from tests.unit.processor.world import HandClock, Stage, World, staged, until
 
 CYCLE: list[Any] = []
@@ -428,7 +428,7 @@ async def test_without_a_heartbeat_until_the_deadline_all_handlers_are_stopped_a
 async def test_a_job_whose_processors_never_show_life_in_time_fails_when_it_was_lost_too_often() -> None:
     work = Work()
     async with staged(work.handlers) as stage:
-        rules = Definition("hold", retry=RetryPolicy(lost_attempts_max=3))
+        rules = Definition(name="hold", retry=RetryPolicy(lost_attempts_max=3))
         job = stage.world.dispatch("a", "hold", rules=rules, losses=2)
         await until(lambda: work.began == [("a", 1)])
         stage.clock.now_ms += 801

@@ -10,18 +10,18 @@ import pytest
 import structlog
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
-from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLater, attempts, invocation
 from hascheduler.processor.attempts import StopReason
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.retry import RetryPolicy
 from tests.unit.processor.world import LIMIT_S, Job, Stage, staged, until
 
 NOW = 1_000_000
-TRIES = RetryPolicy(3, 1_000, 2_000, 60_000)
+TRIES = RetryPolicy(attempts_max=3, backoff_ms=1_000, backoff_factor=2_000, backoff_max_ms=60_000)
 
 
 def raising(error: Exception) -> Handlers:
@@ -36,7 +36,7 @@ def raising(error: Exception) -> Handlers:
 
 async def outcome_of(handlers: Handlers, **job: Any) -> AttemptOutcome:
     async with staged(handlers) as stage:
-        dispatched = stage.world.dispatch("a", "raise", rules=Definition("raise", retry=TRIES), **job)
+        dispatched = stage.world.dispatch("a", "raise", rules=Definition(name="raise", retry=TRIES), **job)
         await until(lambda: dispatched.outcome is not None)
         assert dispatched.outcome is not None
         return dispatched.outcome
@@ -88,7 +88,7 @@ async def test_a_handler_may_choose_the_pause_but_not_the_number_of_tries() -> N
 
 
 async def test_no_try_begins_after_the_total_timeout() -> None:
-    rules = Definition("raise", retry=TRIES, total_timeout_ms=10_000)
+    rules = Definition(name="raise", retry=TRIES, total_timeout_ms=10_000)
     async with staged(raising(ValueError("no luck"))) as stage:
         job = stage.world.dispatch("a", "raise", rules=rules, first_started_at_ms=WallMs(NOW - 9_500))
         await until(lambda: job.outcome is not None)
@@ -109,7 +109,7 @@ async def test_an_attempt_that_takes_too_long_is_stopped_and_tried_again() -> No
         await asyncio.Event().wait()
 
     async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "slow", rules=Definition("slow", timeout_ms=30))
+        job = stage.world.dispatch("a", "slow", rules=Definition(name="slow", timeout_ms=30))
         await until(lambda: job.outcome is not None)
         assert job.outcome is not None
         assert (job.outcome.error, job.outcome.retry_at_ms is None) == ("timed out after 30ms", False)
@@ -126,7 +126,7 @@ async def test_the_end_of_all_attempts_is_the_end_of_the_job_and_says_how_many_t
     async def slow(job: JobContext) -> None:
         await asyncio.Event().wait()
 
-    rules = Definition("slow", timeout_ms=60_000, total_timeout_ms=10_000)
+    rules = Definition(name="slow", timeout_ms=60_000, total_timeout_ms=10_000)
     async with staged(handlers) as stage:
         job = stage.world.dispatch("a", "slow", rules=rules, first_started_at_ms=WallMs(NOW - 9_980), failures=failures)
         await until(lambda: job.outcome is not None)
@@ -154,7 +154,7 @@ async def test_a_result_that_comes_after_the_timeout_is_late_and_the_job_is_trie
 
     handlers.handler("slow")(thread if how == "thread" else coroutine)
     async with staged(handlers) as stage:
-        rules = Definition("slow", timeout_ms=20, retry=TRIES)
+        rules = Definition(name="slow", timeout_ms=20, retry=TRIES)
         job = stage.world.dispatch("a", "slow", rules=rules, failures=failures)
         await until(lambda: job.outcome is not None)
         again_ms = None if failures else WallMs(NOW + TRIES.pause_ms("a", 1))
@@ -174,7 +174,7 @@ async def test_a_result_that_is_late_is_late_even_if_a_cancel_came_before_it() -
         return "too late"
 
     async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "slow", rules=Definition("slow", timeout_ms=20))
+        job = stage.world.dispatch("a", "slow", rules=Definition(name="slow", timeout_ms=20))
         await until(lambda: job.state is JobState.RUNNING)
         await until(lambda: any(held.timed_out for held in stage.processor._attempts.held))
         stage.world.tell(MessageKind.CANCEL, "a")
@@ -199,7 +199,7 @@ async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monke
                 continue
 
     async with staged(handlers, slots=1, deadline_ms=60_000) as stage:
-        rules = Definition("deaf", timeout_ms=20)
+        rules = Definition(name="deaf", timeout_ms=20)
         first, second = (stage.world.dispatch(id, "deaf", rules=rules) for id in "ab")
         try:
             await until(lambda: first.outcome is not None and second.outcome is not None)
@@ -235,7 +235,7 @@ async def test_a_thread_that_outlives_its_timeout_keeps_its_slot_and_fails_when_
 ) -> None:
     monkeypatch.setattr(invocation, "LET_GO_S", 0.02)
     monkeypatch.setattr(attempts, "_LAST_MOMENT_S", 0.02)
-    async with overdue(Definition("deaf", timeout_ms=20, retry=TRIES)) as (stage, job, over):
+    async with overdue(Definition(name="deaf", timeout_ms=20, retry=TRIES)) as (stage, job, over):
         assert job.overdue_since_ms == NOW + 20
         second = stage.world.dispatch("b", "deaf")
         beats = stage.world.beats
@@ -259,7 +259,7 @@ async def test_that_a_thread_is_overdue_is_told_again_until_the_store_has_answer
 
     async with staged(handlers, deadline_ms=60_000) as stage:
         stage.world.vague["report_overdue"] = 2
-        stage.world.dispatch("a", "deaf", rules=Definition("deaf", timeout_ms=20))
+        stage.world.dispatch("a", "deaf", rules=Definition(name="deaf", timeout_ms=20))
         await until(lambda: stage.world.calls["report_overdue"] == 3)
         over.set()
 
@@ -270,21 +270,21 @@ async def test_a_drain_ends_although_an_overdue_thread_never_does_and_says_nothi
     """It is lost with its process: until that has ended nothing else may have what it holds."""
     for limit in ("_STOP_LIMIT_S", "_SETTLE_LIMIT_S"):
         monkeypatch.setattr(f"hascheduler.processor.processor.{limit}", 0.05)
-    async with overdue(Definition("deaf", timeout_ms=20), drain_grace_ms=20) as (stage, job, _):
+    async with overdue(Definition(name="deaf", timeout_ms=20), drain_grace_ms=20) as (stage, job, _):
         await stage.drained()
         assert (job.state, job.outcome, job.reasons) == (JobState.RUNNING, None, [])
         assert stage.world.registered is None
 
 
 async def test_an_overdue_thread_whose_job_was_to_be_cancelled_or_was_given_to_another_ends_so() -> None:
-    async with overdue(Definition("deaf", timeout_ms=20)) as (stage, job, over):
+    async with overdue(Definition(name="deaf", timeout_ms=20)) as (stage, job, over):
         job.cancel_requested = True
         stage.world.tell(MessageKind.CANCEL, "a")
         await until(lambda: any(held.cancel_requested for held in stage.processor._attempts.held))
         over.set()
         await until(lambda: job.outcome is not None)
         assert job.outcome == AttemptOutcome(JobState.CANCELLED)
-    async with overdue(Definition("deaf", timeout_ms=20)) as (stage, job, over):
+    async with overdue(Definition(name="deaf", timeout_ms=20)) as (stage, job, over):
         job.attempt, job.processor = 2, "another"
         await until(lambda: any(held.stop_reason is StopReason.REVOKED for held in stage.processor._attempts.held))
         over.set()
@@ -306,7 +306,7 @@ async def test_a_thread_that_gives_a_coroutine_after_its_time_does_not_begin_it(
         return rest(job)
 
     async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "both", rules=Definition("both", timeout_ms=20))
+        job = stage.world.dispatch("a", "both", rules=Definition(name="both", timeout_ms=20))
         await until(lambda: job.outcome is not None)
         assert (job.state, begun) == (JobState.FAILED, [])
 
@@ -323,7 +323,7 @@ async def test_a_cancel_goes_before_a_timeout() -> None:
             await stopped.wait()
 
     async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "stubborn", rules=Definition("stubborn", timeout_ms=20))
+        job = stage.world.dispatch("a", "stubborn", rules=Definition(name="stubborn", timeout_ms=20))
         await until(lambda: job.state is JobState.RUNNING)
         job.cancel_requested = True
         await until(lambda: stage.world.calls["stop_requests"] > 2)

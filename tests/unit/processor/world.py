@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.model.processor import ProcessorRef
@@ -16,6 +15,7 @@ from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import AttemptOutcome, Delivery, FinishAnswer, HandlerProgress, StartedJob, StopRequests
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
+from hascheduler.schema.definition import Definition
 
 LIMIT_S = 20
 ME = "p.1"
@@ -43,7 +43,7 @@ class Job:
     processor: str | None = ME
     cancel_requested: bool = False
     outcome: AttemptOutcome | None = None
-    rules: Definition = field(default_factory=lambda: Definition("any"))
+    rules: Definition = field(default_factory=lambda: Definition(name="any"))
     failures: int = 0
     losses: int = 0
     first_started_at_ms: WallMs | None = None

@@ -7,8 +7,8 @@ import pytest
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.mirror.changes import DefinitionSeen
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import ConflictScope, Definition
-from hascheduler.model.documents.definition import decode_definition
+from hascheduler.schema.definition import ConflictScope, Definition
+from hascheduler.schema.noun import read_document
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, get
 from tests.unit.dispatch.nouns import make_job
@@ -22,7 +22,7 @@ def started(*started: tuple[str, str], **scopes: ConflictScope) -> list[str]:
     """Those that start at once, of jobs ``(definition, tenant)`` on one target."""
     scene = Scene(
         *(
-            DefinitionSeen(Definition(name, conflict_group="git", conflict_scope=scope))
+            DefinitionSeen(Definition(name=name, conflict_group="git", conflict_scope=scope))
             for name, scope in scopes.items()
         ),
         *processors("p", slots=9),
@@ -65,7 +65,7 @@ async def test_a_definition_of_0_2_0_stays_shared_until_it_is_edited(client: htt
     stored = world.stored(Collection.DEFINITIONS, "log")
     del stored["conflict_scope"]
     world.database.replace(Collection.DEFINITIONS, stored)
-    assert decode_definition("log", stored).conflict_scope is SHARED
+    assert read_document(Definition, "log", stored).conflict_scope is SHARED
     for method, body in (("PUT", {"conflict_group": "git"}), ("PATCH", {"tier": 3}), ("PUT", {"tier": 4})):
         assert (await client.request(method, LOG, json=body)).json()["conflict_scope"] == "shared"
     tag = {"If-Match": (await client.get(LOG)).headers["etag"]}

@@ -11,10 +11,10 @@ from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.mirror.changes import ScheduleSeen, TenantSeen
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import RateLimit
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
+from hascheduler.schema.definition import RateLimit
+from hascheduler.schema.tenant import Tenant
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, create, get, post
 from tests.unit.api.tokens import Guarded
@@ -45,7 +45,7 @@ async def made(client: httpx.AsyncClient, name: str, **changes: Any) -> httpx.Re
 
 
 def test_five_fast_schedules_make_no_more_pending_jobs_than_their_tenant_may_have() -> None:
-    limits = Tenant("default", 1, max_pending=5, submit_rate=RateLimit(5, 60_000))
+    limits = Tenant(name="default", rev=1, max_pending=5, submit_rate=RateLimit(count=5, per_ms=60_000))
     schedules = [ScheduleSeen(make_schedule(name, every_ms=100)) for name in "abcde"]
     scene = Scene(TenantSeen(limits), *schedules)
     steps = [scene.at(at_ms) for at_ms in range(0, 6_001, 20)]

@@ -11,7 +11,6 @@ import pytest
 
 from hascheduler.dispatch.decisions import Fire, Settlement
 from hascheduler.dispatch.schedules.previews import FiresToCome, finished
-from hascheduler.model.calendar import Calendar, read_days
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
 from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker
@@ -20,6 +19,7 @@ from hascheduler.model.payload import PLACEHOLDERS_MAX, render
 from hascheduler.model.trigger import CalendarUse, Cron, Interval, Trigger
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.mongo.apply.fired_jobs import FiredJobs
+from hascheduler.schema.calendar import Calendar, read_days
 from hascheduler.telemetry.tracing import NO_TRACING
 from hascheduler.triggers import due, next_firing, on_calendars
 from tests.factories import make_fire, make_schedule
@@ -162,10 +162,10 @@ async def test_fires_that_are_due_together_are_rendered_and_sent_a_few_at_a_time
 
 # Calendars
 
-WORKDAYS = Calendar("x", weekdays=(0, 1, 2, 3, 4))
-ODD = Calendar("odd", weekdays=(0, 2, 4))
+WORKDAYS = Calendar(name="x", weekdays=(0, 1, 2, 3, 4))
+ODD = Calendar(name="odd", weekdays=(0, 2, 4))
 FULL = Calendar(
-    "full",
+    name="full",
     weekdays=(0, 1, 2, 3, 4, 5, 6),
     exclude=read_days(["1970-01-01/2099-12-31", *(f"--{month:02d}-01" for month in range(1, 13))]),
 )
@@ -216,7 +216,7 @@ def test_a_search_that_found_nothing_is_not_made_again(
 def test_what_was_searched_is_of_these_days_alone() -> None:
     pattern, use = Cron("0 12 * * *"), CalendarUse(("x",), ("x",))
     assert next_firing(of(pattern, use), NOW) is None
-    other = on_calendars(Trigger(pattern, calendars=use), {"x": Calendar("x")})
+    other = on_calendars(Trigger(pattern, calendars=use), {"x": Calendar(name="x")})
     assert next_firing(other, NOW) is None
     allowing = on_calendars(Trigger(pattern, calendars=CalendarUse(("x",))), {"x": WORKDAYS})
     assert next_firing(allowing, NOW) == NOW + 12 * 3_600_000
@@ -227,9 +227,11 @@ def test_what_was_searched_is_of_these_days_alone() -> None:
     [
         WORKDAYS,
         FULL,
-        Calendar("all", weekdays=tuple(range(7)), exclude=read_days(["--02-29", "--12-31", "2099-12-30/2099-12-31"])),
         Calendar(
-            "none", include=read_days(["--01-01", "--12-31", "1970-01-01", "2099-12-31", "2030-05-01/2031-01-03"])
+            name="all", weekdays=tuple(range(7)), exclude=read_days(["--02-29", "--12-31", "2099-12-30/2099-12-31"])
+        ),
+        Calendar(
+            name="none", include=read_days(["--01-01", "--12-31", "1970-01-01", "2099-12-31", "2030-05-01/2031-01-03"])
         ),
     ],
     ids=lambda calendar: calendar.name,

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from random import Random
 from types import SimpleNamespace
@@ -12,10 +11,10 @@ import pytest
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import ConflictScope, Definition, RateLimit
-from hascheduler.model.documents.definition import encode_definition
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.resources import MongoResourceStore
+from hascheduler.schema.definition import ConflictScope, Definition, RateLimit
+from hascheduler.schema.noun import document_of
 from hascheduler.shards.copies import Copier, Copies, copy, encode_keepable
 from tests.doubles.databases import mock_databases
 from tests.tiers import examples
@@ -31,7 +30,7 @@ def shards() -> Sequence[Database]:
 
 
 async def put(database: Database, rev: int, name: str = "log", **fields: Any) -> None:
-    stored = encode_definition(Definition(name, rev=rev, **fields))
+    stored = document_of(Definition(name=name, rev=rev, **fields))
     await database["definitions"].replace_one({"_id": name}, stored, upsert=True)
 
 
@@ -240,7 +239,7 @@ async def test_a_copier_copies_while_it_leads_and_sees_both(
 
 # What several shards can't keep
 
-RATE, OF_TENANT = RateLimit(3, 1_000), {"conflict_group": "db", "conflict_scope": ConflictScope.TENANT}
+RATE, OF_TENANT = RateLimit(count=3, per_ms=1_000), {"conflict_group": "db", "conflict_scope": ConflictScope.TENANT}
 
 
 @pytest.mark.parametrize(
@@ -248,7 +247,7 @@ RATE, OF_TENANT = RateLimit(3, 1_000), {"conflict_group": "db", "conflict_scope"
     [
         ({"rate_limit": RATE}, ("rate_limit", "count")),
         ({"conflict_group": "db"}, ("conflict_scope",)),
-        ({"max_concurrency": 1, "tier": 1, "rate_limit": replace(RATE, count=4)}, None),
+        ({"max_concurrency": 1, "tier": 1, "rate_limit": RATE.model_copy(update={"count": 4})}, None),
         (OF_TENANT, None),
     ],
 )
@@ -257,7 +256,7 @@ async def test_a_limit_that_shards_can_not_keep_is_refused_before_anything_is_wr
 ) -> None:
     store: MongoResourceStore[Definition]
     store = MongoResourceStore(shards[0], DEFINITIONS, partial(encode_keepable, 4))
-    definition = Definition("log", **fields)
+    definition = Definition(name="log", **fields)
     for write in (store.create(definition), store.put(definition), store.replace(definition, 2)):
         if path is None:
             assert await write is not None

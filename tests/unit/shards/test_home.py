@@ -8,9 +8,9 @@ from unittest.mock import AsyncMock
 import pytest
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.definition import ConflictScope, Definition, RateLimit
-from hascheduler.model.documents.definition import encode_definition
 from hascheduler.mongo.connection import Database
+from hascheduler.schema.definition import ConflictScope, Definition, RateLimit
+from hascheduler.schema.noun import document_of
 from hascheduler.shards.home import (
     LayoutStore,
     LayoutWatch,
@@ -25,7 +25,7 @@ from tests.doubles.databases import mock_databases
 from tests.factories import NOW
 
 SHARDS = ("default", "0001", "0002", "0003")
-SHARED = Definition("backup", conflict_group="disk", conflict_scope=ConflictScope.SHARED)
+SHARED = Definition(name="backup", conflict_group="disk", conflict_scope=ConflictScope.SHARED)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ async def test_a_layout_that_cannot_be_read_is_refused_in_a_sentence_that_names_
             " expected tenant",
         ),
         (
-            Definition("mail", rate_limit=RateLimit(3, 1_000)),
+            Definition(name="mail", rate_limit=RateLimit(count=3, per_ms=1_000)),
             "HASCHEDULER_SHARDS: 4, and the definition 'mail' has a rate_limit that several shards can't keep:"
             " 3 can't be divided between 4 shards; expected 4 or more: each keeps one at least",
         ),
@@ -148,7 +148,7 @@ async def test_a_deployment_does_not_grow_while_a_stored_definition_needs_one_sh
 ) -> None:
     if grows:
         await agreed(home, SHARDS[:2])
-    await home["definitions"].insert_one(encode_definition(definition))
+    await home["definitions"].insert_one(document_of(definition))
     with pytest.raises(InvalidInput) as refused:
         await agreed(home, SHARDS)
     assert str(refused.value) == error
@@ -156,7 +156,7 @@ async def test_a_deployment_does_not_grow_while_a_stored_definition_needs_one_sh
 
 
 async def test_a_group_that_was_stored_without_a_scope_is_shared(home: Database) -> None:
-    stored = encode_definition(SHARED)
+    stored = document_of(SHARED)
     del stored["conflict_scope"]
     await home["definitions"].insert_one(stored)
     with pytest.raises(InvalidInput, match="'backup' has a conflict_scope"):
@@ -165,11 +165,11 @@ async def test_a_group_that_was_stored_without_a_scope_is_shared(home: Database)
 
 async def test_what_each_shard_keeps_on_its_own_is_no_obstacle(home: Database) -> None:
     kept = [
-        Definition("log", max_concurrency=1, tier=2),
-        Definition("mail", rate_limit=RateLimit(4, 1_000)),
-        Definition("disk", conflict_group="disk", conflict_scope=ConflictScope.TENANT),
+        Definition(name="log", max_concurrency=1, tier=2),
+        Definition(name="mail", rate_limit=RateLimit(count=4, per_ms=1_000)),
+        Definition(name="disk", conflict_group="disk", conflict_scope=ConflictScope.TENANT),
     ]
-    await home["definitions"].insert_many([*map(encode_definition, kept), {"_id": "broken", "rev": "?"}])
+    await home["definitions"].insert_many([*map(document_of, kept), {"_id": "broken", "rev": "?"}])
     await require_keepable(home, 4)
     assert [why_not_keepable(each, 4) for each in kept] == [None] * 3
 

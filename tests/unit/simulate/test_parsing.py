@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import RateLimit
 from hascheduler.model.policy import ON_DEMAND_BONUS_MAX_DEFAULT, PRESETS, Criterion, IdleKeyStart
+from hascheduler.schema.definition import RateLimit
 from hascheduler.simulate.parsing import parse_scenario, scenario_of
 from tests.unit.simulate.scenarios import document, job, processor
 
@@ -58,7 +58,7 @@ def test_yaml_says_the_same_as_json() -> None:
     """
     scenario = parse_scenario(yaml)
     assert scenario.policy.config().criteria == (Criterion.LANE, Criterion.SCORE, Criterion.ARRIVAL)
-    assert scenario.definitions[0].rate_limit == RateLimit(2, 60_000)
+    assert scenario.definitions[0].rate_limit == RateLimit(count=2, per_ms=60_000)
     lane = scenario.lanes[0]
     assert (lane.weight, lane.promote_after(0), lane.promote_after(10)) == (3, 1_000, 11_000)
     assert lane.criteria == PRESETS["swimlanes"]

@@ -55,19 +55,19 @@ from hascheduler.mirror.changes import (
     TenantGone,
     TenantSeen,
 )
-from hascheduler.model.calendar import Calendar, read_days
-from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.policy import PRESETS, criteria
 from hascheduler.model.processor import Rest
-from hascheduler.model.retry import RetryPolicy
-from hascheduler.model.tenant import Tenant
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.schema.calendar import Calendar, read_days
+from hascheduler.schema.definition import Definition, RateLimit
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.retry import RetryPolicy
+from hascheduler.schema.tenant import Tenant
 from hascheduler.simulate.recorded import recorded_scenario, replay
 from hascheduler.simulate.run import RunOutcome, as_document, run
 from tests.tiers import spread
@@ -83,14 +83,34 @@ INPUTS: list[Input] = [
     ScheduleSeen(make_schedule("s")),
     ScheduleGone("s"),
     DefinitionSeen(
-        Definition("log", 3, 2, 1_000, "git", 4, RateLimit(2, 1_000), (("cpu", 1),), RetryPolicy(2), 9_000, 99_000)
+        Definition(
+            name="log",
+            rev=3,
+            max_concurrency=2,
+            default_cost_ms=1_000,
+            conflict_group="git",
+            tier=4,
+            rate_limit=RateLimit(count=2, per_ms=1_000),
+            resources=(("cpu", 1),),
+            retry=RetryPolicy(attempts_max=2),
+            timeout_ms=9_000,
+            total_timeout_ms=99_000,
+        )
     ),
     DefinitionGone("log"),
-    LaneSeen(Lane("l", 1, 2, (60_000,), criteria("aged_priority"))),
+    LaneSeen(Lane(name="l", rev=1, weight=2, promote_after_ms=(60_000,), criteria=criteria("aged_priority"))),
     LaneGone("l"),
-    CalendarSeen(Calendar("c", 2, (0, 4), read_days(["--12-25"]), read_days(["2030-01-01/2030-01-03"]))),
+    CalendarSeen(
+        Calendar(
+            name="c",
+            rev=2,
+            weekdays=(0, 4),
+            include=read_days(["--12-25"]),
+            exclude=read_days(["2030-01-01/2030-01-03"]),
+        )
+    ),
     CalendarGone("c"),
-    TenantSeen(Tenant("t", 1, 3)),
+    TenantSeen(Tenant(name="t", rev=1, max_running=3)),
     TenantGone("t"),
     PauseSeen(StandingPause(EVERYTHING, 1, wall(0), "deployer", "it burns", True)),
     PauseGone(EVERYTHING),
@@ -182,9 +202,9 @@ class Load:
         self._schedule = make_schedule("s")
         self._waiting_for_echo: tuple[Decision, ...] = ()
         self.step(
-            DefinitionSeen(Definition("x", 1, 3, tier=4)),
-            DefinitionSeen(Definition("y", 1, conflict_group="git", tier=6)),
-            LaneSeen(Lane("heavy", 1, weight=2)),
+            DefinitionSeen(Definition(name="x", rev=1, max_concurrency=3, tier=4)),
+            DefinitionSeen(Definition(name="y", rev=1, conflict_group="git", tier=6)),
+            LaneSeen(Lane(name="heavy", rev=1, weight=2)),
             ScheduleSeen(self._schedule),
             *(ProcessorSeen(make_processor(name, slots=2)) for name in "pq"),
             TermBegan(1),
@@ -279,7 +299,7 @@ def test_a_recording_gives_the_work_that_was_asked_for() -> None:
         began: dict[str, Any] = {"started_at_ms": wall(since), "expires_at_ms": wall(90_000)}
         return seen(id, state=JobState.RUNNING, attempt=1, processor="p", **began)
 
-    definition = DefinitionSeen(Definition("x", 1, default_cost_ms=9_000))
+    definition = DefinitionSeen(Definition(name="x", rev=1, default_cost_ms=9_000))
     steps = [
         RecordedStep(wall(10_000), (definition, ProcessorSeen(make_processor("p"))), None),
         RecordedStep(wall(10_000), (running("before", 4_000), seen("waits", expires_at_ms=wall(90_000))), None),
@@ -309,7 +329,10 @@ YEARS_MS = 4 * 365 * 86_400_000
 
 def work_of(*jobs: JobRef, ends_ms: int = 2_000, then: tuple[Input, ...] = ()) -> RunOutcome:
     """What comes of the recorded work of one processor with one slot; jobs take 9 s."""
-    known = (DefinitionSeen(Definition("x", 1, default_cost_ms=9_000)), ProcessorSeen(make_processor("p", slots=1)))
+    known = (
+        DefinitionSeen(Definition(name="x", rev=1, default_cost_ms=9_000)),
+        ProcessorSeen(make_processor("p", slots=1)),
+    )
     steps = [RecordedStep(wall(0), (*known, *map(JobSeen, jobs)), None), RecordedStep(wall(ends_ms), then, ())]
     return run(recorded_scenario(RecordingHeading(wall(0), "r1", 1, CONFIG), steps))
 

@@ -1,7 +1,6 @@
 """Calendars against a second opinion: a filter that asks which date the clock shows at each nominal time."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from typing import Any
@@ -10,9 +9,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.calendar import Calendar, Days, read_days
 from hascheduler.model.trigger import CalendarUse, Cron, Interval, Pattern, Trigger, Window
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.calendar import Calendar, Days, read_days
 from hascheduler.triggers import (
     MissingCalendar,
     count_firing,
@@ -38,12 +37,12 @@ ZONES = (
 CALENDARS = {
     each.name: each
     for each in (
-        Calendar("business-days", weekdays=(0, 1, 2, 3, 4), include=read_days(["2011-12-31"])),
+        Calendar(name="business-days", weekdays=(0, 1, 2, 3, 4), include=read_days(["2011-12-31"])),
         Calendar(
-            "holidays", include=read_days(["2010-11-06/2010-11-09", "2011-05-01", "--12-25", "--02-29", "--10-16"])
+            name="holidays", include=read_days(["2010-11-06/2010-11-09", "2011-05-01", "--12-25", "--02-29", "--10-16"])
         ),
-        Calendar("odd", weekdays=(0, 2, 4, 6), exclude=read_days(["2010-11-07", "2011-12-28/2012-01-03"])),
-        Calendar("never"),
+        Calendar(name="odd", weekdays=(0, 2, 4, 6), exclude=read_days(["2010-11-07", "2011-12-28/2012-01-03"])),
+        Calendar(name="never"),
     )
 }
 NAIVE: dict[str, Callable[[date], bool]] = {
@@ -194,6 +193,6 @@ def test_days_have_one_form_and_lose_none() -> None:
 
 def test_an_include_wins_over_an_exclude() -> None:
     day = (date(2030, 12, 24) - date(1970, 1, 1)).days
-    calendar = Calendar("c", weekdays=(1,), exclude=read_days(["--12-24"]))
+    calendar = Calendar(name="c", weekdays=(1,), exclude=read_days(["--12-24"]))
     assert not calendar.has(day)
-    assert replace(calendar, include=read_days(["2030-12-24"])).has(day)
+    assert calendar.model_copy(update={"include": read_days(["2030-12-24"])}).has(day)

@@ -10,33 +10,73 @@ have come to. Losses have a limit of their own, so that a job that kills its pro
 their own: none after the first, as the processor is most often to blame.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from hashlib import blake2b
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.forms import WEEK_MS, Form, span, whole, written_span, wrong
+from hascheduler.schema.noun import Part
 
-ATTEMPTS_MAX_DEFAULT = 5
+ATTEMPTS_MAX = 100
 LOST_ATTEMPTS_MAX_DEFAULT = 10
 LOST_AS_FAILED = 0
 """As a limit of losses: each counts as a failure. Stored definitions of 0.2.0, which have no such limit, mean this."""
 LOST_PAUSES_MS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000)
 """After the first loss of a job, the second, and so on; then the last one each time."""
-BACKOFF_MS_DEFAULT = 2_000
-BACKOFF_FACTOR_DEFAULT = 2_000
-BACKOFF_MAX_MS_DEFAULT = 60_000
 JITTER_THOUSANDTHS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """``attempts_max`` limits the attempts that fail, ``lost_attempts_max`` those that are lost while they run;
-    ``backoff_factor`` has thousandths."""
+_FACTOR_MAX = 10
+_FACTOR_EXPECTED = f"1 to {_FACTOR_MAX}, with at most three decimals"
 
-    attempts_max: int = ATTEMPTS_MAX_DEFAULT
-    backoff_ms: int = BACKOFF_MS_DEFAULT
-    backoff_factor: int = BACKOFF_FACTOR_DEFAULT
-    backoff_max_ms: int = BACKOFF_MAX_MS_DEFAULT
-    lost_attempts_max: int = LOST_ATTEMPTS_MAX_DEFAULT
+
+def _factor(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong(f"{quoted(value)} is not a number", _FACTOR_EXPECTED)
+    if not 1 <= value <= _FACTOR_MAX:
+        raise wrong(f"{value} is out of range", _FACTOR_EXPECTED)
+    thousandths = round(value * 1_000)
+    if thousandths / 1_000 != value:
+        raise wrong(f"{value} is too exact", _FACTOR_EXPECTED)
+    return thousandths
+
+
+def _factor_number(thousandths: int) -> int | float:
+    whole_number, rest = divmod(thousandths, 1_000)
+    return thousandths / 1_000 if rest else whole_number
+
+
+_FACTOR_SCHEMA = {"type": "number", "minimum": 1, "maximum": _FACTOR_MAX}
+Factor = Annotated[
+    int,
+    Form(_factor, _factor_number, whole(0, 0).read_stored, _FACTOR_SCHEMA, {"type": "number"}, metavar="N"),
+]
+
+
+class RetryPolicy(Part):
+    """How often a job is tried, and how long it waits in between: backoff, backoff × factor, … at most max."""
+
+    attempts_max: Annotated[int, whole(1, ATTEMPTS_MAX, stored_least=0)] = Field(default=5)
+    """How many attempts may fail before the job has failed"""
+    lost_attempts_max: Annotated[int, whole(LOST_AS_FAILED, ATTEMPTS_MAX)] = Field(default=LOST_ATTEMPTS_MAX_DEFAULT)
+    """How many attempts may be lost while they run (their processor died, was cut off or fenced itself) before the job
+    has failed; 0: what is lost counts as failed"""
+    backoff_ms: Annotated[int, span(0, WEEK_MS)] = Field(default=2_000, examples=["2s"])
+    """The first pause; default 2s"""
+    backoff_factor: Factor = Field(default=2_000, examples=[2])
+    """What each pause is multiplied by; default 2"""
+    backoff_max_ms: Annotated[int, span(0, WEEK_MS)] = Field(default=60_000, examples=["1m"])
+    """The longest pause; default 1m"""
+
+    def check_request(self, given: Mapping[str, Any]) -> None:
+        if self.backoff_ms > self.backoff_max_ms:
+            backoff = written_span(given, "backoff", self.backoff_ms)
+            longest = written_span(given, "max", self.backoff_max_ms)
+            raise wrong(f"the backoff {backoff} is longer than max {longest}", "a max as long")
 
     def used_up(self, failures: int, losses: int) -> bool:
         """Whether a job has failed after so many failures and losses."""

@@ -1,20 +1,21 @@
 """Which collections a mirror has, and which of their fields: the stream and the snapshot project to those."""
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.calendar import CALENDAR_FIELDS
-from hascheduler.model.documents.definition import DEFINITION_FIELDS
 from hascheduler.model.documents.hold import HOLD_FIELDS
 from hascheduler.model.documents.job import JOB_FIELDS
 from hascheduler.model.documents.journal import JOURNAL_FIELDS
-from hascheduler.model.documents.lane import LANE_FIELDS
 from hascheduler.model.documents.lease import LEASE_FIELDS
 from hascheduler.model.documents.pause import PAUSE_FIELDS
 from hascheduler.model.documents.processor import PROCESSOR_FIELDS
 from hascheduler.model.documents.replica import REPLICA_FIELDS
 from hascheduler.model.documents.schedule import SCHEDULE_FIELDS
-from hascheduler.model.documents.tenant import TENANT_FIELDS
 from hascheduler.model.documents.token import TOKEN_FIELDS
 from hascheduler.model.schema_version import SCHEMA_FIELDS
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.noun import stored_fields
+from hascheduler.schema.tenant import Tenant
 
 _UNMIRRORED = (
     Collection.VERDICTS, Collection.ACCOUNTS, Collection.AUDIT, Collection.BUCKETS, Collection.FAILOVERS,
@@ -22,10 +23,10 @@ _UNMIRRORED = (
 )  # fmt: skip
 MIRRORED = tuple(collection for collection in Collection if collection not in _UNMIRRORED)
 LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
-    Collection.DEFINITIONS: DEFINITION_FIELDS,
-    Collection.LANES: LANE_FIELDS,
-    Collection.CALENDARS: CALENDAR_FIELDS,
-    Collection.TENANTS: TENANT_FIELDS,
+    Collection.DEFINITIONS: stored_fields(Definition),
+    Collection.LANES: stored_fields(Lane),
+    Collection.CALENDARS: stored_fields(Calendar),
+    Collection.TENANTS: stored_fields(Tenant),
     Collection.TOKENS: TOKEN_FIELDS,
     Collection.PAUSES: PAUSE_FIELDS,
     Collection.HOLDS: HOLD_FIELDS,

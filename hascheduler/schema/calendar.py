@@ -12,14 +12,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.fields import is_integer
+from hascheduler.schema.forms import Form
+from hascheduler.schema.noun import Noun, Owner, Part
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAYS_MAX = 1_000
 """Days and spans in each list of a calendar."""
 DAYS_EXPECTED = "a day (2030-12-24), a span of days (2030-12-24/2031-01-01), or a day of each year (--12-25)"
+_WEEKDAYS_EXPECTED = f"days ({', '.join(WEEKDAYS)}), and spans of them such as mon-fri"
+_WEEKDAYS_MAX = 14
 
 _EPOCH = date(1970, 1, 1)
 _LAST = date(2099, 12, 31)
@@ -67,19 +75,72 @@ class Days:
 NO_DAYS = Days()
 
 
-@dataclass(frozen=True)  # without slots, so that its bits are kept
-class Calendar:
-    """It has the days of ``include``, and those of ``weekdays`` (Monday is 0, ascending) that ``exclude`` has not.
+def _weekdays(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or len(value) > _WEEKDAYS_MAX:
+        raise InvalidInput((), f"{quoted(value)} is no list of days of the week", _WEEKDAYS_EXPECTED)
+    return tuple(sorted({day for text in value for day in _weekday_span(text)}))
 
-    ``owner`` decides nothing here: it is whose `hascheduler apply` wrote it.
-    """
 
-    name: str
-    rev: int = 0
-    weekdays: tuple[int, ...] = ()
-    include: Days = NO_DAYS
-    exclude: Days = NO_DAYS
-    owner: str | None = None
+def _weekday_span(text: Any) -> list[int]:
+    first, dash, last = text.lower().partition("-") if isinstance(text, str) and len(text) < 10 else ("", "", "")
+    if first not in WEEKDAYS or (dash and last not in WEEKDAYS):
+        raise InvalidInput((), f"{quoted(text)} is no day of the week", _WEEKDAYS_EXPECTED)
+    begin = WEEKDAYS.index(first)
+    length = (WEEKDAYS.index(last) - begin) % len(WEEKDAYS) if dash else 0
+    return [(begin + step) % len(WEEKDAYS) for step in range(length + 1)]
+
+
+def _stored_weekdays(value: Any) -> tuple[int, ...]:
+    is_listed = isinstance(value, list | tuple) and len(value) <= len(WEEKDAYS)
+    if not is_listed or not all(is_integer(day) and 0 <= day < len(WEEKDAYS) for day in value):
+        raise InvalidInput((), f"{str(value)[:64]}", "a list of numbers from 0 (Monday) to 6")
+    return tuple(sorted(set(value)))
+
+
+def _shown_weekdays(days: tuple[int, ...]) -> list[str]:
+    return [WEEKDAYS[day] for day in days]
+
+
+def _day_list(value: Any) -> Days:
+    if isinstance(value, Days):
+        return value
+    if not isinstance(value, list):
+        raise InvalidInput((), f"{quoted(value)} is no list of days", f"a list of: {DAYS_EXPECTED}")
+    return read_days(value)
+
+
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+Weekdays = Annotated[
+    tuple[int, ...],
+    Form(
+        _weekdays, _shown_weekdays, _stored_weekdays, {**_TEXTS, "maxItems": _WEEKDAYS_MAX}, _TEXTS, write_stored=list
+    ),
+]
+DayList = Annotated[
+    Days,
+    Form(_day_list, Days.texts, _day_list, {**_TEXTS, "maxItems": DAYS_MAX}, _TEXTS, write_stored=Days.texts),
+]
+
+
+class CalendarBody(Part):
+    """A set of local days; what is left out, or null, is empty."""
+
+    weekdays: Weekdays = Field(default=(), examples=[["mon", "tue", "wed", "thu", "fri"]])
+    """Days of each week that are in it, as `mon` or `mon-fri`; default none"""
+    include: DayList = Field(default=NO_DAYS, examples=[["2030-12-28"]])
+    """Days that are in it besides: `2030-12-24`, a span `2030-12-24/2031-01-01` with both ends, or `--12-25` for each
+    year; at most 1000, default none"""
+    exclude: DayList = Field(default=NO_DAYS, examples=[["2030-12-24/2031-01-01", "--05-01"]])
+    """Days of `weekdays` that are not in it, in the forms of `include`; at most 1000, default none"""
+    owner: Owner = None
+    """Whose `hascheduler apply` wrote it; `--prune` deletes it for this owner alone, and another owner has to take it
+    over; null: nobody's"""
+
+
+class Calendar(CalendarBody, Noun):
+    """It has the days of ``include``, and those of ``weekdays`` (Monday is 0, ascending) that ``exclude`` has not."""
+
+    always_stored = ("rev", "weekdays", "include", "exclude")
 
     def has(self, day: int) -> bool:
         # 1970-01-01 was a Thursday.

@@ -1,0 +1,186 @@
+"""A definition: a named type of job and its limits, and when the time of an attempt is over.
+
+A job of an unknown definition has the defaults.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, Strict
+
+from hascheduler.model.limit_keys import KEY_LIMITS_MAX
+from hascheduler.model.resources import NO_RESOURCES, Resources
+from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.forms import (
+    WEEK_MS,
+    Count,
+    Listed,
+    Name,
+    ResourceAmounts,
+    each_once,
+    span,
+    whole,
+    written_span,
+    wrong,
+)
+from hascheduler.schema.noun import Noun, Owner, Part, together
+from hascheduler.schema.retry import LOST_AS_FAILED, RetryPolicy, tries_text
+from hascheduler.schema.uniqueness import LimitKey, Uniqueness
+
+TIER_MAX = 1_000_000
+DEFAULT_COST_MS = 1_000
+
+
+class RateLimit(Part):
+    """A token bucket, full at first."""
+
+    count: Count = Field(examples=[100])
+    """So many at once at most"""
+    per_ms: Annotated[int, span(1, WEEK_MS)] = Field(examples=["1s"])
+    """So long until as many may follow, evenly"""
+
+
+class KeyLimit(Part):
+    """A limit for each value that the jobs of a tenant have at one key, such as two at once for each customer."""
+
+    key: LimitKey = Field(examples=["payload.customer"])
+    """`payload.<field>`, nested fields joined by dots, `label.<key>` or `target`. Jobs without a text, number or
+    boolean there are one group of their own"""
+    max_concurrency: Count | None = Field(default=None, examples=[2])
+    """How many jobs of one value run at once; null: no limit"""
+    rate_limit: RateLimit | None = Field(default=None, examples=[{"count": 10, "per": "1m"}])
+    """How fast jobs of one value start; null: no limit"""
+
+    def check_request(self, given: Mapping[str, Any]) -> None:
+        if self.max_concurrency is None and self.rate_limit is None:
+            raise wrong("a key without a limit", "max_concurrency, rate_limit, or both")
+
+
+class ConflictScope(StrEnum):
+    """Which jobs of a conflict group exclude each other on one target."""
+
+    TENANT = "tenant"
+    """Jobs of one tenant; and jobs of all tenants, if the other job's definition is shared."""
+    SHARED = "shared"
+    """Jobs of all tenants. A stored definition without the field means this."""
+
+
+class DefinitionBody(Part):
+    """The limits of a named type of job; what is left out, or null, gets its default."""
+
+    kept = ("conflict_scope",)
+
+    default_cost_ms: Annotated[int, span(0, WEEK_MS)] = Field(default=DEFAULT_COST_MS, examples=["20s"])
+    """What a job is charged until the cost of its target has been learned; default 1s"""
+    max_concurrency: Count | None = Field(default=None, examples=[3])
+    """How many of its jobs run at once; null: no limit"""
+    conflict_group: Name | None = Field(default=None, examples=["git"])
+    """Two jobs of one group never run on one target at once; null: it excludes no others"""
+    conflict_scope: Annotated[ConflictScope, Strict(False)] = ConflictScope.TENANT
+    """tenant: jobs of different tenants do not exclude each other; shared: all of the group do; null: as it is stored,
+    and of a new definition tenant"""
+    tier: Annotated[int, whole(1, TIER_MAX)] | None = Field(default=None, examples=[10])
+    """Higher goes first, and so many jobs of it run at once; null: last"""
+    rate_limit: RateLimit | None = Field(default=None, examples=[{"count": 100, "per": "1s"}])
+    """How fast its jobs start; null: no limit"""
+    key_limits: Annotated[tuple[KeyLimit, ...], Listed, AfterValidator(each_once)] = Field(
+        default=(), max_length=KEY_LIMITS_MAX, examples=[[{"key": "payload.customer", "max_concurrency": 2}]]
+    )
+    """Limits for each value at a key, of jobs made from then on; each tenant's values are its own"""
+    resources: ResourceAmounts = Field(default=NO_RESOURCES, examples=[{"cpu": 2}])
+    """What a job needs that does not say so itself"""
+    unique: Uniqueness | None = Field(
+        default=None, examples=[{"by": ["payload.customer"], "on_duplicate": "debounce", "period": "30s"}]
+    )
+    """What makes submitted jobs duplicates of each other, and what becomes of a duplicate; null: none are"""
+    retry: RetryPolicy = RetryPolicy()
+    """How often a job is tried, and how long it waits in between"""
+    timeout_ms: Annotated[int, span(1, 4 * WEEK_MS)] | None = Field(default=None, examples=["5m"])
+    """How long one attempt may run; null: for ever"""
+    total_timeout_ms: Annotated[int, span(1, 4 * WEEK_MS)] | None = Field(default=None, examples=["1h"])
+    """How long all attempts and pauses may take from the first start; null: for ever"""
+    owner: Owner = None
+    """Whose `hascheduler apply` wrote it; `--prune` deletes it for this owner alone, and another owner has to take it
+    over; null: nobody's"""
+
+    def check_request(self, given: Mapping[str, Any]) -> None:
+        if self.timeout_ms and self.total_timeout_ms and self.timeout_ms > self.total_timeout_ms:
+            timeout = written_span(given, "timeout", self.timeout_ms)
+            total = written_span(given, "total_timeout", self.total_timeout_ms)
+            problem = f"the timeout {timeout} is longer than the total_timeout {total}"
+            raise together(("timeout", "total_timeout"), type(self), problem, "a total_timeout as long")
+
+
+class Definition(DefinitionBody, Noun):
+    """A named type of job and its limits."""
+
+    @classmethod
+    def from_stored(cls, document: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a retry are stored beside the others. A document of 0.2.0 has neither a scope, which means
+        shared, nor a limit of losses, which then count as failures."""
+        retry = {name: document[name] for name in RetryPolicy.model_fields if name in document}
+        return {
+            "conflict_scope": ConflictScope.SHARED,
+            **document,
+            "retry": {"lost_attempts_max": LOST_AS_FAILED, **retry},
+        }
+
+    def to_stored(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {**fields.pop("retry"), **fields}
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The keys whose values its jobs get when they are made."""
+        return tuple(limit.key for limit in self.key_limits)
+
+    @property
+    def may_exclude(self) -> bool:
+        """Whether some of its jobs may have to wait for others that run."""
+        return self.conflict_group is not None or bool(self.key_limits)
+
+    def key_limit(self, key: str) -> KeyLimit | None:
+        """The limit on that key; None: there is none."""
+        return next((limit for limit in self.key_limits if limit.key == key), None)
+
+    def end_of(self, first_started_at_ms: int | None) -> int | None:
+        """When the total timeout ends of a job that first started then; None: never, or not started yet."""
+        if self.total_timeout_ms is None or first_started_at_ms is None:
+            return None
+        return first_started_at_ms + self.total_timeout_ms
+
+    def needs(self, own: Resources | None) -> Resources:
+        """The resources that a job takes; ``own``: its own demand, None if it has none."""
+        return self.resources if own is None else own
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOver:
+    """When the time of an attempt is over, and with what error it has failed then; the same for all processors.
+
+    A ``final`` one is the end of the job's total time: it is not tried again.
+    """
+
+    at_ms: WallMs
+    error: str
+    final: bool = False
+
+
+def time_over(
+    rules: Definition, began_ms: int, first_started_at_ms: int | None, *, failures: int, losses: int
+) -> TimeOver | None:
+    """The nearer one of the timeout of an attempt that began then and the end of the total one; None: no limit.
+
+    ``failures`` and ``losses`` are those before it.
+    """
+    over = None
+    if rules.timeout_ms is not None:
+        over = TimeOver(WallMs(began_ms + rules.timeout_ms), f"timed out after {format_duration(rules.timeout_ms)}")
+    end_ms = rules.end_of(first_started_at_ms)
+    if end_ms is not None and (over is None or end_ms < over.at_ms):
+        total = format_duration(rules.total_timeout_ms or 0)
+        tries = tries_text(failures + losses + 1, losses)
+        over = TimeOver(WallMs(end_ms), f"timed out after {total} in all ({tries})", final=True)
+    return over

@@ -1,0 +1,250 @@
+"""A noun, described once: one class is the core's value, the stored document, the request, the answer, the options.
+
+    request, file ──read_request──► the noun ──document_of───► document    field names, numbers:  timeout_ms: 300000
+    answer        ◄──answer_of───── the noun ◄──read_document── document    published, for people: timeout: "5m"
+
+A field's name has its unit; the published name is the same without it (`published_name`). Validation reads the core's
+form unless its context says otherwise (`hascheduler.schema.forms.REQUEST`), and writing by alias writes the published
+form. So ``Definition(name="x", timeout_ms=5_000)`` is typed Python, and FastAPI, which writes by alias, needs no more.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import CoreSchema, InitErrorDetails
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.fields import INTEGER_MAX, Document, identifier
+from hascheduler.schema.forms import ANSWER, REQUEST, STORED, Name, whole, wrong
+from hascheduler.schema.refusals import Path, refusal_of
+
+FIELDS_MAX = 64
+"""More than any object has: thousands of unknown fields are refused at once, not one by one."""
+_NAMES = {
+    "attempts_max": "attempts",
+    "lost_attempts_max": "lost_attempts",
+    "backoff_factor": "factor",
+    "backoff_max_ms": "max",
+    "criteria": "policy",
+    "from_ms": "from",
+    "excluding": "except",
+}
+"""Published names that are not the field's without its unit."""
+
+
+def published_name(field: str) -> str:
+    return _NAMES.get(field) or field.removesuffix("_ms")
+
+
+class Part(BaseModel):
+    """An object in a noun, or all of a noun that people write."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        use_attribute_docstrings=True,
+        alias_generator=published_name,
+        validate_by_name=True,
+        validate_by_alias=False,
+        json_schema_serialization_defaults_required=True,
+    )
+    kept: ClassVar[tuple[str, ...]] = ()
+    """Fields that a request which leaves them out keeps as they are stored."""
+    always_stored: ClassVar[tuple[str, ...]] = ()
+    """Fields that a stored document must have: what was broken by hand must not pass for a default."""
+
+    def check_request(self, given: Mapping[str, Any]) -> None:
+        """Raise an error if fields of a request do not fit together; ``given`` is as its author wrote it."""
+
+    def completed(self) -> Self:
+        """Return what is kept of a request that leaves something for its other fields to say."""
+        return self
+
+    @classmethod
+    def from_stored(cls, document: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of what is stored: for forms of older releases, and what is nested otherwise there."""
+        return document
+
+    def to_stored(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return how ``fields`` are stored; the reverse of `from_stored`."""
+        return fields
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read(cls, given: Any, read: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        if not isinstance(given, dict):
+            return read(given)
+        if len(given) > FIELDS_MAX:
+            raise wrong(f"{len(given)} fields", "only the fields that /docs lists")
+        said = {name: value for name, value in given.items() if value is not None or name in _required(cls)}
+        if info.context is STORED:
+            said = cls.from_stored(said)
+            missing = [name for name in cls.always_stored if name not in said]
+            if missing:
+                raise together(missing, cls, "missing", "this field, which every stored document has")
+        part = read(said)
+        if info.context is REQUEST:
+            part.check_request(given)
+            return part.completed()
+        return part
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Describe defaults as they are sent, null where it means the default, and an example made of the fields'."""
+        form = handler(schema)
+        described = handler.resolve_ref_schema(form)
+        published = {name: field.alias or name for name, field in cls.model_fields.items()}
+        if "required" in described:
+            described["required"] = [published.get(name, name) for name in described["required"]]
+        described["properties"] = {
+            published.get(name, name): one for name, one in described.get("properties", {}).items()
+        }
+        if handler.mode == "serialization":
+            described.pop("additionalProperties", None)  # a newer replica may say more
+        sent = cls.model_construct().model_dump(mode="json", by_alias=True)
+        for name, field in described["properties"].items():
+            field["title"] = name.replace("_", " ").title()
+            if "description" in field:
+                field["description"] = " ".join(field["description"].split())
+            if "default" in field and name in sent:
+                field["default"] = sent[name]
+                if name in cls.kept:
+                    del field["default"]  # left out, it stays as it is stored
+                if handler.mode == "validation":
+                    _allow_null(field)
+        described.setdefault("examples", [example_of(cls)])
+        return form
+
+
+Owner = Annotated[Name | None, Field(examples=["team-a"])]
+
+
+class Noun(Part):
+    """A part with a name and a revision, that is stored."""
+
+    name: str = Field(examples=["nightly"])
+    """Unique among its kind"""
+    rev: Annotated[int, whole(0, INTEGER_MAX, stored_least=-INTEGER_MAX)] = Field(default=0, examples=[2])
+    """Grows with every edit"""
+    always_stored: ClassVar[tuple[str, ...]] = ("rev",)
+
+
+N = TypeVar("N", bound=Noun)
+P = TypeVar("P", bound=BaseModel)
+
+
+def parse_request(part: type[P], given: Any) -> P:
+    """Return what a request or a file says; raise pydantic's `ValidationError` with all that is wrong."""
+    return part.model_validate(given, by_alias=True, by_name=False, context=REQUEST)
+
+
+def read_request(part: type[P], given: Any, path: Path = ()) -> P:
+    """Return what a request or a file says; raise an `InvalidInput` below ``path``.
+
+    An unknown field is named first: it is often the misspelt name of one that is missing.
+    """
+    try:
+        return parse_request(part, given)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+        first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
+        found = refusal_of(first, given, part)
+        raise InvalidInput((*path, *found.path), found.problem, found.expected) from None
+
+
+def read_answer(part: type[P], given: Any) -> P:
+    """Return what a replica answered, with fields that a newer one added."""
+    return part.model_validate(given, by_alias=True, by_name=False, context=ANSWER, extra="allow")
+
+
+def named(noun: type[N], name: str, body: Part, rev: int = 0) -> N:
+    """Return ``body``, which has been checked, under that name."""
+    return cast("N", noun.model_construct(body.model_fields_set | {"name", "rev"}, name=name, rev=rev, **body.__dict__))
+
+
+def read_document(noun: type[N], id: object, document: Document) -> N:
+    """Return the noun that is stored; raise an `InvalidInput` with the first wrong field.
+
+    What a newer release added is passed over, and null is as good as left out.
+    """
+    require_known_version(document)
+    fields = {**document, "name": identifier(id)}
+    try:
+        return noun.model_validate(fields, extra="ignore", context=STORED)
+    except ValidationError as error:
+        raise refusal_of(error.errors(include_url=False)[0], fields) from None
+
+
+def document_of(noun: Noun) -> dict[str, Any]:
+    """Return the document that is stored."""
+    fields = noun.to_stored(noun.model_dump(mode="json"))
+    return {"_id": fields.pop("name"), "v": WRITTEN_VERSION, **fields}
+
+
+@cache
+def stored_fields(noun: type[Noun]) -> tuple[str, ...]:
+    """Return the names of the fields of a stored document, without its id."""
+    return tuple(name for name in document_of(noun(name="n")) if name != "_id")
+
+
+def answer_of(part: Part) -> dict[str, Any]:
+    """Return what is answered, with the fields that a newer replica added."""
+    return {**part.model_dump(mode="json", by_alias=True), **(part.model_extra or {})}
+
+
+def normal_form(part: Part) -> dict[str, Any]:
+    """Return what a file has to say: nothing that has its default. Equal nouns have equal normal forms."""
+    said = part.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"rev"})
+    return {**said, **(part.model_extra or {})}
+
+
+def example_of(part: type[Part]) -> dict[str, Any]:
+    """Return each field's first example; if it has none, its default."""
+    sent = part.model_construct().model_dump(mode="json", by_alias=True)
+    return {
+        field.alias or name: field.examples[0] if field.examples else sent.get(field.alias or name)
+        for name, field in part.model_fields.items()
+    }
+
+
+def together(names: Sequence[str], part: type[BaseModel], problem: str, expected: str) -> ValidationError:
+    """Return the error of several fields that do not fit together, once for each of them."""
+    error = wrong(problem, expected)
+    details = [InitErrorDetails(type=error, loc=(name,), input=None) for name in names]
+    return ValidationError.from_exception_data(part.__name__, details)
+
+
+def parts_in(annotation: Any) -> Iterator[type[Part]]:
+    """Yield the parts that stand in an annotation, such as those of a union or of a tuple."""
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        yield annotation
+    for inner in getattr(annotation, "__args__", ()):
+        yield from parts_in(inner)
+
+
+@cache
+def _required(part: type[Part]) -> frozenset[str]:
+    """Return the own and the published names of required fields."""
+    fields = part.model_fields.items()
+    return frozenset(each for name, field in fields if field.is_required() for each in (name, field.alias or name))
+
+
+def _allow_null(field: dict[str, Any]) -> None:
+    options = field.get("anyOf", [])
+    if {"type": "null"} in options:
+        return
+    form = {key: field.pop(key) for key in list(field) if key not in ("title", "description", "default", "examples")}
+    field["anyOf"] = [*(options if list(form) == ["anyOf"] else [form]), {"type": "null"}]

@@ -1,0 +1,32 @@
+"""A tenant: the owner of jobs and schedules, and its quotas on their number and rate. An unknown one has no quota."""
+
+from pydantic import Field
+
+from hascheduler.schema.definition import RateLimit
+from hascheduler.schema.forms import Count
+from hascheduler.schema.noun import Noun, Owner, Part
+
+DEFAULT_TENANT = "default"
+"""The owner of jobs and schedules that a caller for all tenants submits without naming a tenant."""
+
+
+class TenantBody(Part):
+    """Who owns jobs; what is left out gets its default."""
+
+    max_running: Count | None = Field(default=None, examples=[10])
+    """How many of its jobs run at once; null: no limit"""
+    max_pending: Count | None = Field(default=None, examples=[10_000])
+    """How many of its jobs wait at once, those of its schedules among them; null: no limit"""
+    submit_rate: RateLimit | None = Field(default=None, examples=[{"count": 100, "per": "1s"}])
+    """How fast its jobs are accepted; null: no limit"""
+    max_schedules: Count | None = Field(default=None, examples=[200])
+    """How many schedules it has; null: the deployment's limit"""
+    fire_rate: RateLimit | None = Field(default=None, examples=[{"count": 600, "per": "1m"}])
+    """How fast its schedules fire, all together; times beyond it are throttled; null: no limit"""
+    owner: Owner = None
+    """Whose `hascheduler apply` wrote it; `--prune` deletes it for this owner alone, and another owner has to take it
+    over; null: nobody's"""
+
+
+class Tenant(TenantBody, Noun):
+    """The owner of jobs and schedules, with its quotas."""
