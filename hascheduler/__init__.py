@@ -23,11 +23,12 @@
                         dispatch   what to do: facts in, decisions out          │
                            │                                                    │ pure: no await, clock,
                          mirror    what MongoDB said, from one ordered stream   │ randomness, logging, driver
-                           │       wire: the nouns as people write them         │
+                           │       wire: what is not yet said in schema         │
                         ┌──┴───┐                                                │
                    triggers  election   when;  may I lead?                      │
                         └──┬───┘                                                │
-                         model     the nouns, and the life of a job as a table  │
+                         schema    each noun once: value, document, request     │
+                         model     the life of a job as a table, what packs     │
                          errors                                                 ┘
 
 Imports point downwards only; a linter checks it. Data goes round one way::

@@ -239,16 +239,16 @@ async def test_a_copier_copies_while_it_leads_and_sees_both(
 
 # What several shards can't keep
 
-RATE, OF_TENANT = RateLimit(count=3, per_ms=1_000), {"conflict_group": "db", "conflict_scope": ConflictScope.TENANT}
+RATE, GROUP = RateLimit(count=3, per_ms=1_000), {"conflict_group": "db"}
 
 
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
         ({"rate_limit": RATE}, ("rate_limit", "count")),
-        ({"conflict_group": "db"}, ("conflict_scope",)),
+        ({**GROUP, "conflict_scope": ConflictScope.SHARED}, ("conflict_scope",)),
         ({"max_concurrency": 1, "tier": 1, "rate_limit": RATE.model_copy(update={"count": 4})}, None),
-        (OF_TENANT, None),
+        (GROUP, None),
     ],
 )
 async def test_a_limit_that_shards_can_not_keep_is_refused_before_anything_is_written(
