@@ -17,7 +17,7 @@ import orjson
 from starlette.types import Receive, Scope
 
 from hascheduler.api.http.peer import BATCH_ID
-from hascheduler.api.http.strict_json import JsonReader, MalformedJson, Oversized, UnstorableJson
+from hascheduler.api.http.strict_json import MalformedJson, Oversized, UnstorableJson, read_json
 from hascheduler.api.jobs.batch_bodies import JOBS_MAX
 from hascheduler.api.middleware.pools import Pools, take
 from hascheduler.api.routing.body import LARGE_BODY_BYTES_MAX, LARGE_VALUES_MAX, receive_bounded
@@ -39,12 +39,10 @@ async def read_batch(scope: Scope, receive: Receive, pools: Pools) -> tuple[byte
     size = int(declared) if declared.isdigit() and len(declared) <= len(str(LARGE_BODY_BYTES_MAX)) else None
     with take(pools.large_bodies, scope, LARGE_BODY_BYTES_MAX if size is None else min(size, LARGE_BODY_BYTES_MAX)):
         body = await receive_bounded(receive, LARGE_BODY_BYTES_MAX)
-        reader = JsonReader(body, LARGE_VALUES_MAX, 2 * LARGE_BODY_BYTES_MAX)
         try:
-            await run_in_slices(reader.steps())
+            return body, read_json(body, LARGE_VALUES_MAX)
         except (MalformedJson, Oversized, UnstorableJson):
             return body, None
-        return body, reader.value
 
 
 def tenants_of(body: Any) -> Sequence[str]:

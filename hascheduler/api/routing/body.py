@@ -22,13 +22,12 @@ from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.http.receive_rate import BYTES_PER_S_MIN, BodyTooLarge, receive_body
-from hascheduler.api.http.strict_json import VALUES_MAX, JsonReader, MalformedJson, Oversized, UnstorableJson
+from hascheduler.api.http.strict_json import VALUES_MAX, MalformedJson, Oversized, UnstorableJson, read_json
 from hascheduler.api.middleware.auth import RequiredPower
 from hascheduler.api.middleware.pools import take
-from hascheduler.api.routing.time_slicing import run_in_slices
 
 BODY_BYTES_MAX = 512 * 1024
-LARGE_BODY_BYTES_MAX = 8 * 1024 * 1024
+LARGE_BODY_BYTES_MAX = 2 * 1024 * 1024
 LARGE_VALUES_MAX = 100_000
 _LARGE_CHARGED_MIN = 256 * 1024
 MERGE_PATCH = "application/merge-patch+json"
@@ -119,10 +118,9 @@ class _JsonRequest(Request):
 
     async def json(self) -> Any:
         await self.body()
-        reader = JsonReader(self._read, self._values_max, 2 * self._bytes_max)
-        self._read = self._read[:1]
+        body, self._read = self._read, self._read[:1]
         try:
-            await run_in_slices(reader.steps())
+            return read_json(body, self._values_max)
         except Oversized as error:
             raise ProblemError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", f"the body holds {error}; send less at once"
@@ -133,7 +131,6 @@ class _JsonRequest(Request):
             raise ProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(error), errors=error.errors
             ) from None
-        return reader.value
 
 
 def required_powers(dependant: Dependant) -> Iterator[RequiredPower]:
