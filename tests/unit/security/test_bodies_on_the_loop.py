@@ -1,6 +1,6 @@
 """A body costs nothing before its sender is known to have the power to send it, and never blocks the event loop."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
@@ -155,15 +155,8 @@ def test_the_errors_of_a_batch_share_its_answer(app: Edge) -> None:
 # Planted: what was there before turns the watch red.
 
 
-def test_a_batch_that_is_read_without_turns_is_caught(app: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def at_once(steps: Generator[None, None, Any]) -> Any:
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                return end.value
-
-    monkeypatch.setattr(batch, "run_in_slices", at_once)
+def test_a_batch_that_is_read_without_pauses_is_caught(app: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "_PAUSE_EVERY", 1_000)
     cost = cost_of(app, Asked("POST", "/v1/jobs:batch", BATCHES["fifty unknown fields each"]()))
     with pytest.raises(AssertionError):
         _check_stall(cost)
