@@ -2,7 +2,7 @@
 
 ::
 
-    metrics ─► time limit ─► audit ─► cross_site ─► auth ─► pools ─► short path or FastAPI, or a gateway to several
+    metrics ─► time limit ─► audit ─► cross_site ─► auth ─► pools ─► hot routes or FastAPI, or a gateway to several
 
 The order matters: every refusal is counted and audited, a forged request of a browser is refused before it learns
 anything about tokens, and a request is charged to its caller as soon as `hascheduler.api.middleware.auth` has

@@ -20,7 +20,7 @@ from hascheduler.api.http.peer import BATCH_ID
 from hascheduler.api.http.strict_json import MalformedJson, Oversized, UnstorableJson, read_json
 from hascheduler.api.jobs.batch_bodies import JOBS_MAX
 from hascheduler.api.middleware.pools import Pools, take
-from hascheduler.api.routing.body import LARGE_BODY_BYTES_MAX, LARGE_VALUES_MAX, receive_bounded
+from hascheduler.api.routing.route_rules import LARGE_BODY_BYTES_MAX, LARGE_VALUES_MAX, receive_bounded
 from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.tenant import DEFAULT_TENANT

@@ -5,7 +5,7 @@ all jobs are submitted or none. Within a batch jobs depend on each other by ``re
 level: first those that wait for nothing in the batch, so that in the database, and in every replica's stream, a job
 comes after what it waits for.
 
-A thousand jobs of two megabytes are long work: between hundreds of them other requests get their turn.
+A thousand jobs of two megabytes are long work: after each fifty of them other requests get their turn.
 """
 
 import asyncio
@@ -46,8 +46,7 @@ from hascheduler.api.jobs.keys import Definitions, definitions_of, with_keys
 from hascheduler.api.jobs.submit import submit_span
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
-from hascheduler.api.routing.body import LargeJsonRoute
-from hascheduler.api.routing.error_handlers import field_error
+from hascheduler.api.routing.route_rules import LargeJsonRoute, field_error
 from hascheduler.api.routing.warnings import require_lane, warn_of_lane
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
@@ -61,7 +60,7 @@ REF_PREFIX = "ref:"
 _AT_ONCE_MAX = 250
 """Jobs that one command inserts: the driver encodes them in one go."""
 _ERRORS_LENGTH_MAX = 2_000
-_PAUSE_EVERY = 100
+_PAUSE_EVERY = 50
 """Jobs, after which other tasks get their turn."""
 _WARNINGS_MAX = 10
 _DEPENDENCIES_MAX = 100_000
@@ -190,7 +189,7 @@ async def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> s
 
 
 async def _with_pauses(items: Sequence[T]) -> AsyncIterator[tuple[int, T]]:
-    """Yield each item with its place; other tasks get their turn after each hundred."""
+    """Yield each item with its place; other tasks get their turn after each fifty."""
     for place, item in enumerate(items, 1):
         yield place - 1, item
         if place % _PAUSE_EVERY == 0:

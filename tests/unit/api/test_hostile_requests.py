@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.api.routing.body import BODY_BYTES_MAX
+from hascheduler.api.routing.route_rules import BODY_BYTES_MAX
 from tests.tiers import spread
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import TICK, check_problem

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hascheduler.api.routing.body import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
+from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
 
 LARGE, SMALL = LARGE_BODY_BYTES_MAX, BODY_BYTES_MAX
 Fill = Callable[[int], bytes]

@@ -9,8 +9,8 @@ import pytest
 from hascheduler.api.edge import Edge
 from hascheduler.api.http import strict_json
 from hascheduler.api.jobs import batch
-from hascheduler.api.routing import body
-from hascheduler.api.routing.body import BODY_BYTES_MAX
+from hascheduler.api.routing import route_rules
+from hascheduler.api.routing.route_rules import BODY_BYTES_MAX
 from hascheduler.model.token import Role
 from tests.tiers import spread
 from tests.unit.api.doubles import World, app_of, description
@@ -172,6 +172,6 @@ def test_a_reader_without_a_bound_of_values_is_caught(app: Edge, monkeypatch: py
 
 
 def test_a_route_that_reads_the_body_before_checking_is_caught(app: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body.JsonRoute, "_check_head", lambda *_: None)
+    monkeypatch.setattr(route_rules.JsonRoute, "_check_head", lambda *_: None)
     cost = cost_of(app, Asked("POST", "/v1/jobs:batch", b'{"jobs":[]}', Role.VIEWER))
     assert cost.received > 0
