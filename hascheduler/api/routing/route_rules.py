@@ -330,8 +330,10 @@ async def answer_to(request: Request, error: Exception) -> Response:
             return problem(409, "conflict", str(error))
         case Overloaded():
             return problem(503, "overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)})
+        case UnreadableDocument(can_be_replaced=True):
+            return problem(409, "unreadable-document", str(error))
         case UnreadableDocument():
-            return problem(409 if error.can_be_replaced else 500, "unreadable-document", str(error))
+            return problem(500, "unreadable-document", str(error))
         case WorldError():
             log.warning("request_unanswered", method=request.method, path=request.scope["path"], reason=str(error))
             detail = "the database did not answer in time"
