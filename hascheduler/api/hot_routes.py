@@ -39,7 +39,7 @@ class HotRoute(Route):
 
     def __init__(
         self, method: str, path: str, endpoint: Callable[[Request], Awaitable[Response]], left: frozenset[bytes]
-    ):
+    ) -> None:
         super().__init__(path, endpoint, methods=[method])
         self._method = method
         self._left = left
