@@ -96,5 +96,7 @@ def _calls() -> Iterator[tuple[str, str | None]]:
                 case [ast.Attribute(value=ast.Name(id="HTTPStatus"), attr=name), ast.Constant(value=str(kind))]:
                     if _KIND.fullmatch(kind):
                         yield kind, str(HTTPStatus[name].value)
+                case [ast.Constant(value=int(status)), ast.Constant(value=str(kind))] if _KIND.fullmatch(kind):
+                    yield kind, str(status)
                 case [ast.Attribute(attr="status_code"), ast.Constant(value=str(kind))]:
                     yield kind, None

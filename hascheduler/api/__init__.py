@@ -3,9 +3,9 @@
 ::
 
     http ──► edge, by middleware ─────────────────────────────► routing ─────────────► jobs, schedules, work,
-    connection  metrics ► timeouts ► audit ► cross_site ► auth ► pools    short_path, or body    resources, ops
+    connection  metrics ► timeouts ► audit ► cross_site ► auth ► pools    hot_routes, or FastAPI  resources, ops
                                                                              │                      │
-             ◄───────────────────── problem+json ◄───────── error_handlers ◄─┘     ports ◄ admission ◄┘
+             ◄───────────────────── problem+json ◄───────── route_rules ◄────┘     ports ◄ admission ◄┘
 
 ==============  =======================================================================================
 room            what is in it
@@ -13,7 +13,8 @@ room            what is in it
 `http`          sockets, connections and their limits, strict JSON, problem+json
 `edge`          where every request comes in; it goes through the steps of `middleware`
 `middleware`    what every request passes: metrics, time limit, audit, browsers, tokens, shares
-`routing`       what every route is made of: the short path, bodies, pages, revisions, error handlers
+`routing`       what every route is made of: its rules, pages, revisions
+`hot_routes`    the five routes that are asked for each job
 `admission`     how much may be let in: jobs, schedules, workers
 `resources`     ``/v1/definitions``, ``lanes``, ``calendars``, ``tenants``, ``tokens``, ``audit``
 `jobs`          ``/v1/jobs``

@@ -15,6 +15,7 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hascheduler import __version__
+from hascheduler.api import hot_routes
 from hascheduler.api.edge import Edge
 from hascheduler.api.http.problems import ANY_PROBLEM, MEDIA_TYPE
 from hascheduler.api.jobs import all_that_match, batch, changes, counts, errors, read, submit
@@ -30,10 +31,8 @@ from hascheduler.api.ops import (
     recording,
 )
 from hascheduler.api.resources import audit_log, calendars, definitions, lanes, tenants, tokens
-from hascheduler.api.routing import error_handlers
-from hascheduler.api.routing.body import MERGE_PATCH
-from hascheduler.api.routing.short_path import ShortPath, ShortRoute
-from hascheduler.api.routing.undeclared import OnlyDeclared, honours_key
+from hascheduler.api.routing import route_rules
+from hascheduler.api.routing.route_rules import MERGE_PATCH, honours_key, only_declared
 from hascheduler.api.schedules import all_that_match as all_schedules_that_match
 from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, timeline, trigger_now, verdicts
 from hascheduler.api.schedules import counts as schedule_counts
@@ -120,14 +119,6 @@ _ROUTERS = (
     tokens.whoami_router,
     audit_log.router,
 )
-_LOADED = (
-    (submit.router, "submit_job"),
-    (read.router, "get_job"),
-    (work.router, "start_attempt"),
-    (work.router, "beat"),
-    (work.router, "finish_attempt"),
-)
-"""The routes that are asked for each job. A batch is one request for many jobs: there the path hardly counts."""
 _PREFIX = "/v1"
 _SCHEMAS = "#/components/schemas/"
 _PROBLEM = {"$ref": f"{_SCHEMAS}ProblemDetails"}
@@ -225,9 +216,9 @@ def _with_published_references(value: Any) -> Any:
             return value
 
 
-def create_app(services: ApiServices, *, short_path: bool = True) -> Edge:
+def create_app(services: ApiServices, *, hot: bool = True) -> Edge:
     """Return the application of one set of services: see `create_routes`."""
-    return with_edge(create_routes(short_path=short_path), services)
+    return with_edge(create_routes(hot=hot), services)
 
 
 def with_edge(app: ASGIApp, services: ApiServices, turned_away: TurnedAway | None = None) -> Edge:
@@ -236,17 +227,17 @@ def with_edge(app: ASGIApp, services: ApiServices, turned_away: TurnedAway | Non
     return Edge(app, services, OPEN_PATHS, PUBLIC_PAGES, login=sessions.LOGIN, turned_away=turned_away)
 
 
-def create_routes(*, short_path: bool = True) -> FastAPI:
+def create_routes(*, hot: bool = True) -> FastAPI:
     """Return all routes, which answer by the services that come with each request; they stand behind an edge.
 
-    Without ``short_path`` FastAPI answers everything; the answers are the same.
+    If not ``hot``, FastAPI answers everything; the answers are the same.
     """
     app = _Api(
         title="hascheduler",
         version=__version__,
         description=_DESCRIPTION,
         redirect_slashes=False,
-        dependencies=[Depends(OnlyDeclared(_honouring_keys()))],
+        dependencies=[Depends(only_declared(_honouring_keys()))],
         openapi_url=None,  # `_description` does it
         docs_url=None,  # `docs_page` serves its own, without assets of other hosts
         redoc_url=None,
@@ -254,10 +245,9 @@ def create_routes(*, short_path: bool = True) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         generate_unique_id_function=lambda route: route.name,
     )
-    # The last one added is the outermost.
-    if short_path:
-        app.add_middleware(ShortPath, routes=[ShortRoute(router, _PREFIX, name) for router, name in _LOADED])
-    error_handlers.install(app)
+    route_rules.install(app)
+    if hot:
+        hot_routes.install(app)
     for router in _ROUTERS:
         app.include_router(router, prefix=_PREFIX, responses=ANY_PROBLEM)
     app.state.live = live.LivePictures()

@@ -2,7 +2,7 @@
 
 ::
 
-    metrics ─► time limit ─► audit ─► cross_site ─► auth ─► pools ─► short path or FastAPI, or a gateway to several
+    metrics ─► time limit ─► audit ─► cross_site ─► auth ─► pools ─► hot routes or FastAPI, or a gateway to several
 
 The order matters: every refusal is counted and audited, a forged request of a browser is refused before it learns
 anything about tokens, and a request is charged to its caller as soon as `hascheduler.api.middleware.auth` has
@@ -15,6 +15,7 @@ What must hold: no exception leaves the application. Where no answer has begun, 
 
 import asyncio
 from collections.abc import Collection
+from contextlib import suppress
 from http import HTTPStatus
 from time import perf_counter
 
@@ -100,6 +101,9 @@ class Edge:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if scope["method"] == "HEAD":
+            await _answer_head(self, scope, receive, send)
             return
         began_s = perf_counter()
         answer = _Answer(send, request_id_of(scope))
@@ -192,6 +196,21 @@ class Edge:
         with in_flight(slot, scope):
             overloaded = overload_of(scope, self._turned_away or services.admission.turned_away)
             await (_unaudited(overloaded, scope) if overloaded else self._app)(scope, receive, answer.send)
+
+
+async def _answer_head(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer as ``app`` answers GET, without the body; ``app`` is cancelled after the head, as a stream would go on."""
+    loop = asyncio.get_running_loop()
+
+    async def send_head(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await send(message)
+            await send({"type": "http.response.body", "body": b""})
+            over.reschedule(loop.time())
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(None) as over:
+            await app({**scope, "method": "GET"}, receive, send_head)
 
 
 def _unaudited(refused: Response, scope: Scope) -> Response:

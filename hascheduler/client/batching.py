@@ -7,8 +7,9 @@ from hascheduler.client.bodies import encoded
 from hascheduler.errors import InvalidInput
 
 REQUEST_JOBS_MAX = 1_000
-REQUEST_BYTES_MAX = 6 * 1024 * 1024
-"""The replica takes 8 MiB."""
+REQUEST_BYTES_MAX = 1536 * 1024
+"""A replica takes 2 MiB."""
+_WHOLE = f"at most {REQUEST_JOBS_MAX} jobs and 1.5 MiB"
 _REF = "ref:"
 
 Group = list[Any]
@@ -27,12 +28,10 @@ def split_jobs(jobs: Sequence[Any], *, atomic: bool = False) -> list[Group]:
         size += own
     if len(groups) > 1 and atomic:
         problem = f"{len(jobs)} jobs need {len(groups)} requests, and are to be all or none"
-        expected = f"at most {REQUEST_JOBS_MAX} jobs and {REQUEST_BYTES_MAX >> 20} MiB where they are atomic"
-        raise InvalidInput(("jobs",), problem, expected)
+        raise InvalidInput(("jobs",), problem, f"{_WHOLE} if they are atomic")
     if len(groups) > 1 and any(_names_others(job) for job in jobs):
         problem = f"{len(jobs)} jobs need {len(groups)} requests, and depend on each other by ref:"
-        expected = f"at most {REQUEST_JOBS_MAX} jobs and {REQUEST_BYTES_MAX >> 20} MiB where there is a ref:"
-        raise InvalidInput(("jobs",), problem, expected)
+        raise InvalidInput(("jobs",), problem, f"{_WHOLE} if there is a ref:")
     return groups
 
 

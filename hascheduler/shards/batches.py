@@ -9,7 +9,7 @@ that name. The key of a job is that of the header with the job's place in the wh
 part is refused, so is the request, and nothing was submitted. If another part is refused, so are its jobs.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -17,20 +17,16 @@ import orjson
 from starlette.types import Receive, Scope
 
 from hascheduler.api.http.peer import BATCH_ID
-from hascheduler.api.http.strict_json import JsonReader, MalformedJson, Oversized, UnstorableJson
+from hascheduler.api.http.strict_json import MalformedJson, Oversized, UnstorableJson, read_json
 from hascheduler.api.jobs.batch_bodies import JOBS_MAX
 from hascheduler.api.middleware.pools import Pools, take
-from hascheduler.api.routing.body import LARGE_BODY_BYTES_MAX, LARGE_VALUES_MAX, receive_bounded
-from hascheduler.api.routing.time_slicing import run_in_slices
+from hascheduler.api.routing.route_rules import LARGE_BODY_BYTES_MAX, LARGE_VALUES_MAX, receive_bounded
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.schema.tenant import DEFAULT_TENANT
 from hascheduler.shards.answers import Body, Exchange, fitted, part_of, tenant_named
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import Place, WholeAnswer, ask_all
-
-_STEP = 10
-"""Jobs in a slice."""
 
 
 async def read_batch(scope: Scope, receive: Receive, pools: Pools) -> tuple[bytes, Any]:
@@ -39,12 +35,10 @@ async def read_batch(scope: Scope, receive: Receive, pools: Pools) -> tuple[byte
     size = int(declared) if declared.isdigit() and len(declared) <= len(str(LARGE_BODY_BYTES_MAX)) else None
     with take(pools.large_bodies, scope, LARGE_BODY_BYTES_MAX if size is None else min(size, LARGE_BODY_BYTES_MAX)):
         body = await receive_bounded(receive, LARGE_BODY_BYTES_MAX)
-        reader = JsonReader(body, LARGE_VALUES_MAX, 2 * LARGE_BODY_BYTES_MAX)
         try:
-            await run_in_slices(reader.steps())
+            return body, read_json(body, LARGE_VALUES_MAX)
         except (MalformedJson, Oversized, UnstorableJson):
             return body, None
-        return body, reader.value
 
 
 def tenants_of(body: Any) -> Sequence[str]:
@@ -71,7 +65,7 @@ async def submit_batch(layout: Layout, places: Sequence[Place], body: Any, excha
     key = dict(scope["headers"]).get(b"idempotency-key")
 
     async def submit(shard: int, some: Sequence[int], state: Mapping[str, str]) -> WholeAnswer:
-        part = b"".join(await run_in_slices(_encoded(body, some, None if key is None else key.decode("latin-1"))))
+        part = _encoded(body, some, None if key is None else key.decode("latin-1"))
         asked = {**scope, "state": {**scope["state"], **state}}
         return await part_of(places[shard], asked, receive, part, patience_s=None)
 
@@ -90,18 +84,15 @@ async def submit_batch(layout: Layout, places: Sequence[Place], body: Any, excha
     await answer.send(send)
 
 
-def _encoded(body: Mapping[str, Any], some: Sequence[int], key: str | None) -> Generator[None, None, list[bytes]]:
+def _encoded(body: Mapping[str, Any], some: Sequence[int], key: str | None) -> bytes:
     """Encode the part with these jobs, each with its own key."""
-    rest = {name: value for name, value in body.items() if name != "jobs"}
-    pieces = [orjson.dumps(rest)[:-1] + (b"," if rest else b"") + b'"jobs":[']
-    for place, number in enumerate(some):
+    jobs = []
+    for number in some:
         job = body["jobs"][number]
         if key is not None and isinstance(job, dict) and job.get("idempotency_key") is None:
             job = {**job, "idempotency_key": f"{key}#{number}"}
-        pieces += [b"," if place else b"", orjson.dumps(job)]
-        if place % _STEP == _STEP - 1:
-            yield
-    return [*pieces, b"]}"]
+        jobs.append(job)
+    return orjson.dumps({**body, "jobs": jobs})
 
 
 def _results(answer: WholeAnswer, count: int) -> Sequence[Any]:

@@ -34,8 +34,7 @@ from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import PATTERN
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.middleware.pools import Pools, is_held_open
-from hascheduler.api.routing.body import BODY_BYTES_MAX, receive_bounded
-from hascheduler.api.routing.error_handlers import answer_to
+from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, answer_to, receive_bounded
 from hascheduler.errors import CallerError, Conflict, InvalidInput, StoreUnavailable, WorldError
 from hascheduler.model.collection import Collection as Nouns
 from hascheduler.model.job import schedule_of
@@ -138,7 +137,6 @@ class Gateway:
             await self._answer(_Asked(scope, receive, send, route, next(iter(parameters.values()), ""), caller))
         except (ProblemError, CallerError, WorldError) as error:
             refused = await answer_to(Request(scope), error)
-            assert refused is not None
             answer = whole(refused)
             await (named(answer, self.places[0].name) if isinstance(error, WorldError) else answer).send(send)
         except ClientDisconnect:

@@ -31,8 +31,8 @@ from hascheduler.api.middleware.audit import known_request_id, leave_unaudited
 from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.api.middleware.pools import FORWARDED_MAX, held_open, take
 from hascheduler.api.middleware.timeouts import long_request_s_max, time_limit_s
-from hascheduler.api.routing.body import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX, receive_bounded
 from hascheduler.api.routing.long_poll import until_left
+from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX, receive_bounded
 from hascheduler.api.services import ApiServices
 from hascheduler.shards.place import NOT_HOSTED, ONE_SHARD
 

@@ -157,7 +157,6 @@ Responses = dict[int | str, dict[str, Any]]
 
 _DESCRIPTIONS = {
     HTTPStatus.FORBIDDEN: "The token may not do this",
-    HTTPStatus.FORBIDDEN: "The token may not do this",
     HTTPStatus.NOT_FOUND: "There is none by that name",
     HTTPStatus.CONFLICT: "It is not in the state that this was meant for, or others are changing it",
     HTTPStatus.PRECONDITION_FAILED: "The stored revision is not the one that If-Match names",

@@ -3,10 +3,10 @@
 ::
 
     submit ─┐
-            ├─► bodies ─► dependencies ─► admission ─► store: 201, or 200 for a repeat ─► (submit: wait for the end)
+            ├─► body ─► dependencies ─► admission ─► store: 201, or 200 for a repeat ─► (submit: wait for the end)
     batch ──┘
 
 `submit` and `batch` make a job once, whatever is repeated (`idempotency`), and within the caller's trace; a batch goes
-level by level (`topological_levels`). `read` lists, shows and explains (`why`), `changes` cancels, reprioritizes and
-retries one job or all that match. `bodies` and `responses` are the wire format.
+level by level. `read` lists, shows and explains (`why`), `changes` cancels, reprioritizes and
+retries one job or all that match. `batch_bodies` and `responses` are the wire format.
 """

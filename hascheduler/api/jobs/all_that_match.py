@@ -17,7 +17,7 @@ from hascheduler.api.jobs.queries import JOB_ID_LENGTH_MAX, JobFilterQuery
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.middleware.pools import take
-from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, StoreUnavailable
 from hascheduler.model.job import LIVE, JobState

@@ -5,16 +5,17 @@ all jobs are submitted or none. Within a batch jobs depend on each other by ``re
 level: first those that wait for nothing in the batch, so that in the database, and in every replica's stream, a job
 comes after what it waits for.
 
-A thousand jobs of eight megabytes are long work: each stage handles them in slices
-(`hascheduler.api.routing.time_slicing`).
+A thousand jobs of two megabytes are long work: after each fifty of them other requests get their turn.
 """
 
+import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import islice
+from typing import TypeVar
 
 import orjson
 from fastapi import APIRouter, Request, Response
@@ -34,6 +35,7 @@ from hascheduler.api.jobs.dependencies import (
     NOTHING_NAMED,
     Found,
     Lookup,
+    levels_of,
     look_up,
     require_any_of,
     require_few,
@@ -42,12 +44,9 @@ from hascheduler.api.jobs.dependencies import (
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
 from hascheduler.api.jobs.keys import Definitions, definitions_of, with_keys
 from hascheduler.api.jobs.submit import submit_span
-from hascheduler.api.jobs.topological_levels import topological_levels
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
-from hascheduler.api.routing.body import LargeJsonRoute
-from hascheduler.api.routing.error_handlers import field_error
-from hascheduler.api.routing.time_slicing import run_in_slices
+from hascheduler.api.routing.route_rules import LargeJsonRoute, field_error
 from hascheduler.api.routing.warnings import require_lane, warn_of_lane
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
@@ -61,13 +60,13 @@ REF_PREFIX = "ref:"
 _AT_ONCE_MAX = 250
 """Jobs that one command inserts: the driver encodes them in one go."""
 _ERRORS_LENGTH_MAX = 2_000
-_STEP = 10
-"""Jobs in a slice."""
+_PAUSE_EVERY = 50
+"""Jobs, after which other tasks get their turn."""
 _WARNINGS_MAX = 10
-_DEPENDENCIES_A_JOB = 100
-"""The number of dependencies that take as long to resolve as one more job."""
 _DEPENDENCIES_MAX = 100_000
 """The most dependencies of all jobs of a batch together."""
+
+T = TypeVar("T")
 
 router = APIRouter(tags=["jobs"], route_class=LargeJsonRoute)
 
@@ -102,7 +101,7 @@ async def submit_batch(
     note.location = f"/v1/jobs?batch={batch}"
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
         items = await _submit_all(body, key, caller, services, batch=batch, trace=span.context)
-    response = Response(await run_in_slices(_answer(batch, items)), media_type="application/json")
+    response = Response(await _answer(batch, items), media_type="application/json")
     for lane in islice({item.body.lane: None for item in items if item.body and item.refusal is None}, _WARNINGS_MAX):
         warn_of_lane(response, lane, services.view)
     return response
@@ -111,21 +110,21 @@ async def submit_batch(
 async def _submit_all(
     body: BatchBody, key: str | None, caller: Caller, services: ApiServices, *, batch: str, trace: TraceContext | None
 ) -> Sequence[_BatchItem]:
-    items = await run_in_slices(_parse_all(body.jobs))
+    items = [_parse(each) async for _, each in _with_pauses(body.jobs)]
     refs = _refs(items)
     definitions = await definitions_of((item.body.definition for item in items if item.body), services)
-    await run_in_slices(_make_jobs(items, key, caller, services, batch=batch, trace=trace, definitions=definitions))
+    await _make_jobs(items, key, caller, services, batch=batch, trace=trace, definitions=definitions)
     names = [name for item in items if item.body for name in item.body.depends_on if not name.startswith(REF_PREFIX)]
     lookup = await look_up(names, caller, services) if names else NOTHING_NAMED
-    order = await run_in_slices(topological_levels(await run_in_slices(_dependencies(items, refs))))
-    for index in order.in_cycles:
+    levels, in_cycles = levels_of([_needs(item, refs) for item in items])
+    for index in in_cycles:
         items[index].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
     resolver = _Resolver(items, refs, lookup, within_tenant=services.is_one_of_several)
     if body.atomic:
-        await _submit_together(resolver, [each for level in order.levels for each in level], services)
+        await _submit_together(resolver, [each for level in levels for each in level], services)
         return items
     admitted = await _admit(items, lookup, services)
-    for level in order.levels:
+    for level in levels:
         await _submit_level([index for index in level if items[index].refusal is None], resolver, services)
     _return_unused(admitted, items, services)
     return items
@@ -144,7 +143,7 @@ async def _submit_together(resolver: "_Resolver", order: Sequence[int], services
             item.refuse(
                 [FieldError(("definition",), problem, "a definition without unique, or a batch without atomic")]
             )
-    await run_in_slices(resolver.resolve(order, there_at_once=True))
+    await resolver.resolve(order, there_at_once=True)
     require_all([item.refusal for item in items])
     jobs = _jobs_of(items, order)
     if any(job.idempotency_key for job in jobs):
@@ -189,13 +188,12 @@ async def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> s
     return today if is_used else plain
 
 
-def _parse_all(value: list[BatchJobBody | JsonValue]) -> Generator[None, None, list[_BatchItem]]:
-    items: list[_BatchItem] = []
-    for index, each in enumerate(value):
-        items.append(_parse(each))
-        if index % _STEP == _STEP - 1:
-            yield
-    return items
+async def _with_pauses(items: Sequence[T]) -> AsyncIterator[tuple[int, T]]:
+    """Yield each item with its place; other tasks get their turn after each fifty."""
+    for place, item in enumerate(items, 1):
+        yield place - 1, item
+        if place % _PAUSE_EVERY == 0:
+            await asyncio.sleep(0)
 
 
 def _parse(value: BatchJobBody | JsonValue) -> _BatchItem:
@@ -226,7 +224,7 @@ def _refs(items: Sequence[_BatchItem]) -> dict[str, int]:
     return refs
 
 
-def _make_jobs(
+async def _make_jobs(
     items: Sequence[_BatchItem],
     key: str | None,
     caller: Caller,
@@ -235,11 +233,9 @@ def _make_jobs(
     batch: str,
     trace: TraceContext | None,
     definitions: Definitions,
-) -> Generator[None, None, None]:
+) -> None:
     now = services.clock.wall_ms()
-    for index, item in enumerate(items):
-        if index % _STEP == _STEP - 1:
-            yield
+    async for index, item in _with_pauses(items):
         body = item.body
         if body is None or item.refusal is not None:
             continue
@@ -257,21 +253,15 @@ def _make_jobs(
             continue
         own_key = own_key or (None if key is None else f"{key}#{index}")
         if own_key is not None:
-            yield  # to hash a large payload takes milliseconds
             job = replace(job, idempotency_key=own_key, request_hash=body.request_hash())
         item.job = replace(job, batch=batch, trace=trace)
 
 
-def _dependencies(items: Sequence[_BatchItem], refs: dict[str, int]) -> Generator[None, None, list[list[int]]]:
-    """For each job, the indexes of the jobs that it waits for; `_resolve` refuses refs that do not exist."""
-    needs: list[list[int]] = []
-    for index, item in enumerate(items):
-        names = item.body.depends_on if item.body else ()
-        own_refs = (name.removeprefix(REF_PREFIX) for name in names if name.startswith(REF_PREFIX))
-        needs.append([refs[ref] for ref in own_refs if ref in refs])
-        if index % _STEP == _STEP - 1:
-            yield
-    return needs
+def _needs(item: _BatchItem, refs: Mapping[str, int]) -> list[int]:
+    """Return the indexes of the jobs that the job waits for; `_Resolver` refuses refs that do not exist."""
+    names = item.body.depends_on if item.body else ()
+    own_refs = (name.removeprefix(REF_PREFIX) for name in names if name.startswith(REF_PREFIX))
+    return [refs[ref] for ref in own_refs if ref in refs]
 
 
 @dataclass(slots=True)
@@ -313,7 +303,7 @@ def _return_unused(admitted: _Admitted, items: Sequence[_BatchItem], services: A
 
 
 async def _submit_level(indexes: Sequence[int], resolver: "_Resolver", services: ApiServices) -> None:
-    ready = await run_in_slices(resolver.resolve(indexes))
+    ready = await resolver.resolve(indexes)
     for begin in range(0, len(ready), _AT_ONCE_MAX):
         chunk = ready[begin : begin + _AT_ONCE_MAX]
         submissions = await services.jobs.submit_many([item.job for item in chunk if item.job is not None])
@@ -334,16 +324,13 @@ class _Resolver:
     within_tenant: bool
     room: int = _DEPENDENCIES_MAX
 
-    def resolve(
-        self, indexes: Sequence[int], *, there_at_once: bool = False
-    ) -> Generator[None, None, list[_BatchItem]]:
+    async def resolve(self, indexes: Sequence[int], *, there_at_once: bool = False) -> list[_BatchItem]:
         """The jobs at ``indexes`` whose dependencies all exist; the others are refused, unless they are already.
 
         ``there_at_once``: each counts as there for those after it, before it is submitted.
         """
         ready: list[_BatchItem] = []
-        work = 0
-        for index in indexes:
+        async for _, index in _with_pauses(indexes):
             item = self.items[index]
             if item.refusal is not None:
                 continue
@@ -363,10 +350,6 @@ class _Resolver:
                     item.submission = Submission(SubmitAnswer.NEW, there)
             except InvalidInput as error:
                 item.refuse([FieldError(error.path, error.problem, error.expected)])
-            work += 1 + (len(item.body.depends_on) + len(item.job.depends_on)) // _DEPENDENCIES_A_JOB
-            if work >= _STEP:
-                work = 0
-                yield
         return ready
 
     def _resolve(self, item: _BatchItem) -> None:
@@ -410,13 +393,9 @@ def _refusal(status: int, kind: str, detail: str, errors: Sequence[FieldError] =
     return orjson.dumps({"status": int(status), "job": None, "problem": {"errors": [], **problem}})
 
 
-def _answer(batch: str, items: Sequence[_BatchItem]) -> Generator[None, None, bytes]:
-    """A `BatchResponse` as it is sent."""
-    results: list[bytes] = []
-    for index, item in enumerate(items):
-        results.append(_result(item))
-        if index % _AT_ONCE_MAX == _AT_ONCE_MAX - 1:
-            yield
+async def _answer(batch: str, items: Sequence[_BatchItem]) -> bytes:
+    """Return a `BatchResponse` as it is sent."""
+    results = [_result(item) async for _, item in _with_pauses(items)]
     return b'{"batch":%b,"results":[%b]}' % (orjson.dumps(batch), b",".join(results))
 
 

@@ -10,8 +10,8 @@ from hascheduler.api.jobs.read import require_visible
 from hascheduler.api.jobs.responses import CancelResponse, ReprioritizeResponse
 from hascheduler.api.jobs.revival import DEPENDENTS_MAX, JobRetryResponse, dependents_of, revive_dependents
 from hascheduler.api.middleware.auth import Operator, Submitter
-from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import JobId
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, NotFound
 from hascheduler.ports import KeyedRetry, RetryKey, SubmitAnswer

@@ -9,6 +9,8 @@ the job depends on each of its jobs that the caller sees; where dependencies sta
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.services import ApiServices
@@ -99,3 +101,19 @@ def require_few(ids: Collection[str], path: tuple[str | int, ...]) -> None:
     """`InvalidInput` at ``path`` for more than `DEPENDENCIES_MAX` jobs and batches to wait for."""
     if len(ids) > DEPENDENCIES_MAX:
         raise InvalidInput(path, f"{len(ids)} in all", f"at most {DEPENDENCIES_MAX}")
+
+
+def levels_of(needs: Sequence[Sequence[int]]) -> tuple[Sequence[Sequence[int]], Sequence[int]]:
+    """Return in which order to insert jobs, each level after all that it needs, and those on or behind a cycle.
+
+    ``needs[index]`` are the indexes of the jobs that ``index`` depends on.
+    """
+    sorter = TopologicalSorter(dict(enumerate(needs)))
+    with suppress(CycleError):  # then the sorter still gives all that no cycle holds back
+        sorter.prepare()
+    levels = []
+    while level := sorter.get_ready():
+        levels.append(sorted(level))
+        sorter.done(*level)
+    placed = {index for level in levels for index in level}
+    return levels, [index for index in range(len(needs)) if index not in placed]

@@ -16,7 +16,7 @@ from fastapi import Depends, Request
 from fastapi.openapi.models import Example
 
 from hascheduler.api.http.problems import FieldError, ProblemError
-from hascheduler.api.routing.undeclared import IDEMPOTENCY_KEY
+from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY
 from hascheduler.ports import RetryKey
 
 KEY_LENGTH_MAX = 255
@@ -56,7 +56,8 @@ def retry_key(key: str, *asked: object) -> RetryKey:
     return RetryKey(hashlib.sha256(key.encode()).hexdigest()[:_DIGEST_LENGTH], request_hash(*asked)[:_DIGEST_LENGTH])
 
 
-async def _key(request: Request) -> str | None:
+async def key_of(request: Request) -> str | None:
+    """Return the request's key, if it has one; it is refused if that is not valid."""
     given = request.headers.getlist(IDEMPOTENCY_KEY)
     if not given:
         return None
@@ -88,4 +89,4 @@ def _refused(problem: str) -> ProblemError:
     )
 
 
-IdempotencyKey = Annotated[str | None, Depends(_key)]
+IdempotencyKey = Annotated[str | None, Depends(key_of)]

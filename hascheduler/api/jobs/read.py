@@ -17,9 +17,9 @@ from hascheduler.api.jobs.waiting import end_of
 from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.middleware.timeouts import WAIT_S_MAX
-from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.api.routing.long_poll import ClientGone
 from hascheduler.api.routing.queries import JobId, Page, page_of, place_text
+from hascheduler.api.routing.route_rules import UnreadableDocument
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound, Overloaded, WorldError
 from hascheduler.model.job import TERMINAL

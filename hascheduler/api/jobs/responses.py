@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.config import JsonDict
 
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.routing.error_handlers import UnreadableDocument
+from hascheduler.api.routing.route_rules import UnreadableDocument
 from hascheduler.api.routing.wire_format import instant, instant_or_none, plain_json, texts
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput

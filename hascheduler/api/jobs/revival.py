@@ -14,10 +14,8 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hascheduler.api.jobs.dependencies import by_id, waits_for
-from hascheduler.api.jobs.topological_levels import topological_levels
+from hascheduler.api.jobs.dependencies import by_id, levels_of, waits_for
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.services import ApiServices
 from hascheduler.model.job import LIVE, JobState
 from hascheduler.ports import Dependent, DependentAnswer, RetryAnswer, RetryKey
@@ -79,7 +77,7 @@ async def dependents_of(
             if one.state not in _ENDED_BADLY or one.failed_of_dependency or _is_done(one, once)
             for name in _named(one.id, one.batch)
         ]
-    return await _in_order(list(found.values())), complete
+    return _in_order(list(found.values())), complete
 
 
 def _named(job_id: str, batch: str | None) -> list[str]:
@@ -87,14 +85,14 @@ def _named(job_id: str, batch: str | None) -> list[str]:
     return [job_id] if batch is None else [job_id, batch]
 
 
-async def _in_order(jobs: Sequence[Dependent]) -> list[Dependent]:
+def _in_order(jobs: Sequence[Dependent]) -> list[Dependent]:
     places: dict[str, list[int]] = {}
     for place, job in enumerate(jobs):
         for name in _named(job.id, job.batch):
             places.setdefault(name, []).append(place)
     needs = [[place for id in job.depends_on for place in places.get(id, ())] for job in jobs]
-    order = await run_in_slices(topological_levels(needs))
-    return [jobs[place] for level in order.levels for place in level]
+    levels, _ = levels_of(needs)
+    return [jobs[place] for level in levels for place in level]
 
 
 async def revive_dependents(

@@ -25,8 +25,8 @@ from hascheduler.api.jobs.waiting import Unwanted, end_of
 from hascheduler.api.middleware.audit import AuditNote, Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.middleware.timeouts import WAIT_S_MAX
-from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.long_poll import ClientGone
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.warnings import require_lane, warn_of_lane
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, WorldError

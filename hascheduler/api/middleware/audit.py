@@ -69,7 +69,7 @@ SESSION_PATH = "/ui/session"
 _UNRECORDED = "/v1/work/"
 """What processors do is recorded in the jobs."""
 PATTERN = "route_pattern"
-"""The key of a scope under which the short path says which pattern the path matched."""
+"""The key of a scope under which a gateway says which pattern the path matched."""
 _MATCHED = "matched"
 _NOTE = "audit_note"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")

@@ -138,8 +138,8 @@ bearer = _Bearer()
 class RequiredPower:
     """A dependency: the caller, if it has ``power`` (None: any) and, with ``of_all``, has it for all tenants.
 
-    `hascheduler.api.routing.body.JsonRoute` finds it among the dependencies of its route, and checks it before reading
-    the body.
+    `hascheduler.api.routing.route_rules.JsonRoute` finds it among the dependencies of its route, and checks it before
+    reading the body.
     """
 
     def __init__(self, power: Power | None, *, of_all: bool = False) -> None:

@@ -12,8 +12,8 @@ from pydantic.config import JsonDict
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import AdminOfAll
-from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.revisions import TRIES_MAX
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import Services
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.pause import decode_pause

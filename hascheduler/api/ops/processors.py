@@ -14,8 +14,8 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import AdminOfAll, ViewerOfAll
 from hascheduler.api.ops.pause_all import since_text, store_pause
-from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PathName
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput, NotFound
 from hascheduler.model.pause import DRAIN_FORGOTTEN_AFTER_MS, DRAINS_MAX, StandingPause, drain_id

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Response
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import AdminOfAll, Viewer
 from hascheduler.api.resources.handler import GET, PATCH, ResourceHandler, patch_body, put_answers
-from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathName, page_in_slices
 from hascheduler.api.routing.revisions import IfMatch, IfNoneMatch
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.schedule import decode_schedule

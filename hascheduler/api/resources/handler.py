@@ -13,10 +13,10 @@ from pydantic import BaseModel
 
 from hascheduler.api.http.problems import NOT_MODIFIED, Responses, problem_responses
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.api.routing.merge_patch import merge_patch, whole
 from hascheduler.api.routing.queries import Page, PageQuery, page
 from hascheduler.api.routing.revisions import TAGGED, Precondition, Tags, etag, is_known
+from hascheduler.api.routing.route_rules import UnreadableDocument
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput, NotFound, RevisionMismatch
 from hascheduler.ports import ResourceStore, StoredDocument

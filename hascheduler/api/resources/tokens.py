@@ -27,8 +27,8 @@ from pydantic.config import JsonDict
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Admin, Authenticated, Caller
-from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import Page, Paging, page
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import Services
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.model.documents.token import decode_token

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from hascheduler.api.routing.error_handlers import InvalidBody
+from hascheduler.api.routing.route_rules import InvalidBody
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Header, Request
 
-from hascheduler.api.routing.error_handlers import UnreadableDocument
+from hascheduler.api.routing.route_rules import UnreadableDocument
 from hascheduler.errors import Conflict, InvalidInput, NotFound, RevisionMismatch
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import StoredDocument

@@ -5,5 +5,5 @@ that it was computed from (`edits`). `previews` shows the fires to come, `verdic
 passed. `trigger_now` and `backfill` make jobs outside the nominal times, or of those that have passed without one.
 
 Which times are in force, undecided or to come is the business of `hascheduler.dispatch.schedules`; here are the
-requests about them. `bodies` and `responses` are the wire format, `tenant_scope` hides other tenants' schedules.
+requests about them. `responses` is the wire format, `tenant_scope` hides other tenants' schedules.
 """

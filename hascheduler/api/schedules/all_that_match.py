@@ -28,11 +28,9 @@ from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.middleware.pools import take
-from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.api.routing.revisions import Precondition
+from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY, JsonRoute, UnreadableDocument
 from hascheduler.api.routing.time_slicing import run_in_slices
-from hascheduler.api.routing.undeclared import IDEMPOTENCY_KEY
 from hascheduler.api.schedules.all_verdicts import not_fired
 from hascheduler.api.schedules.edits import ScheduleChange, ScheduleEdit, edit_schedule
 from hascheduler.api.schedules.pauses import pausing, resetting, resuming

@@ -14,9 +14,9 @@ from pydantic import JsonValue
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.api.routing.merge_patch import is_same_json, merge_patch, whole
 from hascheduler.api.routing.revisions import Precondition
+from hascheduler.api.routing.route_rules import UnreadableDocument
 from hascheduler.api.routing.warnings import require_lane
 from hascheduler.api.routing.wire_format import plain_json
 from hascheduler.api.schedules.responses import request_form

@@ -9,9 +9,9 @@ from pydantic import ConfigDict, Field
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator
-from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PathName
 from hascheduler.api.routing.revisions import TAGGED, IfMatch
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.schedules.edits import ScheduleChange, ScheduleEdit, edit_schedule
 from hascheduler.api.schedules.responses import ScheduleResponse
 from hascheduler.api.schedules.tenant_scope import readable_schedule, schedule_response

@@ -11,9 +11,9 @@ from hascheduler.api.http.problems import NOT_MODIFIED, problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator, Viewer
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import CheckedPathName, Page, PathName, page_in_slices
 from hascheduler.api.routing.revisions import TAGGED, IfMatch, IfNoneMatch, etag, is_known
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.schedules.edits import (
     ScheduleEdit,

@@ -11,8 +11,8 @@ from fastapi import Response
 
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.api.routing.revisions import etag
+from hascheduler.api.routing.route_rules import UnreadableDocument
 from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import Conflict, InvalidInput

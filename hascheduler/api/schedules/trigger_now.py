@@ -16,8 +16,8 @@ from hascheduler.api.jobs.responses import JobResponse, show_job
 from hascheduler.api.jobs.submit import submit_span
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
-from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PAGE_SIZE_MAX, PathName
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput

@@ -14,8 +14,8 @@ from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
-from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PageQuery, PathName
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.schedules.responses import CountsResponse, show_counts
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule

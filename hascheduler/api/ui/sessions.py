@@ -29,7 +29,7 @@ from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import SESSION_PATH, Noted
 from hascheduler.api.middleware.auth import Authenticated, Caller, PageTerms, holder_of, require_ready
 from hascheduler.api.middleware.session_cookie import clear_cookie, session_secrets, set_cookie
-from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
 from hascheduler.model.token import SECRET_BYTES, SECRET_PREFIX, Power, Role, Token, digest_of, session_id

@@ -31,12 +31,12 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Worker
 from hascheduler.api.middleware.pools import held_open, take
-from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, waiting_client
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.wire_format import instant_or_none
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.work.schemas import (
-    RUNNING_MAX,
+    WORK_VALUES_MAX,
     AttemptName,
     FetchBody,
     FetchResponse,
@@ -66,9 +66,7 @@ _SOON_S = 0.02
 
 
 class _WorkRoute(JsonRoute):
-    """A heartbeat has a report, an object of two to four fields, for each attempt that its processor runs."""
-
-    values_max = 8 * RUNNING_MAX
+    values_max = WORK_VALUES_MAX
 
 
 router = APIRouter(prefix="/work", tags=["work"], route_class=_WorkRoute)

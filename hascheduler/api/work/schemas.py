@@ -39,6 +39,8 @@ from hascheduler.wire.fields import (
 DEFINITIONS_MAX = 1_000
 SLOTS_MAX = 10_000
 RUNNING_MAX = 10_000
+WORK_VALUES_MAX = 8 * RUNNING_MAX
+"""A heartbeat has a report, an object of two to four fields, for each attempt that its processor runs."""
 FETCH_WAIT_MS_MAX = 60_000
 """While a fetch is held open, its replica writes the processor's heartbeats: it must not do so for one long dead."""
 RESULT_BYTES_MAX = 256 * 1024

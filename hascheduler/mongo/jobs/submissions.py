@@ -40,7 +40,7 @@ _KEYS_AT_ONCE = 16
 """How many submits of one batch that may replace others are under way at once."""
 _ENCODED_AT_ONCE = 100
 _TOGETHER_LIMIT_S = 15.0
-"""A thousand jobs of eight megabytes in one transaction."""
+"""A thousand jobs of two megabytes in one transaction."""
 _UNCHANGED = {"$max": {"rev": 0}}
 _Request = tuple[NewJob, dict[str, Any]]
 """A job and its document."""

@@ -5,8 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.api.jobs.topological_levels import topological_levels
-from hascheduler.api.routing.time_slicing import run_in_slices
+from hascheduler.api.jobs.dependencies import levels_of
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, get, post
 
@@ -139,7 +138,7 @@ async def test_a_job_of_a_batch_can_not_wait_for_that_batch(client: httpx.AsyncC
     assert world.everything() == before
 
 
-async def test_topological_levels_are_in_order_and_leave_out_cycles() -> None:
-    order = await run_in_slices(topological_levels([[1], [2], [], [4], [3], [3], [2, 2]]))
-    assert [list(level) for level in order.levels] == [[2], [1, 6], [0]]
-    assert list(order.in_cycles) == [3, 4, 5]
+def test_levels_are_in_order_and_leave_out_cycles() -> None:
+    levels, in_cycles = levels_of([[1], [2], [], [4], [3], [3], [2, 2]])
+    assert levels == [[2], [1, 6], [0]]
+    assert in_cycles == [3, 4, 5]

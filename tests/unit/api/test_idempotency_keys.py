@@ -9,7 +9,7 @@ import orjson
 import pytest
 from pydantic import Field, create_model
 
-from hascheduler.api.routing.undeclared import IDEMPOTENCY_KEY as HEADER
+from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY as HEADER
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.values.instants import WallMs

@@ -29,3 +29,5 @@ def test_what_json_cannot_hold_is_in_no_request(payload: object) -> None:
 def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "REQUEST_BYTES_MAX", 100)
     assert [len(group) for group in split_jobs(["x" * 60] * 3)] == [1, 1, 1]
+    with pytest.raises(InvalidInput, match=r"3 requests, and are to be all or none; .* 1\.5 MiB if"):
+        split_jobs(["x" * 60] * 3, atomic=True)

@@ -10,7 +10,7 @@ from hascheduler.api.http import receive_rate, server
 from hascheduler.api.http.connection_table import ConnectionTable
 from hascheduler.api.http.shares import TIMES_FREE, PartyKind, Pool, PoolRequest, token_party
 from hascheduler.api.middleware import pools
-from hascheduler.api.routing import body
+from hascheduler.api.routing import route_rules
 from tests.tiers import spread
 from tests.unit.api.conftest import app, world
 from tests.unit.api.doubles import World
@@ -38,7 +38,7 @@ def _slots_that_are_never_given_back(patch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receive_rate, "GRACE_S", 10 * LIMIT_S)
-    monkeypatch.setattr(body, "_BODY_PATIENCE_S", 10 * LIMIT_S)
+    monkeypatch.setattr(route_rules, "_BODY_PATIENCE_S", 10 * LIMIT_S)
 
 
 @pytest.mark.parametrize(

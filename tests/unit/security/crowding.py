@@ -15,7 +15,7 @@ from hascheduler.api.edge import Edge
 from hascheduler.api.http import receive_rate
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.http.shares import Pool, token_party
-from hascheduler.api.routing import body
+from hascheduler.api.routing import route_rules
 from tests.unit.api.doubles import World
 from tests.unit.api.tokens import Guarded
 
@@ -178,4 +178,4 @@ async def fills(pool: Pool, caller: Caller, hold: Callable[[], Any], tries: int)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who sends slowly is not cut: it is the share that has to hold."""
     monkeypatch.setattr(receive_rate, "GRACE_S", 10 * LIMIT_S)
-    monkeypatch.setattr(body, "_BODY_PATIENCE_S", 10 * LIMIT_S)
+    monkeypatch.setattr(route_rules, "_BODY_PATIENCE_S", 10 * LIMIT_S)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hascheduler.api.routing.body import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
+from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
 
 LARGE, SMALL = LARGE_BODY_BYTES_MAX, BODY_BYTES_MAX
 Fill = Callable[[int], bytes]
@@ -75,15 +75,15 @@ def _nested(depth: int, key: bytes, inner: bytes) -> bytes:
 
 
 BATCHES: dict[str, Callable[[], bytes]] = {
-    "2,600 small numbers each": lambda: batch(_job(times(b"1", 5_200))),
-    "2,600 numbers of two digits each": lambda: batch(_job(times(b"12", 7_800))),
+    "650 small numbers each": lambda: batch(_job(times(b"1", 1_300))),
+    "650 numbers of two digits each": lambda: batch(_job(times(b"12", 1_950))),
     "as many values as are read": lambda: batch(_job(times(b"12", 270))),
-    "as much text as there is room": lambda: batch(_job(b'"' + b"x" * 8_200 + b'"')),
-    "texts of escapes": lambda: batch(_job(b'"' + b"\\u0007" * 1_360 + b'"')),
-    "texts that become four times as large": lambda: batch(_job(b'"' + b"x" * 8_150 + "😀".encode() + b'"')),
+    "as much text as there is room": lambda: batch(_job(b'"' + b"x" * 2_000 + b'"')),
+    "texts of escapes": lambda: batch(_job(b'"' + b"\\u0007" * 340 + b'"')),
+    "texts that become four times as large": lambda: batch(_job(b'"' + b"x" * 2_000 + "😀".encode() + b'"')),
     "fifty unknown fields each": lambda: batch(_distinct(48, b'"%d":0', 8_000, b"{", b"}")),
     "fifty unknown fields with long names each": lambda: batch(
-        _distinct(48, b'"' + b"k" * 150 + b'%d":0', 8_300, b"{", b"}")
+        _distinct(48, b'"' + b"k" * 30 + b'%d":0', 2_000, b"{", b"}")
     ),
     "twelve thousand unknown fields in each of four": lambda: batch(
         _distinct(12_000, b'"%d":0', 200_000, b"{", b"}"), 4
@@ -94,9 +94,9 @@ BATCHES: dict[str, Callable[[], bytes]] = {
     "ten thousand wrong resources in one": lambda: batch(
         b'{"definition":"log","resources":' + _distinct(10_000, b'"a b%d":0', 200_000, b"{", b"}") + b"}", 1
     ),
-    "long error texts": lambda: batch(_job(b"1")[:-1] + b',"priority":"' + b"x" * 8_000 + b'"}'),
-    "credentials that never end": lambda: batch(b'{"definition":"' + b"a://b:" * 1_300 + b'"}'),
-    "names of authorities": lambda: batch(_nested(1, b"a." * 1_000 + b"://:" + b"a." * 1_000, b"0")),
+    "long error texts": lambda: batch(_job(b"1")[:-1] + b',"priority":"' + b"x" * 2_000 + b'"}'),
+    "credentials that never end": lambda: batch(b'{"definition":"' + b"a://b:" * 325 + b'"}'),
+    "names of authorities": lambda: batch(_nested(1, b"a." * 250 + b"://:" + b"a." * 250, b"0")),
     "a thousand texts to wait for in each of a hundred": lambda: batch(
         b'{"definition":"log","depends_on":' + times(b'"job:x"', 7_900) + b"}", 95
     ),

@@ -37,8 +37,6 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/api/middleware/cross_site.py:_HOST": ("fullmatch", 16_384),
     "hascheduler/api/middleware/cross_site.py:_ORIGIN": ("fullmatch", 16_384),
     "hascheduler/api/routing/revisions.py:_TAG": ("fullmatch", 16_384),
-    "hascheduler/api/http/strict_json.py:_BLANKS": ("match", None),
-    "hascheduler/api/http/strict_json.py:_TOKEN": ("match", None),
     "hascheduler/wire/fields.py:NAME": ("match", None),
     "hascheduler/model/limit_keys.py:_KEY": ("fullmatch", 160),
     "hascheduler/model/schedule.py:_REF": ("match", None),

@@ -8,7 +8,7 @@ import pytest
 from hascheduler.api.edge import Edge
 from hascheduler.api.http.shares import token_party
 from hascheduler.api.middleware.pools import LARGE_BODIES_BYTES_MAX
-from hascheduler.api.routing.body import LARGE_BODY_BYTES_MAX
+from hascheduler.api.routing.route_rules import LARGE_BODY_BYTES_MAX
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import Caller, answer_of, crowded, fills, patient
 

@@ -10,7 +10,7 @@ import pytest
 
 from hascheduler.api.http.shares import PoolRequest, Slot
 from hascheduler.api.middleware.pools import FORWARDED_MAX
-from hascheduler.api.routing.body import BODY_BYTES_MAX
+from hascheduler.api.routing.route_rules import BODY_BYTES_MAX
 from hascheduler.errors import StoreUnavailable
 from hascheduler.shards.addresses import HostAddresses
 from tests.unit.api.doubles import World

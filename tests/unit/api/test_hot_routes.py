@@ -1,6 +1,6 @@
-"""Whichever path a request takes, it is answered, recorded, counted and stored alike.
+"""Whichever route a request reaches, it is answered, recorded, counted and stored alike.
 
-Each case is asked of two applications that differ only in whether there is a short path, each in a world of its own.
+Each case is asked of two applications that differ only in whether there are hot routes, each in a world of its own.
 """
 
 import json
@@ -16,10 +16,8 @@ from starlette.types import Message, Scope
 
 from hascheduler.api.app import create_app
 from hascheduler.api.edge import Edge
-from hascheduler.api.jobs import batch
-from hascheduler.api.middleware.audit import PATTERN
+from hascheduler.api.hot_routes import HotRoute
 from hascheduler.api.middleware.auth import PageTerms
-from hascheduler.api.routing.short_path import BODY_BYTES_MAX, ShortRoute
 from hascheduler.model.collection import Collection
 from hascheduler.model.token import Role, Token, digest_of
 from hascheduler.model.values.instants import WallMs
@@ -36,7 +34,7 @@ SECRETS = {role: f"hsk_{number:043d}" for number, role in enumerate(Role)}
 SESSION = f"hsk_{'s' * 43}"
 COOKIE = (("Cookie", f"a=b; hascheduler_session={SESSION}"),)
 ORIGIN = (("Origin", "http://api"),)
-SHORT_PATHS = ("/v1/jobs", "/v1/work/start", "/v1/work/heartbeat", "/v1/work/finish")
+HOT_PATHS = ("/v1/jobs", "/v1/work/start", "/v1/work/heartbeat", "/v1/work/finish")
 PAGES = PageTerms()
 Headers = tuple[tuple[str, str], ...]
 
@@ -49,7 +47,6 @@ class Asked:
     """Bytes as they are, other values as JSON."""
     headers: Headers = ()
     role: Role | None = Role.ADMIN
-    is_short: bool = True
     length: str | None = "as it is"
     kind: str | None = "application/json"
     pieces: int = 1
@@ -112,71 +109,72 @@ ALONE = [
     submit(headers=keyed("a b")),
     submit(headers=keyed("x" * 256)),
     submit(headers=(*keyed("a"), *keyed("b"))),
-    # Before the route's function: refused by FastAPI, which the short path leaves them to.
-    submit(role=None, is_short=False),
-    submit(role=Role.VIEWER, is_short=False),
-    submit(role=Role.WORKER, is_short=False),
-    submit(b"", is_short=False),
-    submit(b"{", is_short=False),
-    submit(b"[1]", is_short=False),
-    submit(b"\xff", is_short=False),
-    submit(b'{"definition": "log", "definition": "log"}', is_short=False),
-    submit(b'{"definition": "log", "payload": NaN}', is_short=False),
-    submit(b'{"definition": "log", "payload": ' + b"[" * 40 + b"]" * 40 + b"}", is_short=False),
-    submit({}, is_short=False),
-    submit({"definition": "log", "defintion": "log"}, is_short=False),
-    submit({f"f{n}": n for n in range(100)}, is_short=False),
-    submit({"definition": 1}, headers=keyed("a b"), is_short=True),
-    submit({**JOB, "payload": "x" * BODY_BYTES_MAX}, is_short=False),
-    submit(b"x" * (512 * 1024 + 1), is_short=False),
-    submit(length="99999999", is_short=False),
-    submit(length=None, headers=(("Transfer-Encoding", "chunked"),), is_short=False),
-    submit(kind=None, is_short=False),
-    submit(kind="text/plain", is_short=False),
-    submit(kind="application/json; charset=latin-1", is_short=False),
-    submit(headers=(("Content-Type", "application/json"),), is_short=False),
-    submit(headers=(("Content-Encoding", "gzip"),), is_short=False),
-    submit(headers=(("Origin", "http://evil"),), is_short=False),
-    submit(headers=(("Host", "evil"),), is_short=True),
-    Asked("POST", "/v1/jobs?dry_run=true", JOB, is_short=False),
-    Asked("POST", "/v1/jobs?wait=0s", JOB, is_short=False),
+    # Before the route's function
+    submit(role=None),
+    submit(role=Role.VIEWER),
+    submit(role=Role.WORKER),
+    submit(b""),
+    submit(b"{"),
+    submit(b"[1]"),
+    submit(b"\xff"),
+    submit(b'{"definition": "log", "definition": "log"}'),
+    submit(b'{"definition": "log", "payload": NaN}'),
+    submit(b'{"definition": "log", "payload": ' + b"[" * 40 + b"]" * 40 + b"}"),
+    submit({}),
+    submit({"definition": "log", "defintion": "log"}),
+    submit({f"f{n}": n for n in range(100)}),
+    submit({"definition": 1}, headers=keyed("a b")),
+    submit({**JOB, "payload": "x" * 512 * 1024}),
+    submit(b"x" * (512 * 1024 + 1)),
+    submit(length="99999999"),
+    submit(length=None, headers=(("Transfer-Encoding", "chunked"),)),
+    submit(kind=None),
+    submit(kind="text/plain"),
+    submit(kind="application/json; charset=latin-1"),
+    submit(headers=(("Content-Type", "application/json"),)),
+    submit(headers=(("Content-Encoding", "gzip"),)),
+    submit(headers=(("Origin", "http://evil"),)),
+    submit(headers=(("Host", "evil"),)),
+    Asked("POST", "/v1/jobs?dry_run=true", JOB),
+    Asked("POST", "/v1/jobs?wait=0s", JOB),
     Asked("POST", "/v1/jobs?", JOB),
-    Asked("POST", "/v1/jobs/", JOB, is_short=False),
+    Asked("POST", "/v1/jobs/", JOB),
     # Reading
     Asked("GET", "/v1/jobs/job:0001"),
     Asked("GET", "/v1/jobs/job:0001", role=Role.VIEWER),
     Asked("GET", "/v1/jobs/job:0002", role=Role.VIEWER),
     Asked("GET", "/v1/jobs/job:0003"),
-    Asked("GET", "/v1/jobs/é", is_short=False),
-    Asked("GET", "/v1/jobs/", is_short=False),
-    Asked("GET", "/v1/jobs", is_short=False),
-    Asked("HEAD", "/v1/jobs/job:0001", is_short=False),
-    Asked("GET", "/v1/jobs/job:0001/why", is_short=False),
-    Asked("GET", "/v1/jobs/job:0001?wait=1s", is_short=False),
-    Asked("GET", "/v1/jobs/job:0001", JOB, is_short=False),
-    Asked("GET", "/v1/jobs/job:0001", role=None, is_short=False),
-    Asked("GET", "/v1/jobs/job:0001", role=Role.WORKER, is_short=False),
+    Asked("GET", "/v1/jobs/é"),
+    Asked("GET", "/v1/jobs/"),
+    Asked("GET", "/v1/jobs"),
+    Asked("HEAD", "/v1/jobs/job:0001"),
+    Asked("GET", "/v1/jobs/job:0001/why"),
+    Asked("GET", "/v1/jobs/job:0001?wait=1s"),
+    Asked("GET", "/v1/jobs/job:0001", JOB),
+    Asked("GET", "/v1/jobs/job:0001", role=None),
+    Asked("GET", "/v1/jobs/job:0001", role=Role.WORKER),
     # In a session of the dashboard
     submit(role=None, headers=(*COOKIE, *ORIGIN)),
     submit(role=None, headers=(*COOKIE, ("Sec-Fetch-Site", "same-origin"))),
-    submit(role=None, headers=COOKIE, is_short=False),
-    submit(role=None, headers=(*COOKIE, ("Origin", "http://evil")), is_short=False),
-    submit(role=None, headers=(*COOKIE, *COOKIE, *ORIGIN), is_short=False),
+    submit(role=None, headers=COOKIE),
+    submit(role=None, headers=(*COOKIE, ("Origin", "http://evil"))),
+    submit(role=None, headers=(*COOKIE, *COOKIE, *ORIGIN)),
     submit(headers=COOKIE),
     Asked("GET", "/v1/jobs/job:0001", role=None, headers=COOKIE),
-    Asked("GET", "/v1/jobs/job:0001", role=None, headers=(*COOKIE, ("Sec-Fetch-Site", "same-site")), is_short=False),
-    Asked(
-        "POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=None, headers=(*COOKIE, *ORIGIN), is_short=False
-    ),
+    Asked("GET", "/v1/jobs/job:0001", role=None, headers=(*COOKIE, ("Sec-Fetch-Site", "same-site"))),
+    Asked("POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=None, headers=(*COOKIE, *ORIGIN)),
     # Work
     Asked("POST", "/v1/work/start", {**NAMED, "attempt": 2}, role=Role.WORKER),
     Asked("POST", "/v1/work/start", {**NAMED, "processor": "http:nobody.0"}, role=Role.WORKER),
-    Asked("POST", "/v1/work/start", {**NAMED, "attempt": 0}, role=Role.WORKER, is_short=False),
-    Asked("POST", "/v1/work/start", NAMED, role=Role.SUBMITTER, is_short=False),
+    Asked("POST", "/v1/work/start", {**NAMED, "attempt": 0}, role=Role.WORKER),
+    Asked("POST", "/v1/work/start", NAMED, role=Role.SUBMITTER),
     Asked("POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=Role.WORKER),
     Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "cancelled"}, role=Role.WORKER),
     Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "succeeded", "result": 1}, role=Role.WORKER),
-    Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "vanished"}, role=Role.WORKER, is_short=False),
+    Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "vanished"}, role=Role.WORKER),
+    Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "cancelled"}, role=Role.OPERATOR),
+    Asked("POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=Role.VIEWER),
+    Asked("POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=Role.WORKER, headers=keyed("k")),
 ]
 TOGETHER = [
     [submit(headers=keyed("k")), submit(headers=keyed("k")), submit({"definition": "log"}, headers=keyed("k"))],
@@ -196,12 +194,12 @@ TOGETHER = [
 ]
 
 
-HOSTILE = [row for row in ROWS if row[1] in SHORT_PATHS and row[2] is not None]
+HOSTILE = [row for row in ROWS if row[1] in HOT_PATHS and row[2] is not None]
 
 
 @cache
-def without_short_path() -> Edge:
-    return create_app(World().services(), short_path=False)
+def without_hot_routes() -> Edge:
+    return create_app(World().services(), hot=False)
 
 
 async def told(app: Edge, asked: Asked) -> tuple[Scope, list[Message]]:
@@ -254,14 +252,11 @@ async def prepared(app: Edge, pages: PageTerms = PAGES) -> World:
     return world
 
 
-async def outcome(
-    app: Edge, all_asked: Sequence[Asked], *, world: World, has_short_path: bool, reads: bool = True
-) -> list[Any]:
+async def outcome(app: Edge, all_asked: Sequence[Asked], *, world: World, reads: bool = True) -> list[Any]:
     """All that can be seen of the requests, but for random ids."""
     found: list[Any] = []
     for asked in all_asked:
-        scope, [start, *rest] = await told(app, asked)
-        assert (PATTERN in scope) == (has_short_path and asked.is_short), asked
+        _, [start, *rest] = await told(app, asked)
         headers = [
             (name, value if name != b"x-request-id" or value == b"mine" else b"") for name, value in start["headers"]
         ]
@@ -278,45 +273,45 @@ async def outcome(
 
 
 async def same_outcome(all_asked: Sequence[Asked]) -> None:
-    short, plain = the_app(), without_short_path()
-    expected = await outcome(plain, all_asked, world=await prepared(plain), has_short_path=False)
-    assert await outcome(short, all_asked, world=await prepared(short), has_short_path=True) == expected
+    short, plain = the_app(), without_hot_routes()
+    expected = await outcome(plain, all_asked, world=await prepared(plain))
+    assert await outcome(short, all_asked, world=await prepared(short)) == expected
 
 
 @pytest.mark.parametrize("asked", spread(ALONE, check=32), ids=str)
-async def test_both_paths_answer_record_count_and_store_alike(asked: Asked) -> None:
+async def test_both_routes_answer_record_count_and_store_alike(asked: Asked) -> None:
     await same_outcome([asked])
 
 
 @pytest.mark.parametrize("terms", [PageTerms(shows_payloads=False), PageTerms(read_only=True)], ids=str)
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_both_paths_keep_alike_from_a_page_what_the_settings_keep_from_it(terms: PageTerms, method: str) -> None:
+async def test_both_routes_keep_alike_from_a_page_what_the_settings_keep_from_it(terms: PageTerms, method: str) -> None:
     path, body = ("/v1/jobs", JOB) if method == "POST" else ("/v1/jobs/job:0001", None)
-    is_short = method == "GET" or not terms.read_only
-    asked = Asked(method, path, body, headers=(*COOKIE, *ORIGIN), role=None, is_short=is_short)
+    is_refused = method == "POST" and terms.read_only
+    asked = Asked(method, path, body, headers=(*COOKIE, *ORIGIN), role=None)
     found = []
-    for app, has_short_path in ((the_app(), True), (without_short_path(), False)):
+    for app in (the_app(), without_hot_routes()):
         world = await prepared(app, terms)
-        found.append(await outcome(app, [asked], world=world, has_short_path=has_short_path))
+        found.append(await outcome(app, [asked], world=world))
     assert found[0] == found[1]
     status, _, answer = found[0][0]
-    assert status == (403 if not is_short else 201 if method == "POST" else 200)
-    assert (orjson.loads(answer).get("payload") == JOB["payload"]) == (terms.shows_payloads and is_short)
+    assert status == (403 if is_refused else 201 if method == "POST" else 200)
+    assert (orjson.loads(answer).get("payload") == JOB["payload"]) == (terms.shows_payloads and not is_refused)
 
 
 @pytest.mark.parametrize("all_asked", TOGETHER)
-async def test_both_paths_answer_what_comes_later_alike(all_asked: Sequence[Asked]) -> None:
+async def test_both_routes_answer_what_comes_later_alike(all_asked: Sequence[Asked]) -> None:
     await same_outcome(all_asked)
 
 
 @pytest.mark.parametrize("row", spread(HOSTILE, check=22), ids=str)
-async def test_both_paths_refuse_hostile_bodies_alike(row: Row) -> None:
+async def test_both_routes_refuse_hostile_bodies_alike(row: Row) -> None:
     method, path, body, _, _ = row
     try:
         raw = orjson.dumps(body)
     except TypeError:  # what only the standard library writes
         raw = json.dumps(body).encode()
-    short, plain = the_app(), without_short_path()
+    short, plain = the_app(), without_hot_routes()
     asked = Asked(method, path, raw)
     found = []
     for app in (short, plain):
@@ -327,29 +322,29 @@ async def test_both_paths_refuse_hostile_bodies_alike(row: Row) -> None:
 
 
 @pytest.mark.parametrize("asked", [submit(), Asked("GET", "/v1/jobs/job:0001")], ids=str)
-async def test_both_paths_fail_alike_without_the_database(asked: Asked) -> None:
+async def test_both_routes_fail_alike_without_the_database(asked: Asked) -> None:
     found = []
-    for app, has_short_path in ((the_app(), True), (without_short_path(), False)):
+    for app in (the_app(), without_hot_routes()):
         world = await prepared(app)
         world.go_away()
-        found.append(await outcome(app, [asked], world=world, has_short_path=has_short_path, reads=False))
+        found.append(await outcome(app, [asked], world=world, reads=False))
     assert found[0][0][0] == 503
     assert found[0] == found[1]
 
 
-async def test_both_paths_answer_a_defect_alike() -> None:
+async def test_both_routes_answer_a_defect_alike() -> None:
     found = []
-    for app, has_short_path in ((the_app(), True), (without_short_path(), False)):
+    for app in (the_app(), without_hot_routes()):
         world = await prepared(app)
         app.services = replace(app.services, jobs=BrokenJobs())
-        found.append(await outcome(app, [submit()], world=world, has_short_path=has_short_path))
+        found.append(await outcome(app, [submit()], world=world))
     assert found[0][0][0] == 500
     assert found[0] == found[1]
 
 
 async def test_a_client_that_leaves_in_its_body_is_answered_alike() -> None:
     found = []
-    for app in (the_app(), without_short_path()):
+    for app in (the_app(), without_hot_routes()):
         await prepared(app)
         scope, sent = submit().scope(app), list[Message]()
 
@@ -360,20 +355,22 @@ async def test_a_client_that_leaves_in_its_body_is_answered_alike() -> None:
             sent.append(message)
 
         await app(scope, receive, send)
-        assert PATTERN not in scope
         found.append([(each.get("status"), each.get("body")) for each in sent])
     assert found[0] == found[1]
     assert found[0][0][0] == 400
 
 
 async def test_a_body_that_is_refused_is_received_once() -> None:
-    """It is kept for FastAPI: asked for again, the client would be waited for."""
+    """Asked for again, the client would be waited for."""
     app = the_app()
     await prepared(app)
     _, [start, *_] = await told(app, submit({"definition": 1}, pieces=2))
     assert start["status"] == 422
 
 
-def test_a_route_that_the_short_path_can_t_take_is_found_at_start() -> None:
-    with pytest.raises(AssertionError):
-        ShortRoute(batch.router, "/v1", "submit_batch")  # a pool is charged before its body is read
+@pytest.mark.parametrize("asked", [submit(), Asked("GET", "/v1/jobs/job:0001"), *TOGETHER[-1][:3]], ids=str)
+async def test_what_is_asked_for_each_job_is_answered_by_a_hot_route(asked: Asked) -> None:
+    for app, is_hot in ((the_app(), True), (without_hot_routes(), False)):
+        await prepared(app)
+        scope, _ = await told(app, asked)
+        assert isinstance(scope["route"], HotRoute) is is_hot

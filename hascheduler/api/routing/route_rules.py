@@ -1,0 +1,366 @@
+"""What holds for every route: strict JSON bodies within bounds, nothing undeclared, a problem for every error.
+
+A body costs nothing until its sender is known to have the power to send it::
+
+    caller ────► power ─────► type, declared size ─► bytes ────────────► values ────► fields
+    identified   RequiredPower                       receive_bounded     json_value   the models
+
+The status of a problem follows from whose fault it is. The caller's errors are 4xx and say what would be right.
+Failures of the database or the broker are 503 and carry Retry-After. Defects are 500, without details, and logged.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from email.message import Message
+from functools import cache
+from http import HTTPStatus
+from inspect import isfunction
+from typing import Any, get_args, get_origin, get_type_hints
+
+import structlog
+from fastapi import FastAPI, HTTPException, Request, Response, params
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.routing import Match
+from starlette.types import Receive
+
+from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemError, invalid, problem
+from hascheduler.api.http.receive_rate import BYTES_PER_S_MIN, BodyTooLarge, receive_body
+from hascheduler.api.http.strict_json import VALUES_MAX, MalformedJson, Oversized, UnstorableJson, read_json
+from hascheduler.api.middleware.auth import RequiredPower
+from hascheduler.api.middleware.cross_site import READING
+from hascheduler.api.middleware.outcomes import outcome_unknown
+from hascheduler.api.middleware.pools import take
+from hascheduler.errors import CallerError, InvalidInput, NotFound, Overloaded, RevisionMismatch, TooMany, WorldError
+from hascheduler.model.values.error_texts import expected_name, quoted
+from hascheduler.wire.validation import refused, with_known_names
+
+log = structlog.get_logger(__name__)
+
+BODY_BYTES_MAX = 512 * 1024
+LARGE_BODY_BYTES_MAX = 2 * 1024 * 1024
+LARGE_VALUES_MAX = 100_000
+IDEMPOTENCY_KEY = "Idempotency-Key"
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+_LARGE_CHARGED_MIN = 256 * 1024
+_BODY_PATIENCE_S = 10
+_LENGTH_DIGITS_MAX = 20
+_UNDECLARED_SHOWN_MAX = 10
+_NOTHING = b"{}"
+_RETRY_AFTER = {"Retry-After": "2"}
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+# The rest of a refused body may never arrive; without this the connection would wait for it.
+_CLOSE = {"Connection": "close"}
+
+
+# Bodies
+
+
+class JsonRoute(APIRoute):
+    """A route whose body is strict JSON; anything else is refused with 400, 408, 413, 415 or 422.
+
+    If the body is optional, a request without one needs no content type either.
+    """
+
+    bytes_max = BODY_BYTES_MAX
+    values_max = VALUES_MAX
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+
+        async def handle_strictly(request: Request) -> Response:
+            self._check_head(request)
+            with self._charged(request):
+                return await handle(_JsonRequest(request, self))
+
+        return handle_strictly
+
+    def may_be_empty(self, request: Request) -> bool:
+        return self.body_field is not None and not self.body_field.field_info.is_required() and not _has_body(request)
+
+    def _check_head(self, request: Request) -> None:
+        """Refuse what the head alone shows to be wrong, before the body is read."""
+        for power in _required_powers(self.endpoint):
+            power.check(request.state.caller)
+        if not self.may_be_empty(request):
+            require_head(request, self.bytes_max)
+
+    def _charged(self, request: Request) -> AbstractContextManager[object]:
+        return nullcontext()
+
+
+class LargeJsonRoute(JsonRoute):
+    """A route whose body may be larger. Its declared size is charged to a pool before a byte of it is read: 429 or 503
+    if there is no room, so a flood of large bodies has a bound. A body without a declared size counts as the largest.
+    """
+
+    bytes_max = LARGE_BODY_BYTES_MAX
+    values_max = LARGE_VALUES_MAX
+
+    def _charged(self, request: Request) -> AbstractContextManager[object]:
+        units = max(_declared_length(request, self.bytes_max), _LARGE_CHARGED_MIN)
+        return take(request.state.services.pools.large_bodies, request.scope, units)
+
+
+class _JsonRequest(Request):
+    def __init__(self, request: Request, route: JsonRoute) -> None:
+        super().__init__(request.scope, request.receive)
+        self._route = route
+
+    async def body(self) -> bytes:
+        if not hasattr(self, "_read"):
+            is_absent = self._route.may_be_empty(self)
+            self._read = b"" if is_absent else await receive_bounded(self.receive, self._route.bytes_max)
+        return self._read
+
+    async def json(self) -> Any:
+        return json_value(await self.body(), self._route.values_max)
+
+
+def json_value(body: bytes, values_max: int = VALUES_MAX) -> Any:
+    """Return the value of ``body``; `ProblemError` if it is no strict JSON."""
+    try:
+        return read_json(body, values_max)
+    except Oversized as error:
+        detail = f"the body holds {error}; send less at once"
+        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", detail) from None
+    except MalformedJson as error:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "malformed-json", f"the body is not JSON: {error}") from None
+    except UnstorableJson as error:
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
+        raise ProblemError(status, "invalid-request", str(error), errors=error.errors) from None
+
+
+async def receive_bounded(receive: Receive, bytes_max: int) -> bytes:
+    """Return the body of a request; `ProblemError` if it is too large, too slow or empty, and `ClientDisconnect`."""
+    try:
+        body = await receive_body(receive, bytes_max, _BODY_PATIENCE_S)
+    except BodyTooLarge:
+        raise _too_large(bytes_max) from None
+    except TimeoutError:
+        least = f"at least {BYTES_PER_S_MIN} bytes a second, and {_BODY_PATIENCE_S} s in all"
+        detail = f"the body came too slowly: {least}"
+        raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, "slow-request", detail, headers=_CLOSE) from None
+    if not body:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "malformed-json", "the body is empty; expected a JSON object")
+    return body
+
+
+def _too_large(bytes_max: int) -> ProblemError:
+    detail = f"the body is larger than {bytes_max} bytes"
+    return ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", detail, headers=_CLOSE)
+
+
+def _has_body(request: Request) -> bool:
+    return "transfer-encoding" in request.headers or request.headers.get("content-length", "0").strip() != "0"
+
+
+def _declared_length(request: Request, otherwise: int) -> int:
+    """Return the declared size of the body, or ``otherwise`` if none is declared."""
+    declared = request.headers.get("content-length", "")
+    return int(declared[:_LENGTH_DIGITS_MAX]) if declared.isdecimal() else otherwise
+
+
+def require_head(request: Request, bytes_max: int) -> None:
+    """Raise `ProblemError` if the head tells of a body that is of another type, encoded (415) or too large (413)."""
+    _require_json(request)
+    if _declared_length(request, 0) > bytes_max:
+        raise _too_large(bytes_max)
+
+
+def _require_json(request: Request) -> None:
+    given = request.headers.get("content-type", "not given")
+    if given == JSON and "content-encoding" not in request.headers:  # the common case
+        return
+    header = Message()
+    header["content-type"] = request.headers.get("content-type", "")
+    expected = (JSON, MERGE_PATCH) if request.method == "PATCH" else (JSON,)
+    if header.get_content_type() not in expected or header.get_content_charset("utf-8") not in ("utf-8", "us-ascii"):
+        detail = f"the body's type is {given!r}; expected {' or '.join(expected)}"
+        headers = {"Accept": ", ".join(expected)}
+    elif request.headers.get("content-encoding", "identity") != "identity":
+        detail = "the body is encoded; expected it as it is, without Content-Encoding"
+        headers = {"Accept-Encoding": "identity"}
+    else:
+        return
+    raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail, headers=headers)
+
+
+# What a route declares
+
+
+def _annotated(call: Callable[..., Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name, the type and the mark of each parameter of ``call``, and of what it depends on."""
+    hints = get_type_hints(call if isfunction(call) else type(call).__call__, include_extras=True)
+    for name, hint in hints.items():
+        for mark in getattr(hint, "__metadata__", ()):
+            yield name, get_args(hint)[0], mark
+            if isinstance(mark, params.Depends) and mark.dependency is not None:
+                yield from _annotated(mark.dependency)
+
+
+@cache
+def _required_powers(endpoint: Callable[..., Any]) -> Sequence[RequiredPower]:
+    asked = [mark.dependency for _, _, mark in _annotated(endpoint) if isinstance(mark, params.Depends)]
+    return [each for each in asked if isinstance(each, RequiredPower)]
+
+
+@cache
+def _declared_queries(endpoint: Callable[..., Any]) -> Mapping[str, bool]:
+    """Return the query parameters, each with whether it may be there several times."""
+    found: dict[str, bool] = {}
+    for name, kind, mark in _annotated(endpoint):
+        if isinstance(mark, params.Query) and isinstance(kind, type) and issubclass(kind, BaseModel):
+            fields = kind.model_fields.items()
+            found |= {field.alias or each: get_origin(field.annotation) is list for each, field in fields}
+        elif isinstance(mark, params.Query):
+            found[mark.alias or name] = get_origin(kind) is list
+    return found
+
+
+def honours_key(route: APIRoute) -> bool:
+    """Return whether the route declares the header ``Idempotency-Key``."""
+    return any(one["name"] == IDEMPOTENCY_KEY for one in (route.openapi_extra or {}).get("parameters", ()))
+
+
+def only_declared(honouring: Sequence[str] = ()) -> Callable[[Request], Awaitable[None]]:
+    """Return the dependency that refuses what a route does not declare; ``honouring`` names the routes that take an
+    ``Idempotency-Key``, for who sends one elsewhere.
+
+    Otherwise ``DELETE …?dry_run=true`` would delete, a misspelt filter would find everything, and a request that was
+    sent again under its key would be carried out twice. The models refuse unknown fields of bodies.
+    """
+
+    async def check(request: Request) -> None:
+        route, asked = request.scope["route"], f"{request.method} {request.scope['path']}"
+        if route.body_field is None and _has_body(request) and not await _says_nothing(request):
+            detail = f"{asked} takes no body; expected a request without one"
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "unexpected-body", detail, headers=_CLOSE)
+        if IDEMPOTENCY_KEY in request.headers and request.method not in READING and not honours_key(route):
+            expected = f"no such header: {', '.join(honouring)} honour it"
+            error = FieldError((IDEMPOTENCY_KEY,), f"{asked} does not honour it", expected)
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "unexpected-header", str(error), errors=[error])
+        if request.scope["query_string"]:
+            counts = Counter(name for name, _ in request.query_params.multi_items())
+            errors = list(_undeclared(counts, _declared_queries(route.endpoint)))
+            if errors:
+                raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(errors[0]), errors=errors)
+
+    return check
+
+
+def _undeclared(counts: Mapping[str, int], declared: Mapping[str, bool]) -> Iterator[FieldError]:
+    for name, count in list(counts.items())[:_UNDECLARED_SHOWN_MAX]:
+        if name not in declared:
+            yield FieldError((name,), "no such parameter", expected_name(name, declared))
+        elif count > 1 and not declared[name]:
+            yield FieldError((name,), f"{quoted(name)} is there {count} times", "each parameter once")
+
+
+async def _says_nothing(request: Request) -> bool:
+    """Return whether the body is an empty object, which clients send that always send one."""
+    return request.headers.get("content-length") == str(len(_NOTHING)) and await request.body() == _NOTHING
+
+
+# Problems
+
+
+class UnreadableDocument(Exception):
+    """A stored document that can't be decoded: not one that a replica has written as it is."""
+
+    def __init__(self, kind: str, id: str, reason: InvalidInput) -> None:
+        self.can_be_replaced = kind != "job"
+        remedy = ""
+        if reason.path == ("rev",):
+            remedy = "; delete it and create it again"  # without it, concurrent changes can't be detected
+        elif self.can_be_replaced:
+            remedy = "; replace it (PUT, or hascheduler apply) or delete it"
+        super().__init__(f"the stored {kind} {id!r} can't be read: {reason}{remedy}")
+
+
+class InvalidBody(RequestValidationError):
+    """A body that is wrong for ``model``, if that is not the one that its route declares."""
+
+    def __init__(self, errors: Sequence[Any], body: Any, model: type[BaseModel]) -> None:
+        super().__init__(errors, body=body)
+        self.model = model
+
+
+ANSWERED = (StarletteHTTPException, RequestValidationError, CallerError, WorldError, UnreadableDocument)
+"""The errors that are answered with a problem; all others are defects."""
+
+
+def install(app: FastAPI) -> None:
+    for kind in ANSWERED:
+        app.add_exception_handler(kind, answer_to)
+
+
+async def answer_to(request: Request, error: Exception) -> Response:
+    """Return the problem for one of the `ANSWERED`."""
+    match error:
+        case ProblemError():
+            return problem(error.status_code, error.kind, error.detail, errors=error.errors, headers=error.headers)
+        case StarletteHTTPException(status_code=HTTPStatus.NOT_FOUND):
+            return problem(404, "no-such-route", f"nothing is at {request.scope['path']}; see /docs")
+        case StarletteHTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
+            allowed = ", ".join(_allowed_methods(request))
+            detail = f"{request.method} is not for {request.scope['path']}; expected {allowed}"
+            return problem(405, "method-not-allowed", detail, headers={"Allow": allowed})
+        case HTTPException() | StarletteHTTPException():
+            return problem(error.status_code, "refused", str(error.detail), headers=error.headers)
+        case RequestValidationError():
+            found = error.errors()
+            model = error.model if isinstance(error, InvalidBody) else _declared_body(request)
+            return invalid([field_error(one, error.body, model) for one in found[:ERRORS_SHOWN_MAX]], len(found))
+        case InvalidInput():
+            return invalid([FieldError(error.path, error.problem, error.expected)])
+        case NotFound():
+            return problem(404, "not-found", str(error))
+        case RevisionMismatch():
+            return problem(412, "revision-mismatch", str(error))
+        case TooMany():
+            return problem(429, "too-many-requests", str(error), headers={"Retry-After": str(error.retry_after_s)})
+        case CallerError():
+            return problem(409, "conflict", str(error))
+        case Overloaded():
+            return problem(503, "overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)})
+        case UnreadableDocument(can_be_replaced=True):
+            return problem(409, "unreadable-document", str(error))
+        case UnreadableDocument():
+            return problem(500, "unreadable-document", str(error))
+        case WorldError():
+            log.warning("request_unanswered", method=request.method, path=request.scope["path"], reason=str(error))
+            detail = "the database did not answer in time"
+            away = problem(503, "unavailable", detail, headers=_RETRY_AFTER)
+            return outcome_unknown(request.scope, detail) or away
+        case _:
+            raise error
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """Return all methods of the path; the framework names only those of the first matching route."""
+    routes = request.app.router.routes
+    scopes = {method: {**request.scope, "method": method} for method in _METHODS}
+    return [method for method in _METHODS if any(one.matches(scopes[method])[0] is Match.FULL for one in routes)]
+
+
+def _declared_body(request: Request) -> Any:
+    field = request.scope["route"].body_field
+    return None if field is None else field.field_info.annotation
+
+
+def field_error(error: Mapping[str, Any], body: Any, model: Any) -> FieldError:
+    """Return an error that pydantic found in ``body``, which should be a ``model``, in the words of this API."""
+    where, *rest = error["loc"]
+    if where != "body":
+        body = None
+    found = refused({**error, "loc": tuple(rest)}, body)
+    if error["type"] == "extra_forbidden" and isinstance(model, type) and issubclass(model, BaseModel):
+        found = with_known_names(found, model, body)
+    return FieldError(found.path, found.problem, found.expected)
