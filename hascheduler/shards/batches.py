@@ -16,10 +16,10 @@ from typing import Any
 import orjson
 from starlette.types import Receive, Scope
 
+from hascheduler.api.http.limits import take
 from hascheduler.api.http.peer import BATCH_ID
 from hascheduler.api.http.strict_json import JsonReader, MalformedJson, Oversized, UnstorableJson
 from hascheduler.api.jobs.batch_bodies import JOBS_MAX
-from hascheduler.api.middleware.pools import Pools, take
 from hascheduler.api.routing.body import LARGE_BODY_BYTES_MAX, LARGE_VALUES_MAX, receive_bounded
 from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.errors import InvalidInput
@@ -33,11 +33,11 @@ _STEP = 10
 """Jobs in a slice."""
 
 
-async def read_batch(scope: Scope, receive: Receive, pools: Pools) -> tuple[bytes, Any]:
+async def read_batch(scope: Scope, receive: Receive) -> tuple[bytes, Any]:
     """Return the body and its value; None as the value if the shard will refuse it. `ProblemError` as the route's."""
     declared = dict(scope["headers"]).get(b"content-length", b"")
     size = int(declared) if declared.isdigit() and len(declared) <= len(str(LARGE_BODY_BYTES_MAX)) else None
-    with take(pools.large_bodies, scope, LARGE_BODY_BYTES_MAX if size is None else min(size, LARGE_BODY_BYTES_MAX)):
+    with take("large_bodies", scope, LARGE_BODY_BYTES_MAX if size is None else min(size, LARGE_BODY_BYTES_MAX)):
         body = await receive_bounded(receive, LARGE_BODY_BYTES_MAX)
         reader = JsonReader(body, LARGE_VALUES_MAX, 2 * LARGE_BODY_BYTES_MAX)
         try:

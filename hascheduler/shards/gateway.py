@@ -30,10 +30,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.admission.worker_registrations import not_registered
+from hascheduler.api.http.limits import is_held_open
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import PATTERN
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.middleware.pools import Pools, is_held_open
 from hascheduler.api.routing.body import BODY_BYTES_MAX, receive_bounded
 from hascheduler.api.routing.error_handlers import answer_to
 from hascheduler.errors import CallerError, Conflict, InvalidInput, StoreUnavailable, WorldError
@@ -109,7 +109,6 @@ class Gateway:
     names: Names
     copies: Copies
     registrations: Registrations
-    pools: Pools
     merged: Mapping[tuple[str, str], Merge]
     streams: Mapping[str, Stream]
     _under_way: dict[_Asked, Collection[int] | None] = field(default_factory=dict, init=False)
@@ -278,7 +277,7 @@ class Gateway:
     async def _batch(self, asked: _Asked) -> None:
         receive, body, tenants = asked.receive, None, [asked.caller.only or DEFAULT_TENANT]
         if asked.caller.only is None and asked.caller.role.may(Power.SUBMIT):
-            read, body = await read_batch(asked.scope, asked.receive, self.pools)
+            read, body = await read_batch(asked.scope, asked.receive)
             receive, tenants = replayed(read, asked.receive), [*tenants_of(body)] or tenants
         partitions = {*map(partition_of, tenants)}
         await self._require_there(asked, partitions)

@@ -7,8 +7,7 @@ import asyncio
 
 from fastapi import Request
 
-from hascheduler.api.http.shares import PoolRefusal
-from hascheduler.api.middleware.pools import held_open, try_take
+from hascheduler.api.http.limits import NoRoom, held_open, take
 from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, waiting_client
 from hascheduler.api.services import ApiServices
 from hascheduler.model.job import TERMINAL
@@ -41,8 +40,9 @@ async def end_of(
 
 
 async def _end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
-    slot = try_take(services.pools.waits, request.scope)
-    if isinstance(slot, PoolRefusal):
+    try:
+        slot = take("waits", request.scope)
+    except NoRoom:
         return None
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_ms / 1_000

@@ -10,10 +10,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.http.limits import Slot, held_open, take
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.http.shares import Slot
 from hascheduler.api.middleware.auth import OperatorOfAll
-from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import RECORDING_S_MAX
 from hascheduler.api.services import Services
 from hascheduler.dispatch.recording import RecordingEnd, heading_line, step_line
@@ -49,7 +48,7 @@ async def record(
 ) -> StreamingResponse:
     """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
     caller.require_payloads()  # limits per key have values of payloads
-    slot = take(services.pools.recordings, request.scope)
+    slot = take("recordings", request.scope)
     recording = services.view.record(query.for_)
     if recording is None:
         raise Conflict("only the leader can be recorded, and by a few at once; /v1/cluster says who leads")

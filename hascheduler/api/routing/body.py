@@ -3,12 +3,13 @@
 `JsonRoute` is the route class of every route with a body; FastAPI goes on with the value, so that models and the
 OpenAPI document work as usual. A body costs nothing until its sender is known to have the power to send it::
 
-    caller ────► power ─────► type, declared size ─► bytes ───────► values ────► fields
-    identified   RequiredPower                       receive_body   in slices    the models
+    caller ────► power ─────► type, declared size ─► bytes ──────────► values ────► fields
+    identified   RequiredPower                       receive_bounded   in slices    the models
 
 Small bodies of the routes that carry the load go `hascheduler.api.routing.short_path`, with the same limits.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from email.message import Message
 from functools import cached_property
@@ -20,11 +21,10 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.http.limits import take
 from hascheduler.api.http.problems import ProblemError
-from hascheduler.api.http.receive_rate import BYTES_PER_S_MIN, BodyTooLarge, receive_body
 from hascheduler.api.http.strict_json import VALUES_MAX, JsonReader, MalformedJson, Oversized, UnstorableJson
 from hascheduler.api.middleware.auth import RequiredPower
-from hascheduler.api.middleware.pools import take
 from hascheduler.api.routing.time_slicing import run_in_slices
 
 BODY_BYTES_MAX = 512 * 1024
@@ -97,7 +97,7 @@ class LargeJsonRoute(JsonRoute):
             declared = request.headers.get("content-length", "")
             size = int(declared) if declared.isdecimal() and len(declared) < _LENGTH_DIGITS_MAX else self.bytes_max
             units = min(max(size, _LARGE_CHARGED_MIN), self.bytes_max)
-            with take(request.state.services.pools.large_bodies, request.scope, units):
+            with take("large_bodies", request.scope, units):
                 return await handle(request)
 
         return handle_within_share
@@ -181,20 +181,23 @@ def _require_small(request: Request, bytes_max: int) -> None:
 
 async def receive_bounded(receive: Receive, bytes_max: int) -> bytes:
     """The body of a request; `ProblemError` where it is too large, too slow or empty, and `ClientDisconnect`."""
+    body = bytearray()
     try:
-        body = await receive_body(receive, bytes_max, _BODY_PATIENCE_S)
-    except BodyTooLarge:
-        raise _too_large(bytes_max) from None
+        async with asyncio.timeout(_BODY_PATIENCE_S):
+            async for piece in Request({"type": "http"}, receive).stream():
+                body += piece
+                if len(body) > bytes_max:
+                    raise _too_large(bytes_max)
     except TimeoutError:
         raise ProblemError(
             HTTPStatus.REQUEST_TIMEOUT,
             "slow-request",
-            f"the body came too slowly: at least {BYTES_PER_S_MIN} bytes a second, and {_BODY_PATIENCE_S} s in all",
+            f"the body came too slowly: it may take {_BODY_PATIENCE_S} s in all",
             headers=_CLOSE,
         ) from None
     if not body:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "malformed-json", "the body is empty; expected a JSON object")
-    return body
+    return bytes(body)
 
 
 def _too_large(bytes_max: int) -> ProblemError:

@@ -27,10 +27,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 
 from hascheduler.api.admission.worker_registrations import not_registered, require_own_processor
+from hascheduler.api.http.limits import held_open, take
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Worker
-from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, waiting_client
 from hascheduler.api.routing.wire_format import instant_or_none
@@ -167,7 +167,7 @@ async def _promised(body: FetchBody, request: Request, services: ApiServices) ->
 
     404 if the processor is not registered; 429 or 503 if too many fetches wait.
     """
-    slot = take(services.pools.fetches, request.scope)
+    slot = take("fetches", request.scope)
     with held_open(slot, request.scope):
         return await _wait_for_promises(body, request, services)
 
