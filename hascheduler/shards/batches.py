@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 from starlette.types import Receive, Scope
 
-from hascheduler.api.http.limits import take
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.peer import BATCH_ID
 from hascheduler.api.http.strict_json import JsonReader, MalformedJson, Oversized, UnstorableJson
 from hascheduler.api.jobs.batch_bodies import JOBS_MAX
@@ -36,8 +36,9 @@ _STEP = 10
 async def read_batch(scope: Scope, receive: Receive) -> tuple[bytes, Any]:
     """Return the body and its value; None as the value if the shard will refuse it. `ProblemError` as the route's."""
     declared = dict(scope["headers"]).get(b"content-length", b"")
-    size = int(declared) if declared.isdigit() and len(declared) <= len(str(LARGE_BODY_BYTES_MAX)) else None
-    with take("large_bodies", scope, LARGE_BODY_BYTES_MAX if size is None else min(size, LARGE_BODY_BYTES_MAX)):
+    is_number = declared.isdigit() and len(declared) <= len(str(LARGE_BODY_BYTES_MAX))
+    size = min(int(declared), LARGE_BODY_BYTES_MAX) if is_number else LARGE_BODY_BYTES_MAX
+    with holding_of(scope).take("large_bodies", size):
         body = await receive_bounded(receive, LARGE_BODY_BYTES_MAX)
         reader = JsonReader(body, LARGE_VALUES_MAX, 2 * LARGE_BODY_BYTES_MAX)
         try:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 from starlette.types import Message, Receive, Scope, Send
 
-from hascheduler.api.http.limits import held_open, take
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.middleware.auth import still_identified
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
 from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
@@ -145,7 +145,7 @@ async def send_as_one(
     is none. With ``of_all`` it begins once each shard has begun one, and the refusal of one is the answer; else the
     home has to."""
     scope, receive, send = exchange
-    with held_open(take(kind, scope), scope):
+    with holding_of(scope).hold_open(kind):
         await until_left(_follow_all(places, scope, send, pieces, after, of_all=of_all), receive)
 
 

@@ -30,7 +30,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.admission.worker_registrations import not_registered
-from hascheduler.api.http.limits import is_held_open
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import PATTERN
 from hascheduler.api.middleware.auth import Caller
@@ -118,7 +118,7 @@ class Gateway:
         """Return the newest epoch seen of which no write in a partition that is frozen in it is under way here. A
         request that is held open has written."""
         if not any(
-            self._is_frozen(partitions) and not is_held_open(asked.scope)
+            self._is_frozen(partitions) and not holding_of(asked.scope).is_held_open
             for asked, partitions in self._under_way.items()
         ):
             self._acknowledged = self.layout.now.epoch

@@ -26,7 +26,7 @@ import structlog
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hascheduler.api.http.limits import FORWARDED_MAX, held_open, take
+from hascheduler.api.http.limits import FORWARDED_MAX, holding_of
 from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.middleware.audit import known_request_id, leave_unaudited
 from hascheduler.api.middleware.outcomes import outcome_unknown
@@ -113,7 +113,7 @@ class Peers:
         is_over = None if long_request_s_max(scope) is None else lambda: bool(services.view.stopping)
         async with AsyncExitStack() as held:
             try:
-                held.enter_context(held_open(take("forwarded", scope), scope))
+                held.enter_context(holding_of(scope).hold_open("forwarded"))
                 body = await _body_of(scope, receive)
             except ProblemError as refused:  # not raised: several shards may be asked at once
                 answer = problem(refused.status_code, refused.kind, refused.detail, headers=refused.headers)

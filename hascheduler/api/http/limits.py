@@ -6,8 +6,7 @@ who holds nothing is let in while anything is free. 429 ``share-used-up`` says t
 ``too-busy`` that nothing is free. Only privileged callers, which keep the system going, are given the reserve.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -124,9 +123,10 @@ def limits() -> dict[str, Limit]:
 class Holding:
     """Owner of what one request holds, which begins with its place in flight; `NoRoom` if there is none."""
 
+    is_held_open = False
+    """Whether the request waits: what it was to write is written."""
+
     def __init__(self, limits: Limits, parties: Sequence[Party], metrics: HttpMetrics, *, privileged: bool) -> None:
-        self.is_held_open = False
-        """Whether the request has returned its place in flight: what it was to write is written."""
         self._limits = limits
         self._parties = parties
         self._metrics = metrics
@@ -146,9 +146,13 @@ class Holding:
         self._slots[slot] = kind
         return slot
 
-    def hold_open(self) -> None:
+    def hold_open(self, kind: str) -> Slot:
+        """Take a slot to wait in, and return the place in flight: a few hundred that wait must not keep out those that
+        would be answered at once."""
+        slot = self.take(kind)
         self._place.release()
         self.is_held_open = True
+        return slot
 
     def release(self) -> None:
         """Give all back, however the request ends: an answer that was to hold something may never have begun."""
@@ -156,24 +160,10 @@ class Holding:
             slot.release()
 
 
-def take(kind: str, scope: Scope, units: int = 1) -> Slot:
-    """Return a slot for the request, or raise `NoRoom`."""
+def holding_of(scope: Scope) -> Holding:
+    """Return what a request holds that the edge has let in."""
     holding: Holding = scope["state"][HOLDING]
-    return holding.take(kind, units)
-
-
-@contextmanager
-def held_open(slot: Slot, scope: Scope) -> Iterator[None]:
-    """The request waits in ``slot``, and returns its place in flight: a few hundred that wait must not keep out those
-    that would be answered at once."""
-    scope["state"][HOLDING].hold_open()
-    with slot:
-        yield
-
-
-def is_held_open(scope: Scope) -> bool:
-    holding = scope.get("state", {}).get(HOLDING)
-    return isinstance(holding, Holding) and holding.is_held_open
+    return holding
 
 
 @lru_cache(1_024)

@@ -9,10 +9,10 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -29,8 +29,7 @@ _RESOLVE_PATIENCE_S = 5
 _DRAIN_S = 5
 _STOP_S = _DRAIN_S + 3  # beside the draining: requests that are cancelled when its time is over end within this
 _LOOK_EVERY_S = 1
-
-_One = TypeVar("_One")
+_END_LOOK_EVERY_S = 0.005
 
 
 class ApiServer:
@@ -145,10 +144,6 @@ class PromptServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._ending = asyncio.Event()
-        self._connections = _Leaving(self.server_state.connections)
-        self._tasks = _Leaving(self.server_state.tasks)
-        self.server_state.connections = self._connections
-        self.server_state.tasks = self._tasks
 
     def end(self) -> None:
         self.should_exit = True
@@ -158,7 +153,7 @@ class PromptServer(uvicorn.Server):
         while not self._ending.is_set():
             await self.on_tick(0)  # the date that answers have
             now_s = asyncio.get_running_loop().time()
-            for connection in list(self._connections):
+            for connection in list(self.server_state.connections):
                 assert isinstance(connection, BoundedConnection)
                 connection.look(now_s)
             with suppress(TimeoutError):
@@ -170,37 +165,19 @@ class PromptServer(uvicorn.Server):
             server.close()
         for listener in sockets or []:
             listener.close()
-        for connection in list(self._connections):
+        for connection in list(self.server_state.connections):
             connection.shutdown()
         try:
             async with asyncio.timeout(self.config.timeout_graceful_shutdown):
-                await self._connections.emptied()
-                await self._tasks.emptied()
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  # sets, of uvicorn
+                    await asyncio.sleep(_END_LOOK_EVERY_S)
                 for server in self.servers:
                     await server.wait_closed()
         except TimeoutError:
-            for task in list(self._tasks):
+            for task in list(self.server_state.tasks):
                 task.cancel()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals belong to the process, which stops its parts in order."""
         yield
-
-
-class _Leaving(set[_One]):
-    """A set whose members leave one by one, by ``discard``, and that can be awaited empty. One waits at a time."""
-
-    def __init__(self, members: Iterable[_One]) -> None:
-        super().__init__(members)
-        self._empty = asyncio.Event()
-
-    def discard(self, member: object) -> None:
-        super().discard(member)
-        if not self:
-            self._empty.set()
-
-    async def emptied(self) -> None:
-        while self:
-            self._empty.clear()
-            await self._empty.wait()

@@ -7,7 +7,7 @@ import asyncio
 
 from fastapi import Request
 
-from hascheduler.api.http.limits import NoRoom, held_open, take
+from hascheduler.api.http.limits import NoRoom, holding_of
 from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, waiting_client
 from hascheduler.api.services import ApiServices
 from hascheduler.model.job import TERMINAL
@@ -41,12 +41,12 @@ async def end_of(
 
 async def _end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
     try:
-        slot = take("waits", request.scope)
+        slot = holding_of(request.scope).hold_open("waits")
     except NoRoom:
         return None
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_ms / 1_000
-    with held_open(slot, request.scope):
+    with slot:
         return await _wait_for_end(job_id, until, request, services)
 
 

@@ -32,7 +32,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import AfterValidator, Field
 from starlette.types import Receive, Scope, Send
 
-from hascheduler.api.http.limits import held_open, take
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer, still_identified
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
@@ -80,8 +80,7 @@ class EventStream(Response):
         self._silence_ms = silence_ms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        slot = take("followers", scope)
-        with held_open(slot, scope), self._feed.follow(self._after, self._which) as follower:
+        with holding_of(scope).hold_open("followers"), self._feed.follow(self._after, self._which) as follower:
             await until_left(self._send_all(follower, send), receive)
 
     async def _send_all(self, follower: Follower, send: Send) -> None:

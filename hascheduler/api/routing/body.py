@@ -21,7 +21,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope, Send
 
-from hascheduler.api.http.limits import take
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.http.strict_json import VALUES_MAX, JsonReader, MalformedJson, Oversized, UnstorableJson
 from hascheduler.api.middleware.auth import RequiredPower
@@ -97,7 +97,7 @@ class LargeJsonRoute(JsonRoute):
             declared = request.headers.get("content-length", "")
             size = int(declared) if declared.isdecimal() and len(declared) < _LENGTH_DIGITS_MAX else self.bytes_max
             units = min(max(size, _LARGE_CHARGED_MIN), self.bytes_max)
-            with take("large_bodies", request.scope, units):
+            with holding_of(request.scope).take("large_bodies", units):
                 return await handle(request)
 
         return handle_within_share

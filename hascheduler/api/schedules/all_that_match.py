@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import AfterValidator, ConfigDict, Field
 
-from hascheduler.api.http.limits import take
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import ProblemError, problem_responses
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.all_that_match import (
@@ -215,7 +215,7 @@ class _All:
         steps = first_names(query, tenant, last, known, CHANGED_MAX + 1, after=body.after, now=now)
         names = await run_in_slices(steps)
         place = 0
-        with take("changes", self.request.scope):
+        with holding_of(self.request.scope).take("changes"):
             async for _ in turns(services):
                 some = names[place : min(place + _SLICE, CHANGED_MAX)]
                 if not some:

@@ -30,7 +30,7 @@ import orjson
 from fastapi import APIRouter, Request, Response
 from starlette.types import Receive, Scope, Send
 
-from hascheduler.api.http.limits import held_open, take
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Caller, Viewer, still_identified
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
@@ -199,8 +199,7 @@ class LiveStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         services = services_of(scope)
-        slot = take("viewers", scope)
-        with held_open(slot, scope), self._pictures.followed(self._caller.only, services.view) as sight:
+        with holding_of(scope).hold_open("viewers"), self._pictures.followed(self._caller.only, services.view) as sight:
             await until_left(self._send_all(sight, services, send), receive)
 
     async def _send_all(self, sight: _Sight, services: ApiServices, send: Send) -> None:

@@ -27,7 +27,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 
 from hascheduler.api.admission.worker_registrations import not_registered, require_own_processor
-from hascheduler.api.http.limits import held_open, take
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Worker
@@ -167,8 +167,7 @@ async def _promised(body: FetchBody, request: Request, services: ApiServices) ->
 
     404 if the processor is not registered; 429 or 503 if too many fetches wait.
     """
-    slot = take("fetches", request.scope)
-    with held_open(slot, request.scope):
+    with holding_of(request.scope).hold_open("fetches"):
         return await _wait_for_promises(body, request, services)
 
 

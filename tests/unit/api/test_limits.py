@@ -67,8 +67,7 @@ def test_a_request_gives_back_all_that_it_holds_and_is_charged_once_for_a_stream
     holding = Holding(of_all, (("token", "t"),), HttpMetrics(), privileged=False)
     with holding.take("followers"), holding.take("followers"), holding.take("forwarded"), holding.take("forwarded"):
         assert [of_all[kind].in_use for kind in ("in_flight", "followers", "forwarded")] == [1, 1, 2]
-    holding.take("waits")
-    holding.hold_open()
+    holding.hold_open("waits")
     assert holding.is_held_open
     assert [of_all[kind].in_use for kind in ("in_flight", "waits")] == [0, 1]
     holding.release()

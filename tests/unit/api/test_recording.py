@@ -55,9 +55,9 @@ def _fails(*_: object) -> Any:
 ENDS: dict[str, tuple[object, str, object] | None] = {
     "it ends by itself": None,
     "the leader's state cannot be copied": ("view", "record", _fails),
-    "no answer is made of it": (recording, "_HeldOpen", _fails),
+    "no answer is made of it": (recording, "_Closing", _fails),
     "its first line cannot be written": (recording, "heading_line", _fails),
-    "it is cut off before the answer begins": (recording._HeldOpen, "__call__", "stands still"),
+    "it is cut off before the answer begins": (recording._Closing, "__call__", "stands still"),
     "it is cut off before the first line": ("lines", "", "stands still"),
 }
 

@@ -406,7 +406,7 @@ async def test_a_submit_that_waits_for_its_job_has_been_written(ring: Ring) -> N
     await held.begun.wait()
     ring.watch.now = FROZEN
     assert ring.gateway.acknowledged_epoch() < FROZEN.epoch
-    holding.hold_open()
+    holding.hold_open("waits")
     assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
     held.over.set()
     await writing
