@@ -8,7 +8,7 @@ import asyncio
 from fastapi import Request
 
 from hascheduler.api.http.limits import NoRoom, holding_of
-from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, waiting_client
+from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, notified
 from hascheduler.api.services import ApiServices
 from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
@@ -52,14 +52,13 @@ async def _end_of(job_id: str, wait_ms: int, request: Request, services: ApiServ
 
 async def _wait_for_end(job_id: str, until: float, request: Request, services: ApiServices) -> StoredDocument | None:
     loop = asyncio.get_running_loop()
-    async with waiting_client(request) as client:
-        with services.view.job_end_waiter(job_id) as wakeup:
-            while True:
-                document = await services.jobs.get(job_id)
-                left_s = until - loop.time()
-                if document is None or document.get("state") in TERMINAL or left_s <= 0:
-                    return document
-                try:
-                    await client.wait(wakeup, min(left_s, _LOOK_AGAIN_S))
-                except ReplicaStopping:
-                    return document
+    with services.view.job_end_waiter(job_id) as wakeup:
+        while True:
+            document = await services.jobs.get(job_id)
+            left_s = until - loop.time()
+            if document is None or document.get("state") in TERMINAL or left_s <= 0:
+                return document
+            try:
+                await notified(wakeup, request.receive, min(left_s, _LOOK_AGAIN_S))
+            except ReplicaStopping:
+                return document
