@@ -54,7 +54,7 @@ _WRITE_PATIENCE_S = 30
 
 
 class EventStream(Response):
-    """Follows ``feed`` for as long as the client is connected and ``is_authorized`` holds, in a slot of ``pool``;
+    """Follows ``feed`` for as long as the client is connected and ``is_authorized`` holds, in a slot of the followers;
     429 or 503 if there is none. Raises what `EventFeed.follow` raises."""
 
     # Not FastAPI's `EventSourceResponse`: its keep-alive has no id to resume from, and it waits for a client that does
