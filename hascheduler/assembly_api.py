@@ -10,9 +10,9 @@ from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import ApiServices
+from hascheduler.api.http.limits import Limits, limits
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig, PageTerms
-from hascheduler.api.middleware.pools import Pools
 from hascheduler.daemon.replica import Replica
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.pause import encode_pause
@@ -51,7 +51,7 @@ class ProcessServices:
     metrics: HttpMetrics
     tracer: Tracer
     health: Health | None = None
-    pools: Pools = field(default_factory=Pools)
+    limits: Limits = field(default_factory=limits)
     logins: Logins = field(default_factory=Logins)
 
     @classmethod
@@ -119,7 +119,7 @@ def services_of(
         tracer=process.tracer,
         metrics=process.metrics,
         health=process.health,
-        pools=process.pools,
+        limits=process.limits,
         logins=process.logins,
     )
 

@@ -20,7 +20,7 @@ from hascheduler.api.edge import Edge
 from hascheduler.api.http.problems import ANY_PROBLEM, MEDIA_TYPE
 from hascheduler.api.jobs import all_that_match, batch, changes, counts, errors, read, submit
 from hascheduler.api.middleware.audit import tell_match
-from hascheduler.api.middleware.pools import TurnedAway
+from hascheduler.api.middleware.overload import TurnedAway
 from hascheduler.api.ops import (
     cluster,
     docs_page,

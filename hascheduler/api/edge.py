@@ -2,7 +2,7 @@
 
 ::
 
-    metrics ─► time limit ─► audit ─► cross_site ─► auth ─► pools ─► hot routes or FastAPI, or a gateway to several
+    metrics ─► time limit ─► audit ─► cross_site ─► auth ─► limits ─► hot routes or FastAPI, or a gateway to several
 
 The order matters: every refusal is counted and audited, a forged request of a browser is refused before it learns
 anything about tokens, and a request is charged to its caller as soon as `hascheduler.api.middleware.auth` has
@@ -24,9 +24,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.connection import connection_of
+from hascheduler.api.http.limits import HOLDING, Holding, NoRoom
 from hascheduler.api.http.peer import BATCH_ID, passed_on_by_peer
 from hascheduler.api.http.problems import ProblemError, problem
-from hascheduler.api.http.shares import PoolRefusal
 from hascheduler.api.middleware.audit import (
     CUT_OFF,
     begin_notes,
@@ -37,15 +37,17 @@ from hascheduler.api.middleware.audit import (
     remember_request_id,
     request_id_of,
 )
-from hascheduler.api.middleware.auth import EDGE, identified, is_page_path, shows_session
+from hascheduler.api.middleware.auth import EDGE, charged, identified, is_page_path, shows_session
 from hascheduler.api.middleware.cross_site import refusal_of
 from hascheduler.api.middleware.outcomes import outcome_unknown
-from hascheduler.api.middleware.pools import UNCOUNTED, TurnedAway, admitted, answer_to, in_flight, overload_of
+from hascheduler.api.middleware.overload import TurnedAway, overload_of
 from hascheduler.api.middleware.timeouts import time_limit_s
 from hascheduler.api.services import ApiServices
 
 log = structlog.get_logger(__name__)
 
+UNCOUNTED = frozenset({"/livez", "/readyz", "/leaderz", "/metrics"})
+"""A busy replica must not look dead, and must be able to show how busy it is."""
 _OF_ANSWERS = (b"x-content-type-options", b"x-request-id")
 
 
@@ -189,13 +191,27 @@ class Edge:
         if path in UNCOUNTED:
             await self._app(scope, receive, answer.send)
             return
-        slot = admitted(scope)
-        if isinstance(slot, PoolRefusal):
-            await _unaudited(answer_to(slot), scope)(scope, receive, answer.send)
+        try:
+            holding = scope["state"][HOLDING] = _place_in_flight(scope, services)
+        except NoRoom as full:
+            headers = {**(full.headers or {}), "Connection": "close"}  # the rest of the body will not be read
+            refused = problem(full.status_code, full.kind, full.detail, headers=headers)
+            await _unaudited(refused, scope)(scope, receive, answer.send)
             return
-        with in_flight(slot, scope):
+        try:
             overloaded = overload_of(scope, self._turned_away or services.admission.turned_away)
             await (_unaudited(overloaded, scope) if overloaded else self._app)(scope, receive, answer.send)
+        finally:
+            holding.release()
+
+
+def _place_in_flight(scope: Scope, services: ApiServices) -> Holding:
+    parties, privileged = charged(scope)
+    connection = connection_of(scope)
+    if connection is not None and connection.is_reserved and not privileged:
+        services.metrics.crowded_out("connections", "full")
+        raise NoRoom("full", "connections", 1)
+    return Holding(services.limits, parties, services.metrics, privileged=privileged)
 
 
 async def _answer_head(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

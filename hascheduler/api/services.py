@@ -1,8 +1,8 @@
-"""The collaborators of the routes: ports, pools, limits, metrics.
+"""The collaborators of the routes: ports, limits, metrics.
 
 They come with each request, in ``scope["state"]``: the edge puts in those of its deployment, and what stands between
 the edge and the routes may put in others, in a copy of the state. So one set of routes serves several schedulers.
-Their pools, metrics, logins, tokens, auth and audit must be the same objects, as those belong to the process.
+Their limits, metrics, logins, tokens, auth and audit must be the same objects, as those belong to the process.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -15,9 +15,9 @@ from starlette.types import Scope
 from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
+from hascheduler.api.http.limits import Limits, limits
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.api.middleware.pools import Pools
 from hascheduler.api.routing.shared_load import SharedLoad
 from hascheduler.api.routing.shared_waits import SharedWaits
 from hascheduler.model.pause import StandingPause
@@ -73,7 +73,7 @@ class ApiServices:
     schedule_limits: ScheduleLimits = field(default_factory=ScheduleLimits)
     metrics: HttpMetrics = field(default_factory=HttpMetrics)
     tracer: Tracer = NO_TRACING
-    pools: Pools = field(default_factory=Pools)
+    limits: Limits = field(default_factory=limits)
     load: SharedLoad = field(default_factory=SharedLoad)
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)

@@ -2,7 +2,7 @@
 
 ::
 
-    process   uvicorn ─► edge: token, pools, limits, audit, metrics (once, for one shard or many)
+    process   uvicorn ─► edge: token, limits, audit, metrics (once, for one shard or many)
                            │ caller
     shards/   gateway ── layout ── names            hosting ── placement         moves · copies · turns
                 │  │       (home, by CAS)               │ begin, leave, hand over   (by CAS, whoever runs them)

@@ -16,10 +16,10 @@ from typing import Any
 import orjson
 from starlette.types import Receive, Scope
 
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.peer import BATCH_ID
 from hascheduler.api.http.strict_json import MalformedJson, Oversized, UnstorableJson, read_json
 from hascheduler.api.jobs.batch_bodies import JOBS_MAX
-from hascheduler.api.middleware.pools import Pools, take
 from hascheduler.api.routing.route_rules import LARGE_BODY_BYTES_MAX, LARGE_VALUES_MAX, receive_bounded
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
@@ -29,11 +29,12 @@ from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import Place, WholeAnswer, ask_all
 
 
-async def read_batch(scope: Scope, receive: Receive, pools: Pools) -> tuple[bytes, Any]:
+async def read_batch(scope: Scope, receive: Receive) -> tuple[bytes, Any]:
     """Return the body and its value; None as the value if the shard will refuse it. `ProblemError` as the route's."""
     declared = dict(scope["headers"]).get(b"content-length", b"")
-    size = int(declared) if declared.isdigit() and len(declared) <= len(str(LARGE_BODY_BYTES_MAX)) else None
-    with take(pools.large_bodies, scope, LARGE_BODY_BYTES_MAX if size is None else min(size, LARGE_BODY_BYTES_MAX)):
+    is_number = declared.isdigit() and len(declared) <= len(str(LARGE_BODY_BYTES_MAX))
+    size = min(int(declared), LARGE_BODY_BYTES_MAX) if is_number else LARGE_BODY_BYTES_MAX
+    with holding_of(scope).take("large_bodies", size):
         body = await receive_bounded(receive, LARGE_BODY_BYTES_MAX)
         try:
             return body, read_json(body, LARGE_VALUES_MAX)

@@ -56,8 +56,9 @@ async def follow_events(places: Sequence[Place], scope: Scope, receive: Receive,
         pairs = [*(pair for pair in pairs if pair[0] != "keepalive"), ("keepalive", _KEEPALIVE)]
     headers = [each for each in scope["headers"] if each[0] not in (_LAST_EVENT_ID, b"accept-encoding")]
     part = {**scope, "headers": headers, "query_string": urlencode(pairs).encode()}
-    pool = scope["state"]["services"].pools.followers
-    await send_as_one(places, (part, receive, send), pool, partial(in_order, silence_s=silence_ms / 1_000), after=after)
+    await send_as_one(
+        places, (part, receive, send), "followers", partial(in_order, silence_s=silence_ms / 1_000), after=after
+    )
 
 
 async def in_order(
@@ -118,8 +119,7 @@ async def _news(news: asyncio.Event, for_s: float) -> None:
 async def follow_pictures(places: Sequence[Place], scope: Scope, receive: Receive, send: Send) -> None:
     """Answer ``/v1/cluster/live`` over all shards: the last picture of each, as one."""
     headers = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
-    pool = scope["state"]["services"].pools.viewers
-    await send_as_one(places, ({**scope, "headers": headers}, receive, send), pool, _pictures, of_all=False)
+    await send_as_one(places, ({**scope, "headers": headers}, receive, send), "viewers", _pictures, of_all=False)
 
 
 async def _pictures(followed: Sequence[FollowedShard], news: asyncio.Event) -> AsyncGenerator[bytes, None]:

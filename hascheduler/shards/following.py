@@ -12,9 +12,8 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 from starlette.types import Message, Receive, Scope, Send
 
-from hascheduler.api.http.shares import Pool
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.middleware.auth import still_identified
-from hascheduler.api.middleware.pools import CHARGED, held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
 from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
 from hascheduler.api.routing.long_poll import until_left
@@ -136,19 +135,18 @@ Pieces = Callable[[Sequence[FollowedShard], asyncio.Event], AsyncGenerator[bytes
 async def send_as_one(
     places: Sequence[Place],
     exchange: tuple[Scope, Receive, Send],
-    pool: Pool,
+    kind: str,
     pieces: Pieces,
     *,
     after: str | None = None,
     of_all: bool = True,
 ) -> None:
-    """Send what ``pieces`` makes of the streams of all shards, in one slot of ``pool``; raise 429 or 503 if there is
-    none. With ``of_all`` it begins once each shard has begun one, and the refusal of one is the answer; else the home
-    has to."""
+    """Send what ``pieces`` makes of the streams of all shards, in one slot of that ``kind``; raise 429 or 503 if there
+    is none. With ``of_all`` it begins once each shard has begun one, and the refusal of one is the answer; else the
+    home has to."""
     scope, receive, send = exchange
-    with held_open(take(pool, scope), scope):
-        part = {**scope, "state": {**scope["state"], CHARGED: (pool.name,)}}
-        await until_left(_follow_all(places, part, send, pieces, after, of_all=of_all), receive)
+    with holding_of(scope).hold_open(kind):
+        await until_left(_follow_all(places, scope, send, pieces, after, of_all=of_all), receive)
 
 
 async def _follow_all(

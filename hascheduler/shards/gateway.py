@@ -30,10 +30,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.admission.worker_registrations import not_registered
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import PATTERN
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.middleware.pools import Pools, is_held_open
 from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, answer_to, receive_bounded
 from hascheduler.errors import CallerError, Conflict, InvalidInput, StoreUnavailable, WorldError
 from hascheduler.model.collection import Collection as Nouns
@@ -108,7 +108,6 @@ class Gateway:
     names: Names
     copies: Copies
     registrations: Registrations
-    pools: Pools
     merged: Mapping[tuple[str, str], Merge]
     streams: Mapping[str, Stream]
     _under_way: dict[_Asked, Collection[int] | None] = field(default_factory=dict, init=False)
@@ -118,7 +117,7 @@ class Gateway:
         """Return the newest epoch seen of which no write in a partition that is frozen in it is under way here. A
         request that is held open has written."""
         if not any(
-            self._is_frozen(partitions) and not is_held_open(asked.scope)
+            self._is_frozen(partitions) and not holding_of(asked.scope).is_held_open
             for asked, partitions in self._under_way.items()
         ):
             self._acknowledged = self.layout.now.epoch
@@ -276,7 +275,7 @@ class Gateway:
     async def _batch(self, asked: _Asked) -> None:
         receive, body, tenants = asked.receive, None, [asked.caller.only or DEFAULT_TENANT]
         if asked.caller.only is None and asked.caller.role.may(Power.SUBMIT):
-            read, body = await read_batch(asked.scope, asked.receive, self.pools)
+            read, body = await read_batch(asked.scope, asked.receive)
             receive, tenants = replayed(read, asked.receive), [*tenants_of(body)] or tenants
         partitions = {*map(partition_of, tenants)}
         await self._require_there(asked, partitions)

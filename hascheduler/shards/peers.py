@@ -10,7 +10,7 @@ The whole request goes, as it came: the caller shows its own token there, and is
 * A request is passed on once: `ONE_SHARD` names the shard, and a replica that does not host it answers 503 with
   `NOT_HOSTED`. Then the next one is asked. A client that sends that header itself gets the same, and nothing else.
 * Only addresses are asked that replicas wrote into the shard's own database, and only the headers `PASSED_ON` go there.
-* What is under way has a bound (the pool ``forwarded``), the time limit of the request, and ends when its client
+* What is under way has a bound (the limit ``forwarded``), the time limit of the request, and ends when its client
   leaves. An answer is passed on piece by piece.
 * What may have been carried out is not sent again: another replica is asked if no connection came about, if the one
   that was asked says that it did nothing, or if the request only reads.
@@ -26,10 +26,10 @@ import structlog
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from hascheduler.api.http.limits import FORWARDED_MAX, holding_of
 from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.middleware.audit import known_request_id, leave_unaudited
 from hascheduler.api.middleware.outcomes import outcome_unknown
-from hascheduler.api.middleware.pools import FORWARDED_MAX, held_open, take
 from hascheduler.api.middleware.timeouts import long_request_s_max, time_limit_s
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX, receive_bounded
@@ -113,7 +113,7 @@ class Peers:
         is_over = None if long_request_s_max(scope) is None else lambda: bool(services.view.stopping)
         async with AsyncExitStack() as held:
             try:
-                held.enter_context(held_open(take(services.pools.forwarded, scope), scope))
+                held.enter_context(holding_of(scope).hold_open("forwarded"))
                 body = await _body_of(scope, receive)
             except ProblemError as refused:  # not raised: several shards may be asked at once
                 answer = problem(refused.status_code, refused.kind, refused.detail, headers=refused.headers)

@@ -142,7 +142,6 @@ class Ring:
             self._names,
             Copies(home, all[1:]),
             Registrations(places),
-            process.pools,
             MERGED,
             {"/v1/events": follow_events, "/v1/cluster/live": follow_pictures},
         )

@@ -1,6 +1,5 @@
 """What the API counts of its requests."""
 
-from enum import Enum
 from itertools import product
 
 from prometheus_client import CollectorRegistry
@@ -16,6 +15,8 @@ POOLS = (
 )  # fmt: skip
 CROWDED_OUT = ("token_share", "address_share", "full")
 """Why a request or a connection was not let in: its token's or address's share of a pool is used up, or the pool."""
+CUTS = ("slow_reader",)
+"""Why a connection was ended that its client would have kept."""
 LEFT_OUT = ("stranger", "refusal", "queue")
 """Why a request left no audit record: nobody was identified, its caller was refused too often, too many wait."""
 _NO_ANSWER = 499
@@ -23,13 +24,6 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 NO_ROUTE = "none"
 """For requests that came to no route: refused at the door, or nothing is there."""
-
-
-class Cut(Enum):
-    """Why a connection was ended that its client would have kept."""
-
-    GAVE_WAY = "gave_way"
-    SLOW_READER = "slow_reader"
 
 
 class HttpMetrics(MetricsOwner):
@@ -63,10 +57,7 @@ class HttpMetrics(MetricsOwner):
             values=LEFT_OUT,
         )
         self._cuts = self._counter(
-            "connections_cut",
-            "Connections that gave way to others, or whose clients read too slowly",
-            "reason",
-            values=[cut.value for cut in Cut],
+            "connections_cut", "Connections whose clients read too slowly", "reason", values=CUTS
         )
 
     def answered(self, method: str, route: str | None, status: int | None, seconds: float) -> None:
@@ -89,5 +80,6 @@ class HttpMetrics(MetricsOwner):
         """One of `LEFT_OUT`."""
         self._left_out.labels(reason).inc()
 
-    def cut(self, why: Cut) -> None:
-        self._cuts.labels(why.value).inc()
+    def cut(self, reason: str) -> None:
+        """One of `CUTS`."""
+        self._cuts.labels(reason).inc()

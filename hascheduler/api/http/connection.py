@@ -1,150 +1,137 @@
-"""One HTTP connection, with the limits that uvicorn lacks, and problem+json for malformed requests.
-
-A TLS connection begins in `hascheduler.api.http.tls_connection`.
+"""One HTTP connection: uvicorn's, with the limits that it lacks, and problem+json for malformed requests.
 
 ::
 
-    too many connections ──► an idle one is evicted (`connection_table`), or this one gets 429 or 503, unread
-    slow request head ─────► closed: a head has a time limit, and a minimum rate once it has begun
-    client does not read ──► aborted: the unsent bytes must shrink at a minimum rate
-    two meanings ──────────► 400 and closed: another parser may see two requests in it (request smuggling)
-    offers a protocol ─────► passed over: the request is read as if it had made no offer
-    many requests at once ─► 400 and closed: each that waits for the answers before its own takes memory
+    no room, or the address has its share ─► 429 or 503, unread; over TLS it is cut
+    only the reserve has room ─────────────► the one that has been idle for longest gives way
+    slow handshake, slow head, idle ───────► closed
+    client does not read ──────────────────► aborted: the unsent bytes must get fewer
+    two meanings ──────────────────────────► 400 and closed: another parser may see two requests in it (smuggling)
+    large head, or many requests at once ──► 400 and closed: the parser, llhttp in C, has no limits on what it keeps
+    offers another protocol ───────────────► read as if it had made no offer
 
-The parser is llhttp, in C. It has no limits on what it keeps: the bytes of a head, of trailers and between chunks are
-counted here.
-
-Owner of the connection's timers. One runs whenever no request is in progress, so a client that never sends, sends its
-head slowly or goes on sending a refused body can't hold a connection for long; the other runs while more bytes wait to
-be sent than the buffer should hold, or while the connection is to close but still has bytes to send.
+The server calls `BoundedConnection.look` of each once a second.
 """
 
 import asyncio
 import ssl
+import sys
+from asyncio.sslproto import SSLProtocol
 from http import HTTPStatus
 from typing import Any, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
-from starlette.responses import Response
 from starlette.types import Message, Scope
-from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.utils import get_remote_addr
-from uvicorn.server import ServerState
 
-from hascheduler.api.http.connection_table import Admitted, ConnectionTable
-from hascheduler.api.http.problems import problem
-from hascheduler.api.http.receive_rate import ReceiveDeadline
-from hascheduler.api.http.shares import RefusalReason, address_party
-from hascheduler.telemetry.metrics_http import Cut, HttpMetrics
+from hascheduler.api.http.limits import Limit, NoRoom, Slot, address_party
+from hascheduler.api.http.problems import ProblemError, problem
+from hascheduler.telemetry.metrics_http import HttpMetrics
 
 HEAD_BYTES_MAX = 16 * 1024
+HANDSHAKE_PATIENCE_S = 5.0
 HEAD_PATIENCE_S = 10
 KEEP_ALIVE_S = 15
-DRAIN_CHECK_EVERY_S = 10.0
-DRAIN_BYTES_MIN = 32 * 1024
-"""The minimum that a client must read between two checks while the send buffer is too full."""
+READ_PATIENCE_S = 10.0
+READ_BYTES_MIN = 32 * 1024
+"""The minimum that a client must read within the patience while more waits for it than the send buffer should hold."""
 _PIPELINED_MAX = 8
 _LINGER_S = 1
 _LINGERING_MAX = 100
 _STATE = "connection"
-_RETRY_AFTER = {"Retry-After": "1"}
-
-
-class ServerConnections(ConnectionTable["BoundedConnection"]):
-    """The connections of one server. Owner of the number of refused connections that may still read the reason."""
-
-    def __init__(self, total: int, reserve: int, metrics: HttpMetrics) -> None:
-        super().__init__(total, reserve)
-        self.metrics = metrics
-        self.lingering = 0
-
-
-class BoundedConfig(Config):
-    """uvicorn's configuration, with the server's connections and a ready TLS context: mistakes in its files have been
-    reported earlier."""
-
-    def __init__(self, app: Any, connections: ServerConnections, tls: ssl.SSLContext | None, **options: Any) -> None:
-        super().__init__(app, **options)
-        self.connections = connections
-        self.tls = tls
+_MALFORMED = ProblemError(HTTPStatus.BAD_REQUEST, "malformed-http", "not an HTTP request, or its head is too large")
 
 
 def connection_of(scope: Scope) -> "BoundedConnection | None":
-    """The connection of a request; None where this server does not hold it, as in tests."""
+    """Return the connection of a request; None if this server does not hold it, as in tests."""
     connection = scope.get("state", {}).get(_STATE)
     return connection if isinstance(connection, BoundedConnection) else None
 
 
 class BoundedConnection(HttpToolsProtocol):
-    is_reserved = False
-    """Whether it is in the reserve, which is for privileged requests alone."""
+    """Owner of its slot among the connections of the server."""
 
-    def __init__(
-        self,
-        config: BoundedConfig,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        super().__init__(config, server_state, {**app_state, _STATE: self}, _loop)
+    is_reserved = False
+    """Whether only the reserve had room for it. That is for privileged requests, and whose it is, is not known yet."""
+
+    def __init__(self, limit: Limit, metrics: HttpMetrics, **of_uvicorn: Any) -> None:
+        super().__init__(**of_uvicorn)
+        self.app_state = {**self.app_state, _STATE: self}
         self.parser = HttpRequestParser(self)  # uvicorn's has leniencies
+        self._limit = limit
+        self._metrics = metrics
+        self._slot: Slot | None = None
         self._in_head = False
-        self._head_bytes = 0
         self._unparsed_bytes = 0
         """Since the parser last handed on a whole head or a part of a body."""
-        self._is_malformed = False
-        """Whether the parser has given up: nothing that comes is read any more."""
+        self._is_over = False
+        """Whether nothing that comes is read any more."""
         self._running: RequestResponseCycle | None = None
-        self._table = config.connections
-        self._has_entered = False
-        self._is_lingering = False
-        self._idle_until_s = 0.0
-        self._head: ReceiveDeadline | None = None
-        self._idle_timer: asyncio.TimerHandle | None = None
-        self._drain_timer: asyncio.TimerHandle | None = None
-        self._unsent = 0
+        self._head_due_s = 0.0
+        self._idle_since_s = 0.0
+        self._unsent, self._read_s = 0, 0.0
 
     def cut(self) -> None:
         """Abort the connection, whatever is in progress."""
         self.transport.abort()
 
+    def look(self, now_s: float) -> None:
+        """Give up a client that is too slow: sends no head in time, or does not read its answer."""
+        if not self._in_progress() and now_s >= self._head_due_s:
+            self._end()
+        try:
+            unsent = self.transport.get_write_buffer_size()
+        except AttributeError:  # asyncio's TLS transport that is closed a second time knows its protocol no more
+            return
+        waits = self.flow.write_paused or self.transport.is_closing()
+        if not waits or unsent <= self._unsent - READ_BYTES_MIN:
+            self._unsent, self._read_s = unsent, now_s
+        elif now_s - self._read_s >= READ_PATIENCE_S:
+            self._metrics.cut("slow_reader")
+            self.cut()
+
     # Callbacks of uvicorn and its loop
 
-    def enter(self, transport: asyncio.Transport) -> RefusalReason | None:
-        """Enter the table of connections; where there is no room, the reason."""
-        self.transport = transport
+    def enter(self, transport: asyncio.Transport) -> None:
+        """Take a slot; `NoRoom` if there is none."""
         client = get_remote_addr(transport)
-        outcome = self._table.enter(self, address_party(client[0] if client else ""))
-        if not isinstance(outcome, Admitted):
-            self._table.metrics.crowded_out("connections", outcome.value)
-            return outcome
-        self._has_entered = True
-        self.is_reserved = outcome.reserved
-        if outcome.evicts is not None:
-            self._table.metrics.cut(Cut.GAVE_WAY)
-            outcome.evicts.cut()
-        return None
+        if not self._limit.free():
+            self._make_room()
+        self.is_reserved = not self._limit.free()
+        party = address_party(client[0] if client else "")
+        try:
+            self._slot = self._limit.take((party,), privileged=self.is_reserved)
+        except NoRoom as refused:
+            self._metrics.crowded_out("connections", refused.reason)
+            raise
+
+    def _make_room(self) -> None:
+        """Cut the connection that has been idle for longest: many addresses together could else hold all of them."""
+        others = [one for one in self.connections if isinstance(one, BoundedConnection) and one._slot is not None]
+        idle = [one for one in others if not one._in_progress()]
+        if idle:
+            oldest = min(idle, key=lambda one: one._idle_since_s)
+            oldest.leave()
+            oldest.cut()
 
     def leave(self) -> None:
-        self._table.leave(self)
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            slot.release()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        refused = None if self._has_entered else self.enter(transport)
         super().connection_made(transport)
-        if refused is None:
-            self._expect_head_within(HEAD_PATIENCE_S)
-        else:
-            self._refuse(transport, refused)
+        self._idle_since_s = self.loop.time()
+        self._head_due_s = self._idle_since_s + HEAD_PATIENCE_S
+        if self._slot is None:
+            try:
+                self.enter(transport)
+            except NoRoom as refused:
+                self._refuse(refused)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
-        if self._drain_timer is not None:
-            self._drain_timer.cancel()
         self.leave()
-        if self._is_lingering:
-            self._is_lingering = False
-            self._table.lingering -= 1
         # uvicorn tells only the last of several requests, and those that wait will not begin.
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
@@ -153,55 +140,32 @@ class BoundedConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         # Nothing is read after the last answer (RFC 9112, 9.6), nor after what was not understood.
-        if self._is_malformed or self.transport.is_closing():
+        if self._is_over or self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
         self._unparsed_bytes += len(data)
         try:
             self._parse(data)
+            is_malformed = self._unparsed_bytes > HEAD_BYTES_MAX  # of a head, of trailers, or between chunks
         except HttpParserError:
+            is_malformed = True
+        if is_malformed:
             self.send_400_response("")
-        else:
-            if self._unparsed_bytes > HEAD_BYTES_MAX and self._in_progress() and self.cycle.more_body:
-                self._end()  # endless bytes between chunks
-            elif self._unparsed_bytes > HEAD_BYTES_MAX:
-                self.send_400_response("")
-        if self._in_progress():
-            self._begin()
-        else:
-            self._check_head()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.transport.is_closing():
-            self._watch_draining()
-        if self._in_progress():  # the next request was in the buffer
-            self._begin()
-            return
-        if self._is_malformed:
+        self._idle_since_s = self.loop.time()
+        self._head_due_s = self._idle_since_s + KEEP_ALIVE_S + HEAD_PATIENCE_S
+        if self._is_over and not self._in_progress():
             self.send_400_response("")
-            return
-        self._table.set_idle(self)
-        self._head = None
-        self._expect_head_within(KEEP_ALIVE_S + HEAD_PATIENCE_S)
-        self._check_head()
-
-    def timeout_keep_alive_handler(self) -> None:
-        self._end()
-
-    def shutdown(self) -> None:
-        if self._in_progress():
-            self.cycle.keep_alive = False
-        else:
-            self._end()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._watch_draining()
+        self._unsent = sys.maxsize  # the time to read begins with the next look
 
     def send_400_response(self, msg: str) -> None:
         """Answer the requests before it first, which are whole; too many of them are not waited for."""
-        self._is_malformed = True
+        self._is_over = True
         if self._in_progress() and not self.cycle.more_body and len(self.pipeline) < _PIPELINED_MAX:
             return
         if self._in_progress() and self.cycle is self._running and not self.cycle.response_started:
@@ -209,9 +173,7 @@ class BoundedConnection(HttpToolsProtocol):
             self.cycle.disconnected = self.cycle.response_complete = True
             self.cycle.message_event.set()
         if not self._in_progress() and not self.transport.is_closing():
-            self._answer(
-                problem(HTTPStatus.BAD_REQUEST, "malformed-http", "not an HTTP request, or its head is too large")
-            )
+            self._answer(_MALFORMED)
         self._end()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -223,34 +185,29 @@ class BoundedConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= _PIPELINED_MAX:
             raise ValueError("too many requests wait for the answers before theirs")
-        self._in_head, self._head_bytes = True, 0
+        self._in_head = True
         super().on_message_begin()
 
-    def on_url(self, url: bytes) -> None:
-        self._count(len(url))
-        super().on_url(url)
-
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:
-            return  # a trailer: taken for a header, it would be one that nothing before this server has seen
-        self._count(len(name) + len(value) + len(b": \r\n"))
-        super().on_header(name, value)
+        if self._in_head:  # a trailer, taken for a header, would be one that nothing before this server has seen
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_head, self._unparsed_bytes = False, 0
-        version = self.parser.get_http_version()
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > HEAD_BYTES_MAX:
+            raise ValueError("the head is too large")
         if self.parser.get_method() == b"CONNECT":
             raise ValueError("what follows would be no HTTP")
         if self.parser.should_upgrade():
             return  # `_parse` gives it to the parser again
+        version = self.parser.get_http_version()
         _require_one_meaning(version, self.headers)
-        if version == "1.0":
+        is_old = version == "1.0"
+        if is_old:
             self.expect_100_continue = False  # it knows no such answer (RFC 9110, 10.1.1)
         super().on_headers_complete()
-        if version == "1.0":
-            _send_until_closed(self.cycle)
-        if self.expect_100_continue:
-            _close_unless_continued(self.cycle)
+        if is_old or self.expect_100_continue:
+            _end_with_answer(self.cycle, is_old=is_old)
 
     def on_body(self, body: bytes) -> None:
         self._unparsed_bytes = 0
@@ -260,11 +217,6 @@ class BoundedConnection(HttpToolsProtocol):
         self._unparsed_bytes = 0
         if not self.parser.should_upgrade():
             super().on_message_complete()
-
-    def _count(self, head_bytes: int) -> None:
-        self._head_bytes += head_bytes
-        if self._head_bytes > HEAD_BYTES_MAX:
-            raise ValueError("the head is too large")
 
     # Reactions
 
@@ -279,39 +231,26 @@ class BoundedConnection(HttpToolsProtocol):
                 self.parser.feed_data(data)
                 return
             except HttpParserUpgrade as offer:
-                fields = [b"%b: %b\r\n" % field for field in self.headers if field[0] != b"upgrade"]
-                line = b"%b %b HTTP/%b\r\n" % (
-                    self.parser.get_method(),
-                    self.url,
-                    self.parser.get_http_version().encode(),
-                )
+                fields = b"".join(b"%b: %b\r\n" % field for field in self.headers if field[0] != b"upgrade")
+                version = self.parser.get_http_version().encode()
+                line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, version)
                 self.parser = HttpRequestParser(self)
-                data = line + b"".join(fields) + b"\r\n" + data[offer.args[0] :]
+                data = line + fields + b"\r\n" + data[offer.args[0] :]
 
-    def _refuse(self, transport: asyncio.Transport, reason: RefusalReason) -> None:
-        if reason is RefusalReason.FULL:
-            answer = problem(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "too-busy",
-                f"{len(self._table)} connections are open",
-                headers=_RETRY_AFTER,
-            )
+    def _refuse(self, refused: NoRoom) -> None:
+        self._is_over = True
+        self._answer(refused)
+        if self.transport.can_write_eof() and len(self.connections) <= self._limit.total + _LINGERING_MAX:
+            # Closing with unread bytes would reset the connection, and the client might lose the answer.
+            self.transport.pause_reading()
+            self.transport.write_eof()
+            self._head_due_s = self.loop.time() + _LINGER_S
         else:
-            detail = "this address holds its whole share of the connections; end some, or come again"
-            answer = problem(HTTPStatus.TOO_MANY_REQUESTS, "share-used-up", detail, headers=_RETRY_AFTER)
-        self._answer(answer)
-        if not transport.can_write_eof() or self._table.lingering >= _LINGERING_MAX:
             self._end()
-            return
-        # Closing with unread bytes would reset the connection, and the client might lose the answer.
-        self._is_lingering = True
-        self._table.lingering += 1
-        transport.pause_reading()
-        transport.write_eof()
-        self._idle_timer = self.loop.call_later(_LINGER_S, self._end)
 
-    def _answer(self, answer: Response) -> None:
-        """Send ``answer`` without a request."""
+    def _answer(self, error: ProblemError) -> None:
+        """Send an answer without a request."""
+        answer = problem(HTTPStatus(error.status_code), error.kind, error.detail, headers=error.headers)
         headers = [*answer.raw_headers, (b"connection", b"close")]
         head = b"".join(b"%b: %b\r\n" % header for header in headers)
         self.transport.write(STATUS_LINE[answer.status_code] + head + b"\r\n" + bytes(answer.body))
@@ -320,62 +259,46 @@ class BoundedConnection(HttpToolsProtocol):
         cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request, whatever its type says
         return cycle is not None and not cycle.response_complete
 
-    def _begin(self) -> None:
-        self._head = None
-        self._stop_timer()
-        self._table.set_busy(self)
-
-    def _expect_head_within(self, patience_s: float) -> None:
-        self._idle_until_s = self.loop.time() + patience_s
-        self._end_at(self._idle_until_s)
-
-    def _check_head(self) -> None:
-        """Part of a head has arrived, or nothing; bytes of a refused body are no head."""
-        if not self._in_head:
-            return
-        if self._head is None:
-            self._head = ReceiveDeadline(self.loop.time(), self._idle_until_s)
-        self._end_at(self._head.due_s(self._unparsed_bytes))
-
-    def _end_at(self, at_s: float) -> None:
-        self._stop_timer()
-        if not self.transport.is_closing():
-            self._idle_timer = self.loop.call_at(at_s, self._end)
-
-    def _stop_timer(self) -> None:
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
-
     def _end(self) -> None:
-        """Close once everything is sent, but abort a client that reads nothing: it would keep the connection open."""
-        self.transport.close()
-        self._watch_draining()
+        """Close once everything is sent."""
+        if not self.transport.is_closing():
+            self.transport.close()
 
-    def _watch_draining(self) -> None:
-        if self._drain_timer is None and (self._unsent_now() or self.transport.is_closing()):
-            self._unsent = self._unsent_now()
-            self._drain_timer = self.loop.call_later(DRAIN_CHECK_EVERY_S, self._check_draining)
 
-    def _check_draining(self) -> None:
-        self._drain_timer = None
-        if not (self.flow.write_paused or self.transport.is_closing()):
-            return
-        if self._unsent_now() > self._unsent - DRAIN_BYTES_MIN:
-            self._table.metrics.cut(Cut.SLOW_READER)
-            self.transport.abort()
-        else:
-            self._watch_draining()
+class TlsConnection(SSLProtocol):
+    """Speaks TLS for a `BoundedConnection`, which counts from its first moment, and has little time for the handshake.
 
-    def _unsent_now(self) -> int:
+    A server with a TLS context reports a connection only after its handshake, for which it waits up to a minute; and
+    with `loop.start_tls` uvloop would lose the first bytes. So the loop is given the standard library's own protocol.
+    """
+
+    def __init__(self, tls: ssl.SSLContext, limit: Limit, metrics: HttpMetrics, **of_uvicorn: Any) -> None:
+        self._connection = BoundedConnection(limit, metrics, **of_uvicorn)
+        super().__init__(
+            asyncio.get_running_loop(),
+            self._connection,
+            tls,
+            None,  # type: ignore[arg-type]  # nothing waits for the end of the handshake
+            server_side=True,
+            ssl_handshake_timeout=HANDSHAKE_PATIENCE_S,  # type: ignore[arg-type]  # a part of a second will do too
+        )
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """A refused one is aborted: the client could not read an unencrypted reason."""
         try:
-            return self.transport.get_write_buffer_size()
-        except AttributeError:  # asyncio's TLS transport that is closed a second time knows its protocol no more
-            return 0
+            self._connection.enter(transport)
+        except NoRoom:
+            transport.abort()
+        else:
+            super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._connection.leave()  # it does not learn of a failed handshake
+        super().connection_lost(exc)
 
 
 def _require_one_meaning(version: str, headers: list[tuple[bytes, bytes]]) -> None:
-    """`ValueError` for a head in which another parser may see another host, or another end of the request.
+    """Raise `ValueError` for a head in which another parser may see another host, or another end of the request.
 
     As RFC 9112 has it: one Host (3.2), and no length beside chunks, nor chunks before HTTP/1.1 (6.1).
     """
@@ -391,27 +314,18 @@ def _require_one_meaning(version: str, headers: list[tuple[bytes, bytes]]) -> No
             raise ValueError("where the request ends is ambiguous")
 
 
-def _send_until_closed(cycle: RequestResponseCycle) -> None:
-    """An answer of unknown length ends with its connection: HTTP/1.0 has no chunks, and uvicorn would send some."""
+def _end_with_answer(cycle: RequestResponseCycle, *, is_old: bool) -> None:
+    """Let the connection end with the answer, if a client of HTTP/1.0 needs that: it knows no chunks, and uvicorn would
+    send some. So if a client is answered before it was asked for its body: what comes next would be read as that."""
     send = cycle.send
-    cycle.chunked_encoding = False
+    if is_old:
+        cycle.chunked_encoding = False
 
-    async def without_chunks(message: Message) -> None:
-        if message["type"] == "http.response.body":
+    async def ending(message: Message) -> None:
+        if cycle.waiting_for_100_continue:
+            cycle.keep_alive = False
+        if is_old and message["type"] == "http.response.body":
             cycle.expected_content_length = len(message.get("body", b""))
         await send(message)  # type: ignore[arg-type]  # uvicorn's own types of the same messages
 
-    cycle.send = without_chunks  # type: ignore[method-assign, assignment]
-
-
-def _close_unless_continued(cycle: RequestResponseCycle) -> None:
-    """A client that is answered before it was asked to go on may never send its body, and what it sends next would be
-    read as that (RFC 9110, 10.1.1)."""
-    send = cycle.send
-
-    async def closing(message: Message) -> None:
-        if cycle.waiting_for_100_continue:
-            cycle.keep_alive = False
-        await send(message)  # type: ignore[arg-type]  # uvicorn's own types of the same messages
-
-    cycle.send = closing  # type: ignore[method-assign, assignment]
+    cycle.send = ending  # type: ignore[method-assign, assignment]

@@ -2,7 +2,7 @@
 
 The peer charges the request to the client's own address, and not to that of the replica, behind which many clients may
 be. Anybody can send such headers: a client that chose its address could charge others, or escape its share of the
-pools, and one that chose a batch could add jobs to another's. So they count only with a proof, an HMAC by a key that
+limits, and one that chose a batch could add jobs to another's. So they count only with a proof, an HMAC by a key that
 the database gives to replicas alone.
 
 Not guaranteed: against somebody who reads what replicas send to each other. He finds tokens there too.

@@ -2,22 +2,23 @@
 
 uvicorn, but without signal handlers, logging set-up, access log or exit of the process. Limits on connections are
 here and in `hascheduler.api.http.connection`, limits on requests in `hascheduler.api.middleware.timeouts` and
-`hascheduler.api.middleware.pools`.
+`hascheduler.api.http.limits`.
 """
 
 import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from functools import partial
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from hascheduler.api.http.connection import KEEP_ALIVE_S, BoundedConfig, BoundedConnection, ServerConnections
-from hascheduler.api.http.tls_connection import TlsConnection
+from hascheduler.api.http.connection import KEEP_ALIVE_S, BoundedConnection, TlsConnection
+from hascheduler.api.http.limits import Limit
 from hascheduler.errors import InvalidInput
 from hascheduler.telemetry.metrics_http import HttpMetrics
 
@@ -27,16 +28,15 @@ _BACKLOG = 256
 _RESOLVE_PATIENCE_S = 5
 _DRAIN_S = 5
 _STOP_S = _DRAIN_S + 3  # beside the draining: requests that are cancelled when its time is over end within this
-_DATE_EVERY_S = 1
-
-_One = TypeVar("_One")
+_LOOK_EVERY_S = 1
+_END_LOOK_EVERY_S = 0.005
 
 
 class ApiServer:
     """``await bind()``, then ``port`` is known, then ``await run()`` until it is cancelled; with ``tls``, HTTPS.
 
     An `InvalidInput` names ``HASCHEDULER_<setting>_HOST`` or ``…_PORT`` where the port is not available.
-    ``connections_max`` and ``connections_reserve`` are as `hascheduler.api.http.connection_table` has them.
+    ``connections_max`` and ``connections_reserve`` are as `hascheduler.api.http.limits` has them.
     """
 
     def __init__(
@@ -51,20 +51,20 @@ class ApiServer:
         connections_reserve: int | None = None,
         metrics: HttpMetrics | None = None,
     ) -> None:
-        connections = ServerConnections(
+        limit = Limit(
+            "connections",
             CONNECTIONS_MAX if connections_max is None else connections_max,
             CONNECTIONS_RESERVE if connections_reserve is None else connections_reserve,
-            HttpMetrics() if metrics is None else metrics,
         )
+        bounds = limit, HttpMetrics() if metrics is None else metrics
+        connection: Any = partial(BoundedConnection, *bounds) if tls is None else partial(TlsConnection, tls, *bounds)
         self._setting = f"HASCHEDULER_{setting}"
         self._host = host
         self._port = port
         self._listener: socket.socket | None = None
-        self._config = BoundedConfig(
+        self._config = uvicorn.Config(
             app,
-            connections,
-            tls,
-            http=BoundedConnection if tls is None else TlsConnection,
+            http=connection,  # makes one, as a class would
             ws="none",
             lifespan="off",
             log_config=None,
@@ -144,10 +144,6 @@ class PromptServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._ending = asyncio.Event()
-        self._connections = _Leaving(self.server_state.connections)
-        self._tasks = _Leaving(self.server_state.tasks)
-        self.server_state.connections = self._connections
-        self.server_state.tasks = self._tasks
 
     def end(self) -> None:
         self.should_exit = True
@@ -156,8 +152,12 @@ class PromptServer(uvicorn.Server):
     async def main_loop(self) -> None:
         while not self._ending.is_set():
             await self.on_tick(0)  # the date that answers have
+            now_s = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                assert isinstance(connection, BoundedConnection)
+                connection.look(now_s)
             with suppress(TimeoutError):
-                async with asyncio.timeout(_DATE_EVERY_S):
+                async with asyncio.timeout(_LOOK_EVERY_S):
                     await self._ending.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -165,37 +165,19 @@ class PromptServer(uvicorn.Server):
             server.close()
         for listener in sockets or []:
             listener.close()
-        for connection in list(self._connections):
+        for connection in list(self.server_state.connections):
             connection.shutdown()
         try:
             async with asyncio.timeout(self.config.timeout_graceful_shutdown):
-                await self._connections.emptied()
-                await self._tasks.emptied()
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  # sets, of uvicorn
+                    await asyncio.sleep(_END_LOOK_EVERY_S)
                 for server in self.servers:
                     await server.wait_closed()
         except TimeoutError:
-            for task in list(self._tasks):
+            for task in list(self.server_state.tasks):
                 task.cancel()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals belong to the process, which stops its parts in order."""
         yield
-
-
-class _Leaving(set[_One]):
-    """A set whose members leave one by one, by ``discard``, and that can be awaited empty. One waits at a time."""
-
-    def __init__(self, members: Iterable[_One]) -> None:
-        super().__init__(members)
-        self._empty = asyncio.Event()
-
-    def discard(self, member: object) -> None:
-        super().discard(member)
-        if not self:
-            self._empty.set()
-
-    async def emptied(self) -> None:
-        while self:
-            self._empty.clear()
-            await self._empty.wait()

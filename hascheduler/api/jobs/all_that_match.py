@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.jobs.queries import JOB_ID_LENGTH_MAX, JobFilterQuery
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
-from hascheduler.api.middleware.pools import take
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, StoreUnavailable
@@ -221,7 +221,7 @@ async def _change(
     if body.after is None:
         require_expected(answer, body)
     answer.complete, answer.next = False, instant_text(at_ms)
-    with take(services.pools.changes, request.scope):
+    with holding_of(request.scope).take("changes"):
         async for _ in turns(services):
             which = replace(which, not_of=await _tenants_of_copies(services))
             left = CHANGED_MAX - answer.changed - answer.asked_to_stop

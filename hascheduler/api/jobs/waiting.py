@@ -7,9 +7,8 @@ import asyncio
 
 from fastapi import Request
 
-from hascheduler.api.http.shares import PoolRefusal
-from hascheduler.api.middleware.pools import held_open, try_take
-from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, waiting_client
+from hascheduler.api.http.limits import NoRoom, holding_of
+from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, notified
 from hascheduler.api.services import ApiServices
 from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
@@ -41,25 +40,25 @@ async def end_of(
 
 
 async def _end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
-    slot = try_take(services.pools.waits, request.scope)
-    if isinstance(slot, PoolRefusal):
+    try:
+        slot = holding_of(request.scope).hold_open("waits")
+    except NoRoom:
         return None
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_ms / 1_000
-    with held_open(slot, request.scope):
+    with slot:
         return await _wait_for_end(job_id, until, request, services)
 
 
 async def _wait_for_end(job_id: str, until: float, request: Request, services: ApiServices) -> StoredDocument | None:
     loop = asyncio.get_running_loop()
-    async with waiting_client(request) as client:
-        with services.view.job_end_waiter(job_id) as wakeup:
-            while True:
-                document = await services.jobs.get(job_id)
-                left_s = until - loop.time()
-                if document is None or document.get("state") in TERMINAL or left_s <= 0:
-                    return document
-                try:
-                    await client.wait(wakeup, min(left_s, _LOOK_AGAIN_S))
-                except ReplicaStopping:
-                    return document
+    with services.view.job_end_waiter(job_id) as wakeup:
+        while True:
+            document = await services.jobs.get(job_id)
+            left_s = until - loop.time()
+            if document is None or document.get("state") in TERMINAL or left_s <= 0:
+                return document
+            try:
+                await notified(wakeup, request.receive, min(left_s, _LOOK_AGAIN_S))
+            except ReplicaStopping:
+                return document

@@ -29,6 +29,7 @@ and schedules; other tenants' are invisible to it. Where no tokens are required 
 an admin of all tenants.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hmac import compare_digest
 from http import HTTPStatus
@@ -39,6 +40,7 @@ from fastapi.openapi.models import HTTPBearer as BearerModel
 from fastapi.security.base import SecurityBase
 from starlette.types import Scope
 
+from hascheduler.api.http.limits import Party, address_party
 from hascheduler.api.http.problems import FieldError, Path, ProblemError
 from hascheduler.api.middleware.session_cookie import session_secrets
 from hascheduler.model.token import ALL_TENANTS, POWERS, SECRET, SETTINGS_TOKEN_ID, Power, Role, Token, digest_of
@@ -184,6 +186,8 @@ _RETRY_AFTER_S = "2"
 _SETTINGS_NAME = "HASCHEDULER_ADMIN_TOKEN"
 _SESSION_UNKNOWN_RETRY_AFTER_S = "1"
 SESSION_LIFE_MS = 12 * 3_600_000
+_PRIVILEGED = frozenset({Role.OPERATOR, Role.ADMIN, Role.WORKER})
+_WORK = "/v1/work/"
 EDGE = "edge"
 """The key in ``scope["state"]`` of the edge's own services, whichever services answer the request."""
 PAGES = "/ui"
@@ -285,6 +289,20 @@ def still_identified(scope: Scope, caller: Caller) -> bool:
     except ProblemError:
         return False
     return True
+
+
+def charged(scope: Scope) -> tuple[Sequence[Party], bool]:
+    """Return to whom a request is charged, and whether it may have of the reserves.
+
+    The sessions of one token are that token: a login must not multiply its share. Those who operate, administer or work
+    for all tenants keep the system going, and so does ``/v1/work`` where no tokens are required.
+    """
+    caller, client = scope["state"].get("caller"), scope.get("client")
+    address = address_party(client[0] if client else "")
+    if not isinstance(caller, Caller) or caller.id is None:
+        return (address,), caller is not None and scope["path"].startswith(_WORK)
+    token = "token", caller.session_of or caller.id
+    return (token, address), caller.only is None and caller.role in _PRIVILEGED
 
 
 def _in_session(shown: list[str], config: AuthConfig, view: ClusterView, clock: Clock) -> Caller:

@@ -1,7 +1,7 @@
 """How long a request may take.
 
 Most requests have 30 s; those that are held open until something happens have longer. How many may be in flight or
-held open is up to `hascheduler.api.middleware.pools`, which knows the caller.
+held open is up to `hascheduler.api.http.limits`.
 """
 
 from starlette.datastructures import QueryParams

@@ -32,10 +32,9 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import AfterValidator, Field
 from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.http.shares import Pool
 from hascheduler.api.middleware.auth import Viewer, still_identified
-from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import Services
@@ -55,7 +54,7 @@ _WRITE_PATIENCE_S = 30
 
 
 class EventStream(Response):
-    """Follows ``feed`` for as long as the client is connected and ``is_authorized`` holds, in a slot of ``pool``;
+    """Follows ``feed`` for as long as the client is connected and ``is_authorized`` holds, in a slot of the followers;
     429 or 503 if there is none. Raises what `EventFeed.follow` raises."""
 
     # Not FastAPI's `EventSourceResponse`: its keep-alive has no id to resume from, and it waits for a client that does
@@ -65,7 +64,6 @@ class EventStream(Response):
     def __init__(
         self,
         feed: EventFeed,
-        pool: Pool,
         after: str | None,
         which: EventFilter,
         is_authorized: Callable[[], bool],
@@ -76,15 +74,13 @@ class EventStream(Response):
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._feed = feed
-        self._pool = pool
         self._after = after
         self._which = which
         self._is_authorized = is_authorized
         self._silence_ms = silence_ms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        slot = take(self._pool, scope)
-        with held_open(slot, scope), self._feed.follow(self._after, self._which) as follower:
+        with holding_of(scope).hold_open("followers"), self._feed.follow(self._after, self._which) as follower:
             await until_left(self._send_all(follower, send), receive)
 
     async def _send_all(self, follower: Follower, send: Send) -> None:
@@ -198,7 +194,6 @@ async def follow_events(
         )
     return EventStream(
         services.events,
-        services.pools.followers,
         after,
         which,
         lambda: still_identified(request.scope, caller),

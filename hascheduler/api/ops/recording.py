@@ -10,10 +10,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.http.shares import Slot
 from hascheduler.api.middleware.auth import OperatorOfAll
-from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import RECORDING_S_MAX
 from hascheduler.api.services import Services
 from hascheduler.dispatch.recording import RecordingEnd, heading_line, step_line
@@ -49,25 +48,21 @@ async def record(
 ) -> StreamingResponse:
     """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
     caller.require_payloads()  # limits per key have values of payloads
-    slot = take(services.pools.recordings, request.scope)
+    holding_of(request.scope).hold_open("recordings")  # until the answer has ended
     recording = services.view.record(query.for_)
     if recording is None:
         raise Conflict("only the leader can be recorded, and by a few at once; /v1/cluster says who leads")
-    return _HeldOpen(slot, _lines(recording), media_type=MEDIA_TYPE)
+    return _Closing(_lines(recording), media_type=MEDIA_TYPE)
 
 
-class _HeldOpen(StreamingResponse):
-    """Holds ``slot``, and records, for as long as it streams."""
+class _Closing(StreamingResponse):
+    """Records for as long as it streams."""
 
-    def __init__(self, slot: Slot, lines: AsyncGenerator[bytes, None], media_type: str) -> None:
-        super().__init__(lines, media_type=media_type)
-        self._slot = slot
-        self._lines = lines
+    body_iterator: AsyncGenerator[bytes, None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with held_open(self._slot, scope):
-            async with aclosing(self._lines):
-                await super().__call__(scope, receive, send)
+        async with aclosing(self.body_iterator):
+            await super().__call__(scope, receive, send)
 
 
 async def _lines(recording: Recording) -> AsyncGenerator[bytes, None]:

@@ -9,6 +9,7 @@ The status of a problem follows from whose fault it is. The caller's errors are 
 Failures of the database or the broker are 503 and carry Retry-After. Defects are 500, without details, and logged.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -27,13 +28,12 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match
 from starlette.types import Receive
 
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemError, invalid, problem
-from hascheduler.api.http.receive_rate import BYTES_PER_S_MIN, BodyTooLarge, receive_body
 from hascheduler.api.http.strict_json import VALUES_MAX, MalformedJson, Oversized, UnstorableJson, read_json
 from hascheduler.api.middleware.auth import RequiredPower
 from hascheduler.api.middleware.cross_site import READING
 from hascheduler.api.middleware.outcomes import outcome_unknown
-from hascheduler.api.middleware.pools import take
 from hascheduler.errors import CallerError, InvalidInput, NotFound, Overloaded, RevisionMismatch, TooMany, WorldError
 from hascheduler.model.values.error_texts import expected_name, quoted
 from hascheduler.wire.validation import refused, with_known_names
@@ -105,7 +105,7 @@ class LargeJsonRoute(JsonRoute):
 
     def _charged(self, request: Request) -> AbstractContextManager[object]:
         units = max(_declared_length(request, self.bytes_max), _LARGE_CHARGED_MIN)
-        return take(request.state.services.pools.large_bodies, request.scope, units)
+        return holding_of(request.scope).take("large_bodies", units)
 
 
 class _JsonRequest(Request):
@@ -139,17 +139,19 @@ def json_value(body: bytes, values_max: int = VALUES_MAX) -> Any:
 
 async def receive_bounded(receive: Receive, bytes_max: int) -> bytes:
     """Return the body of a request; `ProblemError` if it is too large, too slow or empty, and `ClientDisconnect`."""
+    body = bytearray()
     try:
-        body = await receive_body(receive, bytes_max, _BODY_PATIENCE_S)
-    except BodyTooLarge:
-        raise _too_large(bytes_max) from None
+        async with asyncio.timeout(_BODY_PATIENCE_S):
+            async for piece in Request({"type": "http"}, receive).stream():
+                body += piece
+                if len(body) > bytes_max:
+                    raise _too_large(bytes_max)
     except TimeoutError:
-        least = f"at least {BYTES_PER_S_MIN} bytes a second, and {_BODY_PATIENCE_S} s in all"
-        detail = f"the body came too slowly: {least}"
+        detail = f"the body came too slowly: it may take {_BODY_PATIENCE_S} s in all"
         raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, "slow-request", detail, headers=_CLOSE) from None
     if not body:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "malformed-json", "the body is empty; expected a JSON object")
-    return body
+    return bytes(body)
 
 
 def _too_large(bytes_max: int) -> ProblemError:

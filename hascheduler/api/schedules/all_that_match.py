@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import AfterValidator, ConfigDict, Field
 
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import ProblemError, problem_responses
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.all_that_match import (
@@ -27,7 +28,6 @@ from hascheduler.api.jobs.all_that_match import (
 from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
-from hascheduler.api.middleware.pools import take
 from hascheduler.api.routing.revisions import Precondition
 from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY, JsonRoute, UnreadableDocument
 from hascheduler.api.routing.time_slicing import run_in_slices
@@ -213,7 +213,7 @@ class _All:
         steps = first_names(query, tenant, last, known, CHANGED_MAX + 1, after=body.after, now=now)
         names = await run_in_slices(steps)
         place = 0
-        with take(services.pools.changes, self.request.scope):
+        with holding_of(self.request.scope).take("changes"):
             async for _ in turns(services):
                 some = names[place : min(place + _SLICE, CHANGED_MAX)]
                 if not some:

@@ -30,10 +30,9 @@ import orjson
 from fastapi import APIRouter, Request, Response
 from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.http.shares import Pool
 from hascheduler.api.middleware.auth import Caller, Viewer, still_identified
-from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
 from hascheduler.api.ops.cluster import show_cluster
 from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
@@ -187,22 +186,20 @@ def _history(sight: _Sight, services: ApiServices) -> bytes:
 
 class LiveStream(Response):
     """Sends a picture a second for as long as the client is connected and ``is_authorized`` holds, in a slot of
-    ``pool``; 429 or 503 where there is none."""
+    the viewers; 429 or 503 if there is none."""
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, pictures: LivePictures, caller: Caller, pool: Pool, is_authorized: Callable[[], bool]) -> None:
+    def __init__(self, pictures: LivePictures, caller: Caller, is_authorized: Callable[[], bool]) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._pictures = pictures
         self._caller = caller
-        self._pool = pool
         self._is_authorized = is_authorized
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         services = services_of(scope)
-        slot = take(self._pool, scope)
-        with held_open(slot, scope), self._pictures.followed(self._caller.only, services.view) as sight:
+        with holding_of(scope).hold_open("viewers"), self._pictures.followed(self._caller.only, services.view) as sight:
             await until_left(self._send_all(sight, services, send), receive)
 
     async def _send_all(self, sight: _Sight, services: ApiServices, send: Send) -> None:
@@ -245,6 +242,5 @@ async def follow_cluster(request: Request, services: Services, caller: Viewer) -
     return LiveStream(
         request.app.state.live,
         caller,
-        services.pools.viewers,
         lambda: still_identified(request.scope, caller),
     )

@@ -27,11 +27,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 
 from hascheduler.api.admission.worker_registrations import not_registered, require_own_processor
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Worker
-from hascheduler.api.middleware.pools import held_open, take
-from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, waiting_client
+from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, notified
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.wire_format import instant_or_none
 from hascheduler.api.services import ApiServices, Services
@@ -165,8 +165,7 @@ async def _promised(body: FetchBody, request: Request, services: ApiServices) ->
 
     404 if the processor is not registered; 429 or 503 if too many fetches wait.
     """
-    slot = take(services.pools.fetches, request.scope)
-    with held_open(slot, request.scope):
+    with holding_of(request.scope).hold_open("fetches"):
         return await _wait_for_promises(body, request, services)
 
 
@@ -177,22 +176,21 @@ async def _wait_for_promises(body: FetchBody, request: Request, services: ApiSer
     interval_s = services.work_terms.heartbeat_interval_ms / 1_000
     beat_at = clock()
     look_s = _LOOK_AGAIN_S
-    async with waiting_client(request) as client:
-        with services.view.dispatch_waiter(body.processor) as wakeup:
-            while True:
-                if clock() >= beat_at:
-                    beat_at = clock() + interval_s
-                    if not await services.work.touch(body.processor):
-                        raise not_registered(body.processor)
-                found = [key for key in services.view.dispatched_attempts(body.processor) if key not in held]
-                now = clock()
-                if found or now >= until:
-                    return found[: body.limit]
-                try:
-                    woken = await client.wait(wakeup, max(min(until - now, beat_at - now, look_s), 0))
-                except (ClientGone, ReplicaStopping):
-                    return []
-                look_s = _SOON_S if woken else _LOOK_AGAIN_S
+    with services.view.dispatch_waiter(body.processor) as wakeup:
+        while True:
+            if clock() >= beat_at:
+                beat_at = clock() + interval_s
+                if not await services.work.touch(body.processor):
+                    raise not_registered(body.processor)
+            found = [key for key in services.view.dispatched_attempts(body.processor) if key not in held]
+            now = clock()
+            if found or now >= until:
+                return found[: body.limit]
+            try:
+                woken = await notified(wakeup, request.receive, max(min(until - now, beat_at - now, look_s), 0))
+            except (ClientGone, ReplicaStopping):
+                return []
+            look_s = _SOON_S if woken else _LOOK_AGAIN_S
 
 
 async def _held_attempts(processor: str, running: list[tuple[str, int]], services: ApiServices) -> HeldAttemptsResponse:

@@ -16,9 +16,9 @@ from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import DESCRIPTION, create_routes, with_edge
 from hascheduler.api.edge import Edge
+from hascheduler.api.http.limits import limits
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.api.middleware.pools import Pools
 from hascheduler.api.services import ApiServices
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
@@ -319,7 +319,7 @@ class World:
         self.work = MemoryWorkStore(self.connection, RETENTION_MS)
         self.audit_writer = AuditWriter(self.audit, self.clock)
         self.failovers = MemoryFailoverStore(self.connection)
-        self.pools = Pools()
+        self.limits = limits()
         self._job_count = 0
 
     def services(self) -> ApiServices:
@@ -347,7 +347,7 @@ class World:
             registrations=WorkerRegistrations(self.view, self.clock),
             failovers=self.failovers,
             metrics=self.metrics,
-            pools=self.pools,
+            limits=self.limits,
         )
 
     def go_away(self) -> None:

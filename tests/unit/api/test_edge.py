@@ -25,7 +25,7 @@ from tests.unit.daemon.happenings import happened, log_of
 
 LOG = {"definition": "log"}
 FAR = {"X-Shard": "far"}
-SHARED = ("auth", "audit_writer", "metrics", "pools", "logins", "tokens")
+SHARED = ("auth", "audit_writer", "metrics", "limits", "logins", "tokens")
 
 
 class ByHeader:
@@ -83,7 +83,7 @@ async def test_the_edge_counts_and_records_each_request_once_by_the_route_that_a
     assert far.everything()["audit"] == []
     counted = [line for line in generate_latest(world.metrics.registry).decode().splitlines() if "/v1/lanes" in line]
     assert sum(line.startswith("hascheduler_http_requests_total") for line in counted) == 1
-    assert world.pools.in_flight.in_use == 0
+    assert world.limits["in_flight"].in_use == 0
 
 
 async def test_an_unanswered_write_names_what_it_was_about(world: World, far: World) -> None:

@@ -33,7 +33,7 @@ async def test_a_head_of_a_stream_ends_and_gives_its_place_back(
         answer = await client.head(path)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
-    assert [pool.in_use for pool in (world.pools.followers, world.pools.viewers, world.pools.in_flight)] == [0, 0, 0]
+    assert [world.limits[kind].in_use for kind in ("followers", "viewers", "in_flight")] == [0, 0, 0]
 
 
 async def test_a_path_without_get_has_no_head_either(client: httpx.AsyncClient) -> None:

@@ -3,8 +3,7 @@
 import httpx
 import pytest
 
-from hascheduler.api.http.shares import Pool
-from hascheduler.api.middleware.pools import IN_FLIGHT
+from hascheduler.api.http.limits import Limit
 from tests.unit.api.doubles import World
 from tests.unit.telemetry.scraping import scrape
 
@@ -53,7 +52,7 @@ async def test_a_submit_is_counted_and_timed(client: httpx.AsyncClient, world: W
 
 
 async def test_a_connection_that_is_refused_unread_is_counted(client: httpx.AsyncClient, world: World) -> None:
-    world.pools.in_flight = Pool(IN_FLIGHT, 0)
+    world.limits["in_flight"] = Limit("some", 0)
     assert (await client.get("/v1/jobs")).status_code == 503
     assert await requests(world) == {("GET", "none", "503"): 1}
 
@@ -61,7 +60,7 @@ async def test_a_connection_that_is_refused_unread_is_counted(client: httpx.Asyn
 async def test_a_scrape_and_the_probes_are_answered_whatever_is_in_flight(
     client: httpx.AsyncClient, world: World
 ) -> None:
-    world.pools.in_flight = Pool(IN_FLIGHT, 0)
+    world.limits["in_flight"] = Limit("some", 0)
     for path in ("/metrics", "/livez", "/readyz", "/leaderz"):
         assert (await client.get(path)).status_code == 200, path
 

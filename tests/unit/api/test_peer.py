@@ -1,14 +1,15 @@
 """What is passed on is charged to the client's address, if a replica that knows the key says so."""
 
 from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
 
 from hascheduler.api.app import with_edge
 from hascheduler.api.edge import Edge
+from hascheduler.api.http.limits import Slot, address_party
 from hascheduler.api.http.peer import BATCH_ID, passed_on_by_peer, peer_headers
-from hascheduler.api.http.shares import Pool, address_party
 from tests.unit.api.doubles import World, the_routes
 
 KEY, CLIENT = b"k" * 32, "192.0.2.7"
@@ -57,23 +58,22 @@ async def test_nobody_else_s_does(world: World, key: bytes | None, headers: Head
     assert await address_charged(app_with(world, key), world, headers) == "198.51.100.1"
 
 
-async def test_the_pools_are_charged_with_the_client_s_address(world: World) -> None:
-    world.pools.large_bodies = pool = Pool("large_bodies", 1 << 30)
-    app = app_with(world, KEY)
+async def test_the_limits_are_charged_with_the_client_s_address(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit, app = world.limits["large_bodies"], app_with(world, KEY)
     held: list[int] = []
-    admit = pool.admit
+    take = limit.take
 
-    def watched(*args: object) -> object:
-        outcome = admit(*args)  # type: ignore[arg-type]  # as they come
-        held.append(pool.held(address_party(CLIENT)))
-        return outcome
+    def watched(*args: Any, **options: Any) -> Slot:
+        slot = take(*args, **options)
+        held.append(limit.held(address_party(CLIENT)))
+        return slot
 
-    pool.admit = watched  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(limit, "take", watched)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
         answer = await client.post("/v1/jobs:batch", json={"jobs": [{"definition": "log"}]}, headers=told(KEY, CLIENT))
     assert answer.status_code == 200
     assert held[0] > 0
-    assert pool.in_use == 0
+    assert limit.in_use == 0
 
 
 @pytest.mark.parametrize("client", [None, "2001:db8::1", "é", "\N{SNOWMAN}"])

@@ -55,9 +55,9 @@ def _fails(*_: object) -> Any:
 ENDS: dict[str, tuple[object, str, object] | None] = {
     "it ends by itself": None,
     "the leader's state cannot be copied": ("view", "record", _fails),
-    "no answer is made of it": (recording, "_HeldOpen", _fails),
+    "no answer is made of it": (recording, "_Closing", _fails),
     "its first line cannot be written": (recording, "heading_line", _fails),
-    "it is cut off before the answer begins": (recording._HeldOpen, "__call__", "stands still"),
+    "it is cut off before the answer begins": (recording._Closing, "__call__", "stands still"),
     "it is cut off before the first line": ("lines", "", "stands still"),
 }
 
@@ -70,7 +70,7 @@ async def test_a_place_for_a_recording_is_given_back_however_it_ends(
     """``leaves``: nothing can be sent either, as its client is gone."""
     app.services = world.services()
     world.view.heading, world.view.recorded = HEADING, [*STEPS]
-    pool, reached = world.pools.recordings, asyncio.Event()
+    limit, reached = world.limits["recordings"], asyncio.Event()
 
     async def stands_still(*_: object) -> None:
         reached.set()
@@ -104,9 +104,9 @@ async def test_a_place_for_a_recording_is_given_back_however_it_ends(
         still = asyncio.create_task(reached.wait())
         await asyncio.wait({request, still}, return_when=asyncio.FIRST_COMPLETED)
         if reached.is_set():
-            assert (request.done(), pool.in_use) == (False, 1)
+            assert (request.done(), limit.in_use) == (False, 1)
         request.cancel()
         still.cancel()
         await asyncio.gather(request, still, return_exceptions=True)
-    assert pool.in_use == 0
+    assert limit.in_use == 0
     assert reached.is_set() == ("cut off" in end and not (leaves and "first line" in end))

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from hascheduler.api.http.limits import Limit
 from hascheduler.api.http.server import ApiServer
-from hascheduler.api.http.shares import Pool
 from hascheduler.api.ui import live
 from hascheduler.api.ui.live import BUSIEST_MAX, COMPARED_MAX, EVERY_MS, HISTORY_MAX, LivePictures
 from hascheduler.daemon.outbound.event_log import EventLog
@@ -225,7 +225,7 @@ async def test_nothing_is_counted_for_nobody(server: ApiServer, log: EventLog) -
 
 
 async def test_pages_take_places_of_their_own_and_a_full_pool_says_when_to_come_again(world: World) -> None:
-    world.pools.viewers = Pool("viewers", 1)
+    world.limits["viewers"] = Limit("some", 1)
     async with (
         serving(world) as server,
         plain_client(server.port) as client,
@@ -235,4 +235,4 @@ async def test_pages_take_places_of_their_own_and_a_full_pool_says_when_to_come_
         refused = await client.get(PATH)
         assert refused.status_code in {429, 503}
         assert int(refused.headers["retry-after"]) > 0
-        assert world.pools.followers.in_use == 0
+        assert world.limits["followers"].in_use == 0

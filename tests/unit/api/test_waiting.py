@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.api.http.shares import Pool
+from hascheduler.api.http.limits import Limit
 from hascheduler.daemon.outbound import waiters
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem
@@ -201,9 +201,9 @@ async def test_who_has_a_full_share_of_the_waits_is_answered_at_once(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await client.post("/v1/jobs", json=JOB)
-    world.pools.waits = Pool("waits", 0)
+    world.limits["waits"] = Limit("some", 0)
     assert (await client.get("/v1/jobs/job:0001?wait=30s")).json()["state"] == "pending"
-    world.pools.waits = Pool("waits", 1)
+    world.limits["waits"] = Limit("some", 1)
     monkeypatch.setattr(waiters, "WAITERS_MAX", 0)
     assert (await client.get("/v1/jobs/job:0001?wait=30s")).json()["state"] == "pending"
 

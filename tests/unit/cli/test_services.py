@@ -54,7 +54,7 @@ def two(monkeypatch: pytest.MonkeyPatch, *, count: int) -> tuple[list[ReplicaOfS
 def test_shards_of_one_process_share_who_may_ask_and_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas, (home, other) = two(monkeypatch, count=2)
     for shared in (
-        "pools",
+        "limits",
         "logins",
         "auth",
         "tokens",

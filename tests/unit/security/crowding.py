@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.http import receive_rate
+from hascheduler.api.http.limits import Limit
 from hascheduler.api.http.server import ApiServer
-from hascheduler.api.http.shares import Pool, token_party
 from hascheduler.api.routing import route_rules
 from tests.unit.api.doubles import World
 from tests.unit.api.tokens import Guarded
@@ -159,23 +158,22 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-async def fills(pool: Pool, caller: Caller, hold: Callable[[], Any], tries: int) -> int:
-    """Let ``caller`` hold one after the other, until no more of ``tries`` are taken; how much of the pool it has."""
+async def fills(limit: Limit, caller: Caller, hold: Callable[[], Any], tries: int) -> int:
+    """Let ``caller`` hold one after the other, until no more of ``tries`` are taken; how much of the limit it has."""
     for _ in range(tries):
-        before = pool.in_use
+        before = limit.in_use
         reader = await hold()
         refused = asyncio.create_task(reader.readuntil(b"\r\n\r\n"))
-        await until(lambda: pool.in_use > before or refused.done())  # noqa: B023  # called before the next
+        await until(lambda: limit.in_use > before or refused.done())  # noqa: B023  # called before the next
         if refused.done():
             assert refused.result().split(b" ", 2)[1] in (b"429", b"503", b"202"), refused.result()
             break
         refused.cancel()
         await asyncio.wait([refused])
-    return pool.held(token_party(caller.id))
+    return limit.held(("token", caller.id))
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who sends slowly is not cut: it is the share that has to hold."""
-    monkeypatch.setattr(receive_rate, "GRACE_S", 10 * LIMIT_S)
     monkeypatch.setattr(route_rules, "_BODY_PATIENCE_S", 10 * LIMIT_S)

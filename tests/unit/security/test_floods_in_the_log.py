@@ -64,7 +64,7 @@ async def test_a_client_that_disconnects_leaves_no_traceback(
             for turns in (0, 1, 2, 3, 5, 8, 20):
                 await _breaks_off(caller, sent, turns, resets=resets)
             await crowd.others_get_in()
-            await until(lambda: not (world.pools.waits.in_use or world.pools.large_bodies.in_use))
+            await until(lambda: not (world.limits["waits"].in_use or world.limits["large_bodies"].in_use))
     assert unhandled == []
     assert [line for line in lines if line["log_level"] in ("error", "critical")] == []
     assert [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR] == []

@@ -50,11 +50,11 @@ async def test_a_probe_is_answered_when_one_address_takes_all_connections_of_the
     await port.open()
     assert port._server is not None
     number = port._server.port
-    idle = [(await asyncio.open_connection(HERE, number))[1] for _ in range(3 * health_port._CONNECTIONS_MAX)]
+    idle = [(await asyncio.open_connection(HERE, number)) for _ in range(3 * health_port._CONNECTIONS_MAX)]
     reader, writer = await asyncio.open_connection(HERE, port._server.port, local_addr=(THERE, 0))
     writer.write(b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n")
     assert (await answer_of(reader))[0] == 200
-    assert len(port._server._config.connections) <= health_port._CONNECTIONS_MAX
-    for each in (*idle, writer):
+    assert (await answer_of(idle[-1][0]))[0] == 429
+    for each in (*(held for _, held in idle), writer):
         each.transport.abort()
     await port.close()

@@ -123,6 +123,7 @@ REFUSED: dict[str, tuple[bytes, list[Seen]]] = {
     "CONNECT": (ask(LENGTH, HIDDEN, b"CONNECT a:443 HTTP/1.1"), []),
     "CONNECT to a path": (ask(LENGTH, HIDDEN, b"CONNECT /first HTTP/1.1"), []),
     "CONNECT with an offer": (ask(H2C, HIDDEN, b"CONNECT a HTTP/1.1"), []),
+    "another version": (ask(LENGTH, HIDDEN, b"POST /first HTTP/2.0"), []),
     "the preface of HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + HIDDEN, []),
     "a second request that is none": (ask(LENGTH, HIDDEN) + b"G{T / HTTP/1.1\r\n\r\n", [POST]),
     "a length that is too short": (ask(b"content-length: 2\r\n", b"{}}") + HIDDEN, [("POST", "/first", b"{}")]),

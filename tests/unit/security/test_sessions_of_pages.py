@@ -8,10 +8,8 @@ import httpx
 import pytest
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.http.shares import token_party
 from hascheduler.api.middleware.audit_writer import party_of
-from hascheduler.api.middleware.auth import identified
-from hascheduler.api.middleware.pools import pool_request_of
+from hascheduler.api.middleware.auth import charged, identified
 from hascheduler.api.middleware.session_cookie import NAME, session_secrets
 from hascheduler.model.collection import Collection
 from hascheduler.model.token import digest_of, session_id
@@ -231,8 +229,8 @@ async def test_sessions_are_charged_to_their_token(guarded: Guarded) -> None:
     scope = {"headers": [(b"cookie", page.headers["Cookie"].encode())], "path": "/v1/jobs"}
     found = identified(scope, services.auth, services.view, services.clock)
     assert found.id == caller["token"]
-    request = pool_request_of({"state": {"caller": found}, "client": ("10.0.0.1", 1), "path": "/v1/jobs"})
-    assert token_party("token-1") in request.parties
+    parties, _ = charged({"state": {"caller": found}, "client": ("10.0.0.1", 1), "path": "/v1/jobs"})
+    assert ("token", "token-1") in parties
 
 
 def test_the_records_of_sessions_are_charged_together() -> None:
@@ -272,7 +270,7 @@ async def test_secrets_are_in_no_answer_no_log_and_no_record(
 
 
 async def test_a_login_is_charged_to_its_address(guarded: Guarded) -> None:
-    pool = guarded.world.pools.in_flight
+    pool = guarded.world.limits["in_flight"]
     taken: list[int] = []
     begin = guarded.world.tokens.begin_session
 

@@ -13,11 +13,11 @@ import pytest
 import uvloop
 
 from hascheduler.api.edge import Edge
+from hascheduler.api.http import connection
 from hascheduler.api.http import server as server_module
-from hascheduler.api.http import tls_connection
 from hascheduler.tls import PemFile, client_context
 from tests.unit.api.doubles import World, app_of
-from tests.unit.security.crowding import HERE, LIMIT_S
+from tests.unit.security.crowding import HERE, LIMIT_S, THERE
 from tests.unit.tls.certificates import Authority
 from tests.unit.tls.conftest import authority
 from tests.unit.tls.test_https import of_server, served
@@ -43,8 +43,8 @@ async def alive(url: str, authority: Authority) -> bool:
         return (await client.get("/livez")).status_code == 200
 
 
-async def connected(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await asyncio.open_connection(HERE, int(url.rpartition(":")[2]))
+async def connected(url: str, address: str = HERE) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection(HERE, int(url.rpartition(":")[2]), local_addr=(address, 0))
 
 
 async def ended(reader: asyncio.StreamReader) -> bool:
@@ -54,21 +54,21 @@ async def ended(reader: asyncio.StreamReader) -> bool:
     return True
 
 
-async def test_connections_that_never_shake_hands_give_way(
+async def test_connections_that_never_shake_hands_take_a_share_of_their_own(
     url: str, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls_connection, "HANDSHAKE_PATIENCE_S", 10 * LIMIT_S)
-    silent = [await connected(url) for _ in range(3 * MAX)]
+    monkeypatch.setattr(connection, "HANDSHAKE_PATIENCE_S", 10 * LIMIT_S)
+    silent = [await connected(url, THERE) for _ in range(2 * MAX)]
     assert await alive(url, authority)
-    # All but those that there is room for have gone, the oldest first.
-    for reader, _ in silent[: 2 * MAX]:
+    # Those that are beyond its share have gone.
+    for reader, _ in silent[MAX:]:
         assert await ended(reader)
     for _, writer in silent:
         writer.transport.abort()
 
 
 async def test_a_handshake_has_little_time(url: str, authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls_connection, "HANDSHAKE_PATIENCE_S", 0.05)
+    monkeypatch.setattr(connection, "HANDSHAKE_PATIENCE_S", 0.05)
     reader, writer = await connected(url)
     writer.write(b"\x16\x03\x01")
     assert await ended(reader)

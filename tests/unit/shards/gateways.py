@@ -8,9 +8,9 @@ import orjson
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from hascheduler.api.http.limits import HOLDING, Holding, limits
 from hascheduler.api.middleware.audit import begin_notes
 from hascheduler.api.middleware.auth import ANONYMOUS, Caller
-from hascheduler.api.middleware.pools import Pools
 from hascheduler.model.partition import partition_of
 from hascheduler.model.token import Role
 from hascheduler.shards.answers import Exchange
@@ -19,6 +19,7 @@ from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import WholeAnswer
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.routes import ROUTES, Rule
+from hascheduler.telemetry.metrics_http import HttpMetrics
 from tests.unit.shards.worlds import LAYOUT, TENANTS
 from tests.unit.shards.worlds import NAMES as SHARDS
 
@@ -122,6 +123,7 @@ class Ring:
     def __init__(self) -> None:
         self.log: list[Sent] = []
         self.places = [FakePlace(name, self.log) for name in SHARDS]
+        self.limits = limits()
         self.watch = FakeWatch()
         self.names = FakeNames()
         self.copies = FakeCopies()
@@ -134,7 +136,6 @@ class Ring:
             cast("Any", self.names),
             cast("Any", self.copies),
             Registrations(self.places),
-            Pools(),
             dict.fromkeys(routes, self._merge),
             dict.fromkeys(("/v1/events", "/v1/cluster/live"), self._stream),
         )
@@ -183,6 +184,8 @@ class Ring:
             "state": {} if state is None else state,
         }
         begin_notes(scope)
+        holding = Holding(self.limits, (), HttpMetrics(), privileged=True)
+        scope["state"].setdefault(HOLDING, holding)
         if caller is not None:
             scope["state"]["caller"] = caller
         self.scope = scope
@@ -196,7 +199,10 @@ class Ring:
         async def send(message: Message) -> None:
             kept.append(message)
 
-        await self.gateway(scope, receive or given, send)
+        try:
+            await self.gateway(scope, receive or given, send)
+        finally:
+            holding.release()
         starts = [each for each in kept if each["type"] == "http.response.start"]
         assert len(starts) == 1, kept
         told = {name.decode().lower(): value.decode() for name, value in starts[0]["headers"]}

@@ -132,16 +132,16 @@ async def test_what_is_no_batch_is_passed_on_whole_to_be_refused(ring: Ring, bod
 
 
 async def test_a_body_that_may_be_large_is_charged_while_it_is_read(ring: Ring) -> None:
-    pools = ring.gateway.pools
+    limit = ring.limits["large_bodies"]
     seen: list[int] = []
 
     async def given() -> dict[str, Any]:
-        seen.append(pools.large_bodies.in_use)
+        seen.append(limit.in_use)
         return {"type": "http.request", "body": orjson.dumps(jobs(*MIXED))}
 
     await ring.ask(f"POST {PATH}", jobs(*MIXED), receive=given)
     assert seen[0] >= 1
-    assert pools.large_bodies.in_use == 0
+    assert limit.in_use == 0
 
 
 async def test_a_batch_that_is_repeated_under_its_key_gets_the_same_jobs_by_the_real_routes(ring: Ring) -> None:

@@ -12,13 +12,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.problems import ProblemError
-from hascheduler.api.http.shares import PoolRequest, Slot
-from hascheduler.api.middleware.pools import FOLLOWERS_MAX
 from hascheduler.api.ops import events as one_shards_events
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import EventType, position
 from hascheduler.shards import events, following
 from hascheduler.shards.events import follow_events, follow_pictures
+from tests.unit.api.doubles import the_routes
 from tests.unit.api.test_events import LIMIT_S, Sent, until_nobody_follows
 from tests.unit.api.test_server import plain_client, serving
 from tests.unit.daemon.happenings import happened, log_of
@@ -42,7 +41,7 @@ class ThreeShards:
     def take_log(self, place: WorldPlace) -> EventLog:
         log = place.world.events = log_of(11, 12, begun_at=10)
         place.__post_init__()
-        place.answer = self.without_keepalive(place.app)
+        place.answer = self.without_keepalive(the_routes())
         return log
 
     def without_keepalive(self, app: Any) -> Answer:
@@ -172,7 +171,7 @@ async def test_where_a_stream_ends_it_goes_on_without_a_gap() -> None:
 
 async def test_the_streams_of_all_end_when_the_client_leaves_and_are_one_stream_in_the_pool() -> None:
     three = ThreeShards()
-    pool = three.places[0].world.pools.followers
+    pool = three.places[0].world.limits["followers"]
     async with caught_up(three):
         assert pool.in_use == 1
         assert [three.log(index).followers for index in range(3)] == [1, 1, 1]
@@ -183,8 +182,8 @@ async def test_the_streams_of_all_end_when_the_client_leaves_and_are_one_stream_
 
 async def test_without_room_in_the_pool_no_stream_is_opened() -> None:
     three = ThreeShards()
-    slot = three.places[0].world.pools.followers.admit(PoolRequest((), privileged=True), FOLLOWERS_MAX)
-    assert isinstance(slot, Slot)
+    limit = three.places[0].world.limits["followers"]
+    limit.take((), limit.total, privileged=True)
     with pytest.raises(ProblemError) as raised:
         await refused(three)
     assert raised.value.status_code == 503
@@ -309,7 +308,7 @@ async def test_a_picture_is_of_all_shards_and_comes_once_a_second() -> None:
     ]
     assert [each["name"] for each in shown["tenants"]["items"]] == ["acme", "umbrella"]
     assert again["numbers"]["pending"] == 9
-    assert three.places[0].world.pools.viewers.in_use <= 1
+    assert three.places[0].world.limits["viewers"].in_use <= 1
 
 
 @pytest.mark.parametrize("answer", [silent, saying("event: picture\ndata: {")])

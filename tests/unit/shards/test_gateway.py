@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from hascheduler.api.http.shares import Pool, PoolRequest, address_party
+from hascheduler.api.http.limits import HOLDING, Holding
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.partition import partition_of, with_partition
@@ -15,6 +15,7 @@ from hascheduler.shards.layout import Layout
 from hascheduler.shards.merging import MERGED
 from hascheduler.shards.place import ONE_SHARD
 from hascheduler.shards.routes import ROUTES, Rule
+from hascheduler.telemetry.metrics_http import HttpMetrics
 from tests.unit.api.doubles import description
 from tests.unit.shards.gateways import ONE, PARTITION, TWO, Answer, Ring, Sent, only
 from tests.unit.shards.worlds import LAYOUT, shards
@@ -399,13 +400,13 @@ async def test_a_submit_that_waits_for_its_job_has_been_written(ring: Ring) -> N
     """Else a wait of five minutes would keep its partition from moving."""
     held = Held()
     ring.places[1].answers["/v1/jobs"] = held
-    slot = Pool("in_flight", 1).admit(PoolRequest((address_party("a"),), privileged=False))
-    state: dict[str, Any] = {"slot_in_flight": slot}
+    holding = Holding(ring.limits, (), HttpMetrics(), privileged=False)
+    state: dict[str, Any] = {HOLDING: holding}
     writing = asyncio.create_task(ring.ask("POST /v1/jobs", {"tenant": ONE}, query="wait=5m", state=state))
     await held.begun.wait()
     ring.watch.now = FROZEN
     assert ring.gateway.acknowledged_epoch() < FROZEN.epoch
-    slot.release()  # type: ignore[union-attr]
+    holding.hold_open("waits")
     assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
     held.over.set()
     await writing

@@ -8,8 +8,7 @@ import httpx
 import orjson
 import pytest
 
-from hascheduler.api.http.shares import PoolRequest, Slot
-from hascheduler.api.middleware.pools import FORWARDED_MAX
+from hascheduler.api.http.limits import FORWARDED_MAX
 from hascheduler.api.routing.route_rules import BODY_BYTES_MAX
 from hascheduler.errors import StoreUnavailable
 from hascheduler.shards.addresses import HostAddresses
@@ -99,7 +98,7 @@ async def test_an_answer_that_breaks_off_is_no_whole_one() -> None:
     async with serving(Peer(HALF)) as addresses, replica(world, addresses) as client:
         with pytest.raises(ConnectionAbortedError):
             await client.get(JOB)
-    assert world.pools.forwarded.in_use == 0
+    assert world.limits["forwarded"].in_use == 0
 
 
 async def test_headers_that_are_not_for_the_other_stay_here() -> None:
@@ -144,10 +143,10 @@ async def test_a_client_that_leaves_ends_it_there_too() -> None:
         asked = asyncio.create_task(client.get(JOB))
         async with asyncio.timeout(10):
             await peer.was_asked.wait()
-            assert world.pools.forwarded.in_use == 1
+            assert world.limits["forwarded"].in_use == 1
             asked.cancel()
             await peer.was_left.wait()
-    assert world.pools.forwarded.in_use == 0
+    assert world.limits["forwarded"].in_use == 0
 
 
 async def test_what_is_held_open_ends_when_this_replica_ends() -> None:
@@ -162,13 +161,12 @@ async def test_what_is_held_open_ends_when_this_replica_ends() -> None:
 
 async def test_what_is_under_way_has_a_bound() -> None:
     world = World()
-    slot = world.pools.forwarded.admit(PoolRequest(()), FORWARDED_MAX)
-    assert isinstance(slot, Slot)
+    slot = world.limits["forwarded"].take((), FORWARDED_MAX)
     async with serving(Peer()) as addresses, replica(world, addresses) as client:
         check_problem(await client.get(JOB), 503, "too-busy")
         slot.release()
         assert (await client.get(JOB)).status_code == 200
-    assert world.pools.forwarded.in_use == 0
+    assert world.limits["forwarded"].in_use == 0
 
 
 # Which replicas host a shard

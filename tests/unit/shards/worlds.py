@@ -10,6 +10,7 @@ import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hascheduler.api.app import create_app
+from hascheduler.api.http.limits import HOLDING, Holding
 from hascheduler.api.middleware.auth import ANONYMOUS
 from hascheduler.shards.layout import Layout
 from tests.unit.api.doubles import World
@@ -31,11 +32,12 @@ class WorldPlace:
     asked: int = 0
 
     def __post_init__(self) -> None:
-        self.app: ASGIApp = create_app(self.world.services())
+        self.services = self.world.services()
+        self.app: ASGIApp = create_app(self.services)
 
     async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.asked += 1
-        own = {**scope, "state": {**scope["state"]}}
+        own = {**scope, "state": {**scope["state"], "services": self.services}}
         await (self.answer or self.app)(own, receive, send)
 
 
@@ -54,7 +56,12 @@ def in_front(home: World, answer: Answer) -> Answer:
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = app
         scope["state"] = {"services": app.state.services, "edge": app.state.services, "caller": ANONYMOUS}
-        await answer(scope, receive, send)
+        holding = Holding(home.limits, (), home.metrics, privileged=True)
+        scope["state"][HOLDING] = holding
+        try:
+            await answer(scope, receive, send)
+        finally:
+            holding.release()
 
     return front
 

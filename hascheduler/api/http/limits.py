@@ -1,0 +1,178 @@
+"""How much at once, of all callers together and of each: limits that refuse instead of letting anybody wait.
+
+A request is charged to its token and to its address. A token is let in while it holds less than is free, an address,
+which may be a proxy, while it holds less than three times that: alone, they come to a half and to three quarters. So
+who holds nothing is let in while anything is free. 429 ``share-used-up`` says that the caller has its share, 503
+``too-busy`` that nothing is free. Only privileged callers, which keep the system going, are given the reserve.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from http import HTTPStatus
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Self
+
+from starlette.types import Scope
+
+from hascheduler.api.http.problems import ProblemError
+from hascheduler.telemetry.metrics_http import HttpMetrics
+
+HOLDING = "holding"
+"""The key in ``scope["state"]`` of what a request holds."""
+FORWARDED_MAX = 512
+Party = tuple[str, str]
+"""``token`` or ``address``, and which one."""
+TIMES_FREE = {"token": 1, "address": 3}
+_ONE_A_REQUEST = frozenset({"followers", "viewers"})
+"""A request holds one unit of these, however many shards answer it."""
+
+
+class NoRoom(ProblemError):
+    """A limit has no room for a request, or its caller has its share. ``reason`` is as the metrics have it."""
+
+    def __init__(self, reason: str, words: str, retry_after_s: int) -> None:
+        self.reason = reason
+        headers = {"Retry-After": str(retry_after_s)}
+        if reason == "full":
+            detail = f"there is no room for more {words} now"
+            super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, "too-busy", detail, headers=headers)
+        else:
+            whose = reason.removesuffix("_share")
+            detail = f"this {whose} holds its whole share of the {words}; end some, or come again"
+            super().__init__(HTTPStatus.TOO_MANY_REQUESTS, "share-used-up", detail, headers=headers)
+
+
+class Limit:
+    """Owner of what is held of one kind: of ``total`` units, the last ``reserve`` are for privileged callers alone."""
+
+    def __init__(self, words: str, total: int, reserve: int = 0, *, retry_after_s: int = 1) -> None:
+        self.total = total
+        self.in_use = 0
+        self._words = words
+        self._reserve = reserve
+        self._retry_after_s = retry_after_s
+        self._held: dict[Party, int] = {}
+
+    def held(self, party: Party) -> int:
+        return self._held.get(party, 0)
+
+    def free(self, *, privileged: bool = False) -> int:
+        """Return the units that such a caller could still take."""
+        return max(0, self.total - self.in_use - (0 if privileged else self._reserve))
+
+    def take(self, parties: Sequence[Party], units: int = 1, *, privileged: bool = False) -> "Slot":
+        """Charge ``units`` to all parties, or raise `NoRoom` and charge none."""
+        free = self.free(privileged=privileged)
+        for party in parties:
+            held = self.held(party)
+            if held and held >= TIMES_FREE[party[0]] * free:
+                raise NoRoom(f"{party[0]}_share", self._words, self._retry_after_s)
+        if units > free:
+            raise NoRoom("full", self._words, self._retry_after_s)
+        self._add(parties, units)
+        return Slot(self, parties, units)
+
+    def _add(self, parties: Sequence[Party], units: int) -> None:
+        self.in_use += units
+        for party in parties:
+            self._held[party] = self.held(party) + units
+            if not self._held[party]:
+                del self._held[party]
+
+
+class Slot:
+    """Units of a limit, held until they are released; to release them again does nothing."""
+
+    __slots__ = ("_limit", "_parties", "_units")
+
+    def __init__(self, limit: Limit, parties: Sequence[Party], units: int) -> None:
+        self._limit: Limit | None = limit
+        self._parties = parties
+        self._units = units
+
+    def release(self) -> None:
+        limit, self._limit = self._limit, None
+        if limit is not None:
+            limit._add(self._parties, -self._units)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+Limits = Mapping[str, Limit]
+
+
+def limits() -> dict[str, Limit]:
+    """Return the limits of one replica. Each says of what a unit is."""
+    return {
+        "in_flight": Limit("requests in flight", 320, 64),  # from a request's identification to its answer
+        "waits": Limit("waits for a job", 1_000),
+        "fetches": Limit("fetches that wait for work", 960),
+        "followers": Limit("streams of events", 100, 10, retry_after_s=5),
+        "viewers": Limit("pages that are kept up to date", 200, 20, retry_after_s=5),
+        "recordings": Limit("recordings", 4, retry_after_s=5),
+        "changes": Limit("changes of all that match", 3, 1),
+        "forwarded": Limit("requests that other replicas answer", FORWARDED_MAX),
+        "large_bodies": Limit("large bodies", 32 * 1024 * 1024),  # bytes, as declared
+    }
+
+
+class Holding:
+    """Owner of what one request holds, which begins with its place in flight; `NoRoom` if there is none."""
+
+    is_held_open = False
+    """Whether the request waits: what it was to write is written."""
+
+    def __init__(self, limits: Limits, parties: Sequence[Party], metrics: HttpMetrics, *, privileged: bool) -> None:
+        self._limits = limits
+        self._parties = parties
+        self._metrics = metrics
+        self._privileged = privileged
+        self._slots: dict[Slot, str] = {}
+        self._place = self.take("in_flight")
+
+    def take(self, kind: str, units: int = 1) -> Slot:
+        """Return what holds the units until it is released, or until the request ends; `NoRoom` is counted."""
+        if kind in _ONE_A_REQUEST and kind in self._slots.values():
+            return Slot(self._limits[kind], (), 0)
+        try:
+            slot = self._limits[kind].take(self._parties, units, privileged=self._privileged)
+        except NoRoom as refused:
+            self._metrics.crowded_out(kind, refused.reason)
+            raise
+        self._slots[slot] = kind
+        return slot
+
+    def hold_open(self, kind: str) -> Slot:
+        """Take a slot to wait in, and return the place in flight: a few hundred that wait must not keep out those that
+        would be answered at once."""
+        slot = self.take(kind)
+        self._place.release()
+        self.is_held_open = True
+        return slot
+
+    def release(self) -> None:
+        """Give all back, however the request ends: an answer that was to hold something may never have begun."""
+        for slot in self._slots:
+            slot.release()
+
+
+def holding_of(scope: Scope) -> Holding:
+    """Return what a request holds that the edge has let in."""
+    holding: Holding = scope["state"][HOLDING]
+    return holding
+
+
+@lru_cache(1_024)
+def address_party(host: str) -> Party:
+    """Return the party of an address: one for a whole /64 of IPv6 addresses, as one host may use all of it."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return "address", host
+    if isinstance(address, IPv6Address):
+        return "address", str(address.ipv4_mapped or ip_network((address, 64), strict=False))
+    return "address", host
