@@ -68,8 +68,10 @@ def _reader(annotation: Any) -> Read:
         return lambda text: timedelta(milliseconds=parse_duration(text))
     if annotation in (int, float, str, bool):
         return lambda value: annotation() if value is None else value
-    if isinstance(annotation, type) and issubclass(annotation, Answer | StrEnum):
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return annotation
+    if isinstance(annotation, type) and issubclass(annotation, Answer):
+        return lambda value: annotation({} if value is None else value)
     if origin is tuple:
         read_item = _reader(inner[0])
         return lambda items: tuple(map(read_item, items or ()))

@@ -169,7 +169,7 @@ class DrainResponse(Answer):
 class FireResponse(Answer):
     nominal_at: datetime
     due_at: datetime
-    local: str
+    local: datetime
     weekday: str
     excluded: bool
     note: str | None
@@ -657,7 +657,7 @@ class LoadResponse(Answer):
 
 class TimelineResponse(Answer):
     items_: tuple[ScheduleTimeline, ...]
-    now: str
+    now: datetime
     from_ms: int
     to_ms: int
     bucket_ms: int

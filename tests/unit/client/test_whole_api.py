@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, get_type_hints
 
 import httpx
 import pytest
 from structlog.testing import capture_logs
 
 from hascheduler.client import (
+    Answer,
     AsyncScheduler,
     Conflict,
     Definition,
@@ -25,6 +26,7 @@ from tests.unit.api.doubles import World, app_of, the_routes
 
 NOT_FOR_PROGRAMS = {"/livez", "/readyz", "/leaderz", "/metrics"}
 """For probes and for Prometheus."""
+TIME = re.compile(r"\d{4}-\d\d-\d\dT.*|(\d+(\.\d+)?(ms|s|m|h|d))+")
 CRON: Any = {"type": "cron", "expression": "30 2 * * *"}
 TEMPLATE: Any = {"definition": "log", "payload": 1}
 
@@ -60,6 +62,30 @@ async def scheduler(recorder: Recorder) -> AsyncIterator[AsyncScheduler]:
 
 async def listed(items: AsyncIterator[Any]) -> list[Any]:
     return [item async for item in items]
+
+
+async def test_every_answer_is_typed(scheduler: AsyncScheduler, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each field is an attribute; none is a text that is an instant or a span."""
+    met: list[Answer] = []
+
+    def made(answer: Answer, *fields: Any) -> None:
+        dict.__init__(answer, *fields)
+        met.append(answer)
+
+    monkeypatch.setattr(Answer, "__init__", made)
+    await go_through(scheduler, world)
+    wrong: set[tuple[str, str]] = set()
+    for answer in met:  # it grows by the answers inside of each
+        kind = type(answer)
+        attributes = {name for name in get_type_hints(kind) if name not in ("replayed", "is_duplicate")}
+        wrong |= {(kind.__name__, name) for name in {*answer} - {name.removesuffix("_") for name in attributes}}
+        for name in attributes:
+            value = getattr(answer, name)
+            texts = value if isinstance(value, tuple) else (value,)
+            if any(isinstance(text, str) and TIME.fullmatch(text) for text in texts):
+                wrong.add((kind.__name__, name))
+    assert not wrong
+    assert len({type(answer) for answer in met}) > 40
 
 
 async def test_every_route_of_the_api_is_reached(scheduler: AsyncScheduler, recorder: Recorder, world: World) -> None:
