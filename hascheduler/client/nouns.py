@@ -16,12 +16,7 @@ from hascheduler.schema.uniqueness import Uniqueness
 
 N = TypeVar("N", bound=Noun)
 
-NOUNS: Mapping[str, type[Noun]] = {
-    "definitions": Definition,
-    "lanes": Lane,
-    "calendars": Calendar,
-    "tenants": Tenant,
-}
+NOUNS: Mapping[str, type[Noun]] = {"definitions": Definition, "lanes": Lane, "calendars": Calendar, "tenants": Tenant}
 __all__ = ["NOUNS", "Calendar", "Definition", "KeyLimit", "Lane", "RateLimit", "RetryPolicy", "Tenant", "Uniqueness"]
 
 
