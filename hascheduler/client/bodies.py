@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from hascheduler.client.options import JobOptions
@@ -44,8 +44,6 @@ def _value(name: str, value: Any) -> Any:
             if value.tzinfo is None:
                 raise InvalidInput((name,), f"{value.isoformat()} has no zone", "a datetime with tzinfo, such as UTC")
             return value.isoformat()
-        case timedelta() if name != "payload":
-            return value.total_seconds()
         case JobState():
             return value.value
         case Mapping() if name != "payload":
