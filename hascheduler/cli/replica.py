@@ -47,8 +47,8 @@ def as_cli_errors(unanswered: str = _NO_REPLICA) -> Iterator[None]:
 
 
 def named_api(scheduler: Scheduler, kind: str) -> NamedApi[Any]:
-    part: NamedApi[Any] = getattr(scheduler, f"{kind}s")
-    return part
+    collection: Any = f"{kind}s"
+    return scheduler.documents(collection)
 
 
 def is_unreadable(refused: Refused) -> bool:

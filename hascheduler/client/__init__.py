@@ -4,7 +4,7 @@
 
     from hascheduler.client import JobFailed, Scheduler
 
-    with Scheduler("http://replica-1:8080", "http://replica-2:8080") as scheduler:
+    with Scheduler("http://replica-1:8080,http://replica-2:8080") as scheduler:
         job = scheduler.submit("resize", {"image": "a.png"}, priority=7, labels={"team": "a"})
         scheduler.wait(job.id, timeout=60)
 
@@ -26,13 +26,16 @@ The rest of the API hangs on the same object::
 
     scheduler.schedules      create, get, list, replace, patch, delete, pause, resume, trigger, backfill, preview, …
                              pause_where, resume_where, reset_where, trigger_where: all that match
-    scheduler.definitions    put, get, list, patch, delete; the same for ``lanes``, ``calendars``, ``tenants``
+    scheduler.definitions    put, get, list, patch, delete; the same for ``lanes``, ``calendars``, ``tenants``:
+                             ``put(Definition(name="resize", max_concurrency=3, timeout_ms=60_000))``
+    scheduler.documents      the same five as JSON, for programs that hold files
     scheduler.cluster        status, processors, failovers, whoami, audit, record
     scheduler.events         follow: what happens to jobs, resumed at the next replica where one goes away
     scheduler.tokens         create, list, revoke
     scheduler.work           register, fetch, start, heartbeat, finish: what processors in other languages speak
 
-Their bodies and answers are dictionaries in the API's own form, typed in `hascheduler.client.wire`.
+Named nouns are the classes of `hascheduler.schema`. All other answers are the API's JSON with typed attributes:
+``schedule["next_at"]`` is the text, ``schedule.next_at`` the datetime (`hascheduler.client.answer`).
 
 `AsyncScheduler` has the same methods, to be awaited (``async for`` over what lists and follows).
 
@@ -47,6 +50,8 @@ replica; after `Unavailable` look whether it is there.
 error              means
 =================  =============================================================================================
 `Refused`          the request is wrong, or may not be made: ``problem`` says what, field by field
+`NotFound`         a `Refused`: nothing goes by that name or id
+`Conflict`         a `Refused`: the name is taken, or the state or the revision is not the one that was meant
 `Unavailable`      no replica has answered in time; a submit may be repeated under its ``idempotency_key``
 `JobFailed`        from ``call``: it failed for good, ``job`` says why
 `JobCancelled`     from ``call``: the job was cancelled
@@ -55,25 +60,48 @@ error              means
 =================  =============================================================================================
 
 How it is made: ``requests`` says what a request is and how its answer is read, ``flows`` what takes more than one
-request, both without any I/O. ``asynchronous`` carries them out; ``synchronous`` and ``wire`` are written by
-``scripts/generate-client``. It needs httpx and tenacity, and nothing of the scheduler itself but its words (``model``)
-and errors.
+request, both without any I/O. ``asynchronous`` carries them out; ``synchronous``, ``answers`` and ``options`` are
+written by ``scripts/generate-client``. It needs httpx and tenacity, and nothing of the scheduler itself but its words
+(``model``), its errors and, once a named noun is asked for, its nouns (``schema``, and so pydantic).
 """
 
+from typing import TYPE_CHECKING, Any
+
+from hascheduler.client.answer import Answer
+from hascheduler.client.answers import AttemptResponse as Attempt
+from hascheduler.client.answers import ProgressResponse as Progress
 from hascheduler.client.asynchronous.scheduler import AsyncScheduler
-from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
-from hascheduler.client.failures import JobCancelled, JobFailed, Problem, Refused, StillRunning, Unavailable
-from hascheduler.client.results import Attempt, BatchResult, Changed, Job, JobEvent, ListPage, Progress, Submitted
+from hascheduler.client.failures import JobCancelled, JobFailed, Refused, StillRunning, Unavailable
+from hascheduler.client.failures import RefusedConflict as Conflict
+from hascheduler.client.failures import RefusedNotFound as NotFound
+from hascheduler.client.options import BatchJob, JobFilter, JobOptions
+from hascheduler.client.results import BatchResult, Changed, Job, JobEvent, ListPage, Problem, Submitted
 from hascheduler.client.synchronous.scheduler import Scheduler
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 
+if TYPE_CHECKING:
+    from hascheduler.client.nouns import (
+        Calendar,
+        Definition,
+        KeyLimit,
+        Lane,
+        RateLimit,
+        RetryPolicy,
+        Tenant,
+        Uniqueness,
+    )
+
 __all__ = [
+    "Answer",
     "AsyncScheduler",
     "Attempt",
     "BatchJob",
     "BatchResult",
+    "Calendar",
     "Changed",
+    "Conflict",
+    "Definition",
     "InvalidInput",
     "Job",
     "JobCancelled",
@@ -82,12 +110,28 @@ __all__ = [
     "JobFilter",
     "JobOptions",
     "JobState",
+    "KeyLimit",
+    "Lane",
     "ListPage",
+    "NotFound",
     "Problem",
     "Progress",
+    "RateLimit",
     "Refused",
+    "RetryPolicy",
     "Scheduler",
     "StillRunning",
     "Submitted",
+    "Tenant",
     "Unavailable",
+    "Uniqueness",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import nouns once they are asked for."""
+    if name in __all__:
+        from hascheduler.client import nouns  # noqa: PLC0415  # programs that only submit need no pydantic
+
+        return getattr(nouns, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

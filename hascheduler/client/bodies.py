@@ -1,103 +1,13 @@
-"""What a job may say, and which jobs may be meant: as keyword arguments, and as the JSON that is sent."""
+"""What is asked, as the JSON and the query that are sent."""
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, Required, TypedDict
+from typing import Any
 
+from hascheduler.client.options import JobOptions
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
-
-
-class JobOptions(TypedDict, total=False):
-    """What is left out has its default. Instants are datetimes with a zone, or RFC 3339 texts."""
-
-    target: str
-    priority: int
-    tenant: str
-    fairness_key: str
-    lane: str
-    mode: Literal["queued", "on_demand"]
-    resources: Mapping[str, int]
-    labels: Mapping[str, str]
-    not_before: datetime | str
-    expires_at: datetime | str
-    depends_on: Sequence[str]
-    on_dependency_failure: Literal["fail", "ignore"]
-
-
-class BatchJob(JobOptions, total=False):
-    """One of many. ``ref`` is what the others of its batch call it, as ``ref:NAME`` in their ``depends_on``."""
-
-    definition: Required[str]
-    payload: Any
-    ref: str
-    idempotency_key: str
-
-
-class _JobAttributes(TypedDict, total=False):
-    definition: str
-    schedule: str
-    tenant: str
-    batch: str
-    target: str
-    labels: Mapping[str, str]
-
-
-class JobErrorFilter(_JobAttributes, total=False):
-    """All that is given must hold. ``since`` and ``until`` bound when jobs were submitted, ``id`` is how their ids
-    begin. ``labels`` may be texts too, such as ``team=a``."""
-
-    since: datetime | str
-    until: datetime | str
-    id: str
-
-
-class JobFilter(JobErrorFilter, total=False):
-    """As `JobErrorFilter`. ``unschedulable``: only those that no living processor could ever run."""
-
-    state: JobState | str
-    unschedulable: bool
-
-
-class JobListFilter(JobErrorFilter, total=False):
-    """As `JobErrorFilter`; of several states any one. ``unschedulable``: only those that no living processor could ever
-    run."""
-
-    state: JobState | str | Sequence[JobState | str]
-    unschedulable: bool
-
-
-class ScheduleFilter(TypedDict, total=False):
-    """All that is given must hold. ``text`` is in the name, ``verdict`` was that of the last decided time; of several
-    states or verdicts any one. ``ahead``: only those that fired ahead of time."""
-
-    text: str
-    state: Literal["active", "paused", "ended"] | Sequence[Literal["active", "paused", "ended"]]
-    verdict: str | Sequence[str]
-    tenant: str
-    ahead: bool
-
-
-class ScheduleChangeFilter(TypedDict, total=False):
-    """All that is given must hold, as in `ScheduleFilter`."""
-
-    text: str
-    state: Literal["active", "paused", "ended"]
-    verdict: str
-    tenant: str
-    labels: Mapping[str, str]
-
-
-class VerdictFilter(TypedDict, total=False):
-    """All that is given must hold. ``since`` and ``until`` bound when it was decided; ``text`` is in the schedule's
-    name, ``labels`` are the schedule's: a mapping, or texts such as ``team=a``."""
-
-    since: datetime | str
-    until: datetime | str
-    tenant: str
-    text: str
-    labels: Mapping[str, str] | Sequence[str]
 
 
 def job_body(definition: str, payload: object, options: JobOptions) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import httpx
 
-from hascheduler.client.failures import Refused, Retryable, Unavailable
-from hascheduler.client.requests import Answer, Request
+from hascheduler.client.failures import REFUSED, Refused, Retryable, Unavailable
+from hascheduler.client.requests import Reply, Request
 from hascheduler.client.results import read_problem
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.redaction import redacted
@@ -31,7 +31,7 @@ class Exchange:
     def __init__(self, urls: Sequence[str], token: str | None, answer_timeout_s: float) -> None:
         if not urls:
             raise InvalidInput(("urls",), "there is none", "such as http://127.0.0.1:8080")
-        self._urls = [_checked(url) for url in urls]
+        self._urls = [_checked(url) for several in urls for url in _apart(several)]
         self._token = _sendable(token)
         self._answer_s = answer_timeout_s
         self._turn = 0
@@ -39,6 +39,10 @@ class Exchange:
     @property
     def replica(self) -> int:
         return self._turn
+
+    @property
+    def replicas(self) -> int:
+        return len(self._urls)
 
     def trust(self, ca_file: str | None, tls: ssl.SSLContext | None) -> ssl.SSLContext | bool:
         """The ``verify`` of an httpx client: ``tls``, else the authorities in ``ca_file``, or those of this machine.
@@ -81,7 +85,7 @@ class Exchange:
             for warning in response.headers.get_list("warning"):
                 _log.warning("%s", _warned(warning))
             try:
-                return request.read(Answer(response.headers, body))
+                return request.read(Reply(response.headers, body))
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 reason = f"{where} does not answer as a replica does ({error!r})"
                 raise Unavailable(reason, request.key, replica=where, status=status, cause=error) from None
@@ -99,7 +103,7 @@ class Exchange:
             self._pass_on(replica)
             raise _in_doubt(request, unavailable, after_s if len(self._urls) == 1 else None)
         if response.is_client_error and problem.detail:
-            raise Refused(status, problem, None, request.key, where)
+            raise REFUSED.get(status, Refused)(status, problem, None, request.key, where)
         raise unavailable
 
     def unheard(self, request: Request[Any], replica: int, error: httpx.HTTPError) -> Exception:
@@ -141,6 +145,10 @@ def _current_trace() -> dict[str, str]:
     headers: dict[str, str] = {}
     TraceContextTextMapPropagator().inject(headers)
     return headers
+
+
+def _apart(urls: object) -> list[Any]:
+    return [url.strip() for url in urls.split(",")] if isinstance(urls, str) else [urls]
 
 
 def _checked(url: str) -> str:

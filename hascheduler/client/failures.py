@@ -1,5 +1,6 @@
 """What can go wrong for who submits: refused, unanswered, or answered with a job that did not succeed."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.client.results import Job, Problem
@@ -27,6 +28,18 @@ class Refused(CallerError):
         self.retry_after_s = retry_after_s
         self.idempotency_key = idempotency_key
         super().__init__(f"{status}: {problem}")
+
+
+class RefusedNotFound(Refused):
+    """Nothing goes by that name or id: 404."""
+
+
+class RefusedConflict(Refused):
+    """The name is taken, or the state or the revision is not the one that was meant: 409, 412."""
+
+
+REFUSED: Mapping[int, type[Refused]] = {404: RefusedNotFound, 409: RefusedConflict, 412: RefusedConflict}
+"""What a status is raised as; `Refused` if it is not here."""
 
 
 class Unavailable(WorldError):
@@ -84,7 +97,7 @@ class StillRunning(_Unsuccessful):
 
 
 class Retryable(Exception):
-    """The exchange may be repeated, ``after_s`` at the earliest; ``failure`` is what to raise where it is not.
+    """The exchange may be repeated, ``after_s`` at the earliest; ``failure`` is what to raise if it is not.
 
     ``look``, a `Request`, is to be asked before: whether it was carried out is unknown."""
 
@@ -93,6 +106,3 @@ class Retryable(Exception):
         self.after_s = after_s
         self.look = look
         super().__init__(str(failure))
-
-
-__all__ = ["JobCancelled", "JobFailed", "Problem", "Refused", "Retryable", "StillRunning", "Unavailable"]

@@ -12,8 +12,9 @@ from uuid import uuid4
 
 from hascheduler.client import requests
 from hascheduler.client.batching import group_key, split_jobs
-from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions, ScheduleChangeFilter, job_body, plain
+from hascheduler.client.bodies import job_body, plain
 from hascheduler.client.failures import JobCancelled, JobFailed, StillRunning
+from hascheduler.client.options import BatchJob, JobFilter, JobOptions, ScheduleChangeFilter
 from hascheduler.client.requests import Request
 from hascheduler.client.results import BatchResult, Changed, Job, Submitted
 from hascheduler.model.job import JobState

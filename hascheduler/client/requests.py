@@ -12,19 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 
+from hascheduler.client.answer import Answer
 from hascheduler.client.bodies import encoded, query_of
 from hascheduler.client.failures import Unavailable
 from hascheduler.client.results import (
     BatchResult,
     Changed,
     Job,
-    Json,
+    JsonObject,
     ListPage,
-    Revived,
     read_batch_result,
     read_changed,
     read_job,
-    read_revived,
 )
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.durations import parse_duration
@@ -35,16 +34,17 @@ T = TypeVar("T")
 WAIT_S_MAX = 300.0
 """The longest that a replica holds a submit back."""
 _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
-_MANY_S = 60.0
+MANY_S = 60.0
+"""So much longer may it take to change many."""
 PAGE = 200
 """The most that one page of a list has."""
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     headers: Mapping[str, str]
-    body: Json
+    body: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Request(Generic[T]):
 
     method: str
     path: str
-    read: Callable[[Answer], T]
+    read: Callable[[Reply], T]
     query: Sequence[tuple[str, str]] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes | None = None
@@ -72,84 +72,56 @@ class Request(Generic[T]):
     absent: Callable[[], T] | None = None
 
 
-def submit(body: Json, key: str, wait_s: float | None = None) -> Request[Job]:
+def asked(
+    read: Callable[[JsonObject], T],
+    method: str,
+    path: str,
+    query: Sequence[tuple[str, str]] = (),
+    body: object = None,
+    **more: Any,
+) -> Request[T]:
+    """Return the request whose answer is what ``read`` makes of the JSON; ``more`` are fields of `Request`."""
+    content = None if body is None else encoded(body)
+    return Request(method, path, lambda reply: read(reply.body), query, content=content, **more)
+
+
+def keyed(key: str) -> dict[str, Any]:
+    """Return the fields of a request that may be repeated under a key."""
+    return {"headers": {"Idempotency-Key": demand_key(key)}, "key": key}
+
+
+def submit(body: JsonObject, key: str, wait_s: float | None = None) -> Request[Job]:
     """With ``wait_s`` the answer comes when the job has ended, or then."""
-    query = [] if wait_s is None else [("wait", f"{_milliseconds(wait_s)}ms")]
-    return Request(
-        "POST",
-        "/v1/jobs",
-        submitted,
-        query,
-        {"Idempotency-Key": demand_key(key)},
-        encoded(body),
-        held_s=wait_s or 0.0,
-        key=key,
-    )
+    return Request("POST", "/v1/jobs", submitted, content=encoded(body), **keyed(key), **_held(wait_s))
 
 
 def submit_batch(
-    bodies: Sequence[Any], own_key: str, key: str, read: Callable[[Answer], T], *, atomic: bool = False
+    bodies: Sequence[Any], own_key: str, key: str, read: Callable[[JsonObject], T], *, atomic: bool = False
 ) -> Request[T]:
     """At most 1,000 jobs; ``own_key`` is that of this request."""
-    headers = {"Idempotency-Key": demand_key(own_key)}
-    # Left out where it is false: a replica of 0.2.0 does not know it.
-    content = encoded({"jobs": bodies, "atomic": True} if atomic else {"jobs": bodies})
-    return Request("POST", "/v1/jobs:batch", read, headers=headers, content=content, more_s=_MANY_S, key=key)
+    # Left out if it is false: a replica of 0.2.0 does not know it.
+    body = {"jobs": bodies, "atomic": True} if atomic else {"jobs": bodies}
+    return asked(read, "POST", "/v1/jobs:batch", body=body, more_s=MANY_S, **{**keyed(own_key), "key": key})
 
 
 def get(job_id: str, wait_s: float | None = None) -> Request[Job]:
     """With ``wait_s`` the answer comes when the job has ended, or then."""
-    query = [] if wait_s is None else [("wait", f"{_milliseconds(wait_s)}ms")]
-    return Request("GET", _path(job_id), job_of, query, held_s=wait_s or 0.0)
-
-
-def why(job_id: str) -> Request[Any]:
-    return Request("GET", f"{_path(job_id)}/why", body_of)
+    return asked(read_job, "GET", job_path(job_id), **_held(wait_s))
 
 
 def page(
-    path: str, query: Sequence[tuple[str, str]], read: Callable[[Json], T], limit: int | None, after: str | None
+    path: str, query: Sequence[tuple[str, str]], read: Callable[[JsonObject], T], limit: int | None, after: str | None
 ) -> Request[ListPage[T]]:
     """One page of a list, the next one ``after`` what the one before says; ``read`` makes an item of it."""
 
-    def read_page(answer: Answer) -> ListPage[T]:
-        return ListPage(tuple(read(one) for one in answer.body["items"]), answer.body["next"], answer.body)
+    def read_page(body: JsonObject) -> ListPage[T]:
+        return ListPage(tuple(map(read, body["items"])), body["next"], body)
 
-    return Request("GET", path, read_page, [*query, *query_of(limit=limit, after=after)])
-
-
-def change(job_id: str, verb: str, **body: object) -> Request[str]:
-    """``cancel`` or ``reprioritize``; the answer is the word that says what was met."""
-    return Request(
-        "POST",
-        f"{_path(job_id)}/{verb}",
-        lambda answer: str(answer.body["answer"]),
-        content=encoded(body) if body else None,
-    )
+    return asked(read_page, "GET", path, [*query, *query_of(limit=limit, after=after)])
 
 
-def retry(job_id: str, key: str, *, with_dependents: bool = False) -> Request[Revived]:
-    return Request(
-        "POST",
-        f"{_path(job_id)}/retry",
-        lambda answer: read_revived(answer.body),
-        headers={"Idempotency-Key": demand_key(key)},
-        content=encoded({"with_dependents": True}) if with_dependents else None,
-        more_s=_MANY_S if with_dependents else 0.0,
-        key=key,
-    )
-
-
-def change_where(what: str, body: Json, key: str | None) -> Request[Changed]:
-    return Request(
-        "POST",
-        f"/v1/{what}",
-        lambda answer: read_changed(answer.body),
-        headers={} if key is None else {"Idempotency-Key": demand_key(key)},
-        content=encoded(body),
-        more_s=_MANY_S,
-        key=key,
-    )
+def change_where(what: str, body: JsonObject, key: str | None) -> Request[Changed]:
+    return asked(read_changed, "POST", f"/v1/{what}", body=body, more_s=MANY_S, **({} if key is None else keyed(key)))
 
 
 def named(collection: str, name: str, verb: str = "") -> str:
@@ -167,30 +139,25 @@ def matching(if_match: str | int | None, if_none_match: Literal["*"] | None = No
     return headers
 
 
-def as_it_is(item: Json) -> Any:
-    return item
+def as_it_is(body: Any) -> Any:
+    return body
 
 
-def body_of(answer: Answer) -> Any:
-    return answer.body
+def word_of(body: JsonObject) -> str:
+    """Return the word that says what was met."""
+    return str(body["answer"])
 
 
-def items_of(answer: Answer) -> Any:
-    return answer.body["items"]
-
-
-def job_of(answer: Answer) -> Job:
-    return read_job(answer.body)
-
-
-def look_for(path: str, asked: Json, *, nulls_remove: bool = False) -> Callable[[Unavailable], Request[Any]]:
-    """The ``look`` of a request that leaves at ``path`` what shows all that is ``asked``. A null stands for the
+def look_for(
+    path: str, wanted: JsonObject, read: Callable[[JsonObject], Any] = Answer, *, nulls_remove: bool = False
+) -> Callable[[Unavailable], Request[Any]]:
+    """The ``look`` of a request that leaves at ``path`` what shows all that is ``wanted``. A null stands for the
     default, whatever that is, or for nothing if ``nulls_remove``."""
 
-    def read(answer: Answer) -> Any:
-        return answer.body if _shows(answer.body, asked, not nulls_remove) else None
+    def read_found(body: JsonObject) -> Any:
+        return read(body) if _shows(body, wanted, not nulls_remove) else None
 
-    return lambda _: Request("GET", path, read, absent=_nothing)
+    return lambda _: asked(read_found, "GET", path, absent=_nothing)
 
 
 def look_whether_gone(path: str) -> Callable[[Unavailable], Request[Any]]:
@@ -200,7 +167,7 @@ def look_whether_gone(path: str) -> Callable[[Unavailable], Request[Any]]:
 
 def delete_again(path: str) -> Callable[[Unavailable], Request[Any]]:
     """As `look_whether_gone`, of what can't be looked at: what is not there any more was deleted before."""
-    return lambda _: Request("DELETE", path, deleted, absent=_done)
+    return lambda _: Request("DELETE", path, lambda _: True, absent=_done)
 
 
 def take_back(collection: str) -> Callable[[Unavailable], Request[Any] | None]:
@@ -256,12 +223,9 @@ def _instant_ms(value: Any) -> int | None:
     return None
 
 
-def deleted(_: Answer) -> bool:
-    return True
-
-
-def not_there() -> bool:
-    return False
+def delete(path: str, **more: Any) -> Request[bool]:
+    """Its answer is False if there was none."""
+    return Request("DELETE", path, lambda _: True, absent=lambda: False, **more)
 
 
 def demand_key(key: str) -> str:
@@ -271,23 +235,27 @@ def demand_key(key: str) -> str:
     return key
 
 
-def _milliseconds(wait_s: float) -> int:
+def _held(wait_s: float | None) -> dict[str, Any]:
+    """Return the fields of a request that a replica is asked to hold back."""
+    if wait_s is None:
+        return {}
     # What is no number compares False, so it is refused too.
     if not 0 <= wait_s <= WAIT_S_MAX:
         raise InvalidInput(("wait",), f"{wait_s:g} s is out of range", f"0 to {WAIT_S_MAX:g} s")
-    return round(wait_s * 1_000)
+    return {"query": [("wait", f"{round(wait_s * 1_000)}ms")], "held_s": wait_s}
 
 
-def _path(job_id: str) -> str:
+def job_path(job_id: str, verb: str = "") -> str:
+    """``/v1/jobs/job:0194f3/cancel``; `InvalidInput` for what is no id of a job."""
     if not _JOB_ID.fullmatch(job_id):
         raise InvalidInput(("job_id",), f"{job_id[:64]!r} is no id of a job", "such as job:0194f3…")
-    return f"/v1/jobs/{job_id}"
+    return f"/v1/jobs/{job_id}" + (f"/{verb}" if verb else "")
 
 
-def submitted(answer: Answer) -> Job:
-    replayed, is_duplicate = answer.headers.get("Idempotency-Replayed") == "true", "Duplicate-Of" in answer.headers
-    return read_job(answer.body, replayed=replayed, is_duplicate=is_duplicate)
+def submitted(reply: Reply) -> Job:
+    replayed, is_duplicate = reply.headers.get("Idempotency-Replayed") == "true", "Duplicate-Of" in reply.headers
+    return read_job(reply.body, replayed=replayed, is_duplicate=is_duplicate)
 
 
-def batch_of(answer: Answer) -> tuple[str, tuple[BatchResult, ...]]:
-    return str(answer.body["batch"]), tuple(read_batch_result(one) for one in answer.body["results"])
+def batch_of(body: JsonObject) -> tuple[str, tuple[BatchResult, ...]]:
+    return str(body["batch"]), tuple(map(read_batch_result, body["results"]))

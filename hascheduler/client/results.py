@@ -1,15 +1,15 @@
-"""What answers say, as values. Instants are aware datetimes in UTC."""
+"""What the SDK gives besides the answers of `hascheduler.client.answers`. Instants are aware datetimes in UTC."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from hascheduler.model.job import TERMINAL, JobState
+from hascheduler.client.answers import JobResponse
+from hascheduler.model.job import TERMINAL
 
 T = TypeVar("T")
 
-Json = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class FieldProblem:
 class Problem:
     """What is wrong with a request: ``type`` is a URN to compare, ``detail`` for people, ``errors`` the fields.
 
-    ``id``, where its outcome is unknown: of what it was about, to ask by."""
+    ``id``, if its outcome is unknown: of what it was about, to ask by."""
 
     type: str
     detail: str
@@ -34,64 +34,21 @@ class Problem:
         return self.detail or self.type
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    percent: float | None
-    text: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    number: int
-    outcome: str
-    processor: str | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    error: str | None
-    traceback: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One job as it stood. ``payload``, ``result`` and ``attempts`` are empty where it comes from a list.
+class Job(JobResponse):
+    """One job as it stood. ``payload``, ``result`` and ``attempts`` are empty if it comes from a list.
 
     ``attempt`` is the fencing token; ``tries`` counts attempts, as each of the ``revivals`` has taken a number too.
     ``replayed``: this submit found it there, under its idempotency key. ``is_duplicate``: the submit made no job, as it
-    was a duplicate of this one (``unique`` of the definition). ``fields`` is the whole answer.
+    was a duplicate of this one (``unique`` of the definition).
     """
 
-    id: str
-    state: JobState
-    definition: str
-    target: str
-    tenant: str
-    lane: str
-    priority: int
-    attempt: int
-    failures: int
-    losses: int
-    labels: Mapping[str, str]
-    submitted_at: datetime
-    not_before: datetime | None
-    expires_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    retry_at: datetime | None
-    schedule: str | None
-    nominal_at: datetime | None
-    batch: str | None
-    depends_on: tuple[str, ...]
-    progress: Progress | None
-    error: str | None
-    payload: Any = None
-    result: Any = None
-    attempts: tuple[Attempt, ...] = ()
-    tries: int = 0
-    revivals: int = 0
-    replayed: bool = False
-    is_duplicate: bool = False
-    fields: Json = field(default_factory=dict, repr=False)
+    replayed: bool
+    is_duplicate: bool
+
+    def __init__(self, fields: JsonObject, *, replayed: bool = False, is_duplicate: bool = False) -> None:
+        super().__init__(fields)
+        object.__setattr__(self, "replayed", replayed)
+        object.__setattr__(self, "is_duplicate", is_duplicate)
 
     @property
     def has_ended(self) -> bool:
@@ -104,7 +61,7 @@ class ListPage(Generic[T]):
 
     items: tuple[T, ...]
     next: str | None
-    fields: Json = field(default_factory=dict, repr=False)
+    fields: JsonObject = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +101,6 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Revived:
-    """``answer`` is the job's own: ``ok``, ``not_ended`` or ``not_failed``.
-
-    ``dependents`` has that of each job that depends on it, by id: ``ok``, ``not_ended``, ``kept``,
-    ``dependency_failed`` or ``changed``. Not ``complete``: it has more of them than a replica looks at.
-    """
-
-    answer: str
-    dependents: Mapping[str, str]
-    complete: bool
-    fields: Json = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class JobEvent:
     """What happened to a job: ``type`` is ``submitted``, ``started``, ``failed``, … and ``fields`` say to which.
 
@@ -169,66 +112,28 @@ class JobEvent:
 
     id: str | None
     type: str
-    fields: Json
+    fields: JsonObject
 
 
-def read_job(fields: Json, *, replayed: bool = False, is_duplicate: bool = False) -> Job:
-    """Raises `ValueError`, `KeyError` or `TypeError` where that is no job."""
-    progress = fields["progress"]
-    return Job(
-        id=fields["id"],
-        state=JobState(fields["state"]),
-        definition=fields["definition"],
-        target=fields["target"],
-        tenant=fields["tenant"],
-        lane=fields["lane"],
-        priority=fields["priority"],
-        attempt=fields["attempt"],
-        failures=fields["failures"],
-        losses=fields.get("losses", 0),  # a replica of 0.2.0 counts them as failures
-        labels=fields["labels"],
-        submitted_at=datetime.fromisoformat(fields["submitted_at"]),
-        not_before=_instant(fields["not_before"]),
-        expires_at=_instant(fields["expires_at"]),
-        started_at=_instant(fields["started_at"]),
-        finished_at=_instant(fields["finished_at"]),
-        retry_at=_instant(fields["retry_at"]),
-        schedule=fields["schedule"],
-        nominal_at=_instant(fields["nominal_at"]),
-        batch=fields["batch"],
-        depends_on=tuple(fields["depends_on"]),
-        progress=None
-        if progress is None
-        else Progress(progress["percent"], progress["text"], datetime.fromisoformat(progress["at"])),
-        error=fields["error"],
-        payload=fields.get("payload"),
-        result=fields.get("result"),
-        attempts=tuple(_attempt(one) for one in fields.get("attempts", ())),
-        tries=fields.get("tries", fields["attempt"]),  # a replica of 0.2.0 does not count them
-        revivals=fields.get("revivals", 0),
-        replayed=replayed,
-        is_duplicate=is_duplicate,
-        fields=fields,
-    )
+def read_job(fields: JsonObject, *, replayed: bool = False, is_duplicate: bool = False) -> Job:
+    """Return the job; raise a `KeyError` or an `AttributeError` if that is none."""
+    # A replica of 0.2.0 does not count tries.
+    job = Job({"tries": fields["attempt"], **fields}, replayed=replayed, is_duplicate=is_duplicate)
+    _ = job["id"], job["definition"], job.state, job.submitted_at
+    return job
 
 
-def read_batch_result(fields: Json) -> BatchResult:
+def read_batch_result(fields: JsonObject) -> BatchResult:
     problem = fields["problem"]
     return BatchResult(fields["status"], fields["job"], None if problem is None else read_problem(problem))
 
 
-def read_changed(said: Json) -> Changed:
+def read_changed(said: JsonObject) -> Changed:
     # A replica of 0.2.0 says the first five.
     return Changed(**{one.name: said[one.name] for one in fields(Changed) if one.name in said})
 
 
-def read_revived(fields: Json) -> Revived:
-    # A replica of 0.2.0 says the answer alone.
-    dependents = {one["job"]: one["answer"] for one in fields.get("dependents", ())}
-    return Revived(fields["answer"], dependents, fields.get("complete", True), fields)
-
-
-def read_problem(fields: Json) -> Problem:
+def read_problem(fields: JsonObject) -> Problem:
     """Whatever is missing is empty: a proxy's answer may be no problem at all."""
     errors = fields.get("errors")
     return Problem(
@@ -241,19 +146,3 @@ def read_problem(fields: Json) -> Problem:
         ),
         str(fields["id"]) if fields.get("id") else None,
     )
-
-
-def _attempt(fields: Json) -> Attempt:
-    return Attempt(
-        fields["number"],
-        fields["outcome"],
-        fields["processor"],
-        _instant(fields["started_at"]),
-        _instant(fields["finished_at"]),
-        fields["error"],
-        fields.get("traceback"),  # not from a replica of 0.2.0
-    )
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)

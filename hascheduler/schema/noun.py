@@ -202,13 +202,12 @@ def stored_fields(noun: type[Noun]) -> tuple[str, ...]:
 
 def answer_of(part: Part) -> dict[str, Any]:
     """Return what is answered, with the fields that a newer replica added."""
-    return {**part.model_dump(mode="json", by_alias=True), **(part.model_extra or {})}
+    return _with_added(part, part.model_dump(mode="json", by_alias=True))
 
 
 def normal_form(part: Part) -> dict[str, Any]:
     """Return what a file has to say: nothing that has its default. Equal nouns have equal normal forms."""
-    said = part.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"rev"})
-    return {**said, **(part.model_extra or {})}
+    return _with_added(part, part.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"rev"}))
 
 
 def example_of(part: type[Part]) -> dict[str, Any]:
@@ -240,6 +239,17 @@ def _required(part: type[Part]) -> frozenset[str]:
     """Return the own and the published names of required fields."""
     fields = part.model_fields.items()
     return frozenset(each for name, field in fields if field.is_required() for each in (name, field.alias or name))
+
+
+def _with_added(part: Part, said: dict[str, Any]) -> dict[str, Any]:
+    """Return what is said of a part and, inside of it too, what a newer replica added."""
+    for name, field in type(part).model_fields.items():
+        value, key = getattr(part, name), field.alias or name
+        if isinstance(value, Part) and key in said:
+            said[key] = _with_added(value, said[key])
+        elif isinstance(value, tuple) and value and isinstance(value[0], Part) and key in said:
+            said[key] = [_with_added(one, form) for one, form in zip(value, said[key], strict=True)]
+    return {**said, **(part.model_extra or {})}
 
 
 def _allow_null(field: dict[str, Any]) -> None:

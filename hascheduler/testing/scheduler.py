@@ -11,7 +11,7 @@ import httpx
 import structlog
 
 from hascheduler.client import AsyncScheduler, Job, Refused
-from hascheduler.client.bodies import JobFilter, JobOptions
+from hascheduler.client.options import JobFilter, JobOptions
 from hascheduler.client.results import read_problem
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.errors import InvalidInput

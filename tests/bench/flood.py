@@ -16,7 +16,7 @@ import httpx
 import psutil
 from pymongo import AsyncMongoClient
 
-from hascheduler.client import AsyncScheduler
+from hascheduler.client import AsyncScheduler, Tenant
 from hascheduler.embedded.stack import Stack
 from hascheduler.simulate.report import percentile
 
@@ -53,7 +53,7 @@ async def measure_flood(stack: Stack, database: str, flood: Flood) -> dict[str, 
         AsyncScheduler(url) as scheduler,
     ):
         jobs = client[database]["jobs"]
-        await scheduler.tenants.put("flood", max_pending=_CAP)
+        await scheduler.tenants.put(Tenant(name="flood", max_pending=_CAP))
         alone_at_ms = _now_ms()
         await _quiet(http, flood)
         flood_at_ms = _now_ms()

@@ -121,4 +121,4 @@ async def _leads(scheduler: AsyncScheduler) -> bool:
         cluster = await scheduler.cluster.status()
     except Unavailable:
         return False
-    return cluster["ready"] and cluster["leading"]
+    return cluster.ready and cluster.leading

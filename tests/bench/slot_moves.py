@@ -20,7 +20,7 @@ from typing import Any
 from pymongo import AsyncMongoClient
 
 from hascheduler.client import AsyncScheduler
-from hascheduler.client.bodies import BatchJob
+from hascheduler.client.options import BatchJob
 from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack

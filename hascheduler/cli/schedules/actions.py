@@ -31,8 +31,9 @@ from hascheduler.cli.output.console import console, print_answer, print_json
 from hascheduler.cli.output.instants import with_utc
 from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.tables import schedule_page, trigger_text
+from hascheduler.client.answers import ScheduleResponse
+from hascheduler.client.options import TriggerNowBody
 from hascheduler.client.synchronous.schedules import SchedulesApi
-from hascheduler.client.wire import ScheduleResponse, TriggerNowBody
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 from hascheduler.model.schedule import Overlap, ScheduleState

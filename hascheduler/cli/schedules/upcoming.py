@@ -184,7 +184,8 @@ def coming_fires(scheduler: Scheduler, labels: list[str] | None, now_ms: WallMs)
     """The one that fires next comes first; then those that are paused or over."""
     schedules = list(scheduler.schedules.list(labels))
     uses_calendars = any(schedule["trigger"].get("calendars") for schedule in schedules)
-    calendars = {each["name"]: _calendar(each) for each in scheduler.calendars.list()} if uses_calendars else {}
+    stored = scheduler.documents("calendars").list() if uses_calendars else ()
+    calendars = {each["name"]: _calendar(each) for each in stored}
     ordered = sorted(
         schedules,
         key=lambda one: (one["next_at"] is None, one["next_at"] and parse_instant(one["next_at"]), one["name"]),

@@ -12,7 +12,7 @@ from rich.text import Text
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Url
 from hascheduler.cli.replica import replica
-from hascheduler.client.wire import ClusterResponse
+from hascheduler.client.answers import ClusterResponse
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.values.durations import format_duration, parse_duration
 

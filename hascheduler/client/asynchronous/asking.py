@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from hascheduler.client.flows import Flow
-from hascheduler.client.requests import PAGE, Request, as_it_is, page
-from hascheduler.client.results import Json
+from hascheduler.client.requests import PAGE, Request, page
+from hascheduler.client.results import JsonObject
 
 T = TypeVar("T")
 
@@ -29,8 +29,8 @@ class Follow(Protocol):
 
 
 async def each(
-    ask: Ask, path: str, query: Sequence[tuple[str, str]], read: Callable[[Json], Any] = as_it_is
-) -> AsyncIterator[Any]:
+    ask: Ask, path: str, query: Sequence[tuple[str, str]], read: Callable[[JsonObject], T]
+) -> AsyncIterator[T]:
     """The items of a list, page after page."""
     after: str | None = None
     while True:

@@ -3,14 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from hascheduler.client.asynchronous.asking import Follow
 from hascheduler.client.bodies import query_of
 from hascheduler.client.failures import Unavailable
-from hascheduler.client.requests import Request, body_of
+from hascheduler.client.options import EventFilter, EventType
+from hascheduler.client.requests import Request, as_it_is, asked
 from hascheduler.client.results import JobEvent
-from hascheduler.client.wire import EventType
 
 _AGAIN_S = 1.0
 _CAUGHT_UP = "caught_up"
@@ -26,21 +26,14 @@ class AsyncEventsApi:
         self._patience_s = patience_s
 
     async def follow(
-        self,
-        *,
-        types: Sequence[EventType] = (),
-        definition: str | None = None,
-        schedule: str | None = None,
-        job: str | None = None,
-        tenant: str | None = None,
-        after: str | None = None,
+        self, *, types: Sequence[EventType] = (), after: str | None = None, **filter: Unpack[EventFilter]
     ) -> AsyncIterator[JobEvent]:
         """Events without an end, from now on or from ``after`` an event's id; each at least once.
 
         A stream that ends goes on at the next replica, where the last one stopped. `Unavailable` where no replica
         has spoken for ``patience`` seconds. An event of type ``reset`` says that some were missed: list the jobs again.
         """
-        query = query_of(type=types, definition=definition, schedule=schedule, job=job, tenant=tenant)
+        query = query_of(type=types, **filter)
         silent_s = 0.0
         while True:
             try:
@@ -56,25 +49,18 @@ class AsyncEventsApi:
             await asyncio.sleep(_AGAIN_S)
 
     async def stream(
-        self,
-        *,
-        types: Sequence[EventType] = (),
-        definition: str | None = None,
-        schedule: str | None = None,
-        job: str | None = None,
-        tenant: str | None = None,
-        after: str | None = None,
+        self, *, types: Sequence[EventType] = (), after: str | None = None, **filter: Unpack[EventFilter]
     ) -> AsyncIterator[JobEvent]:
         """As `follow`, over one connection and until that ends. An event of type ``caught_up`` says that there is no
         more at present, with the ``id`` to go on after."""
-        query = query_of(type=types, definition=definition, schedule=schedule, job=job, tenant=tenant)
+        query = query_of(type=types, **filter)
         async for event in self._events(query, after):
             yield event
 
     async def _events(self, query: Sequence[tuple[str, str]], after: str | None) -> AsyncIterator[JobEvent]:
         """One stream. A block that is cut off in the middle says nothing."""
-        asked = [*query, *query_of(after=after)]
-        request: Request[Any] = Request("GET", "/v1/events", body_of, asked, more_s=_SILENCE_MAX_S)
+        place = query_of(after=after)
+        request: Request[Any] = asked(as_it_is, "GET", "/v1/events", [*query, *place], more_s=_SILENCE_MAX_S)
         fields: dict[str, str] = {}
         async for line in self._follow(request):
             if line:

@@ -4,52 +4,45 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, MutableSequence, Sequence
 from types import TracebackType
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 import httpx
 from tenacity import AsyncRetrying
 
 from hascheduler.client import flows, requests
-from hascheduler.client.asynchronous.asking import each
-from hascheduler.client.asynchronous.cluster import AsyncClusterApi
-from hascheduler.client.asynchronous.events import AsyncEventsApi
-from hascheduler.client.asynchronous.resources import (
-    AsyncCalendarsApi,
-    AsyncDefinitionsApi,
-    AsyncLanesApi,
-    AsyncTenantsApi,
-    AsyncTokensApi,
-)
-from hascheduler.client.asynchronous.schedules import AsyncSchedulesApi
-from hascheduler.client.asynchronous.work import AsyncWorkApi
-from hascheduler.client.bodies import (
-    BatchJob,
-    JobErrorFilter,
-    JobListFilter,
-    JobOptions,
-    VerdictFilter,
-    query_of,
-)
-from hascheduler.client.exchange import Exchange
-from hascheduler.client.failures import Refused, Retryable, Unavailable
-from hascheduler.client.flows import Flow, JobChange, Pause
-from hascheduler.client.requests import Request
-from hascheduler.client.results import Changed, Job, ListPage, Revived, Submitted, read_job
-from hascheduler.client.retries import retry_policy
-from hascheduler.client.wire import (
+from hascheduler.client.answers import (
     BatchResponse,
     JobCountsResponse,
     JobErrorsResponse,
+    JobRetryResponse,
     ScheduleVerdictResponse,
-    Verdict,
     WhyResponse,
 )
+from hascheduler.client.asynchronous.asking import each
+from hascheduler.client.asynchronous.cluster import AsyncClusterApi
+from hascheduler.client.asynchronous.events import AsyncEventsApi
+from hascheduler.client.asynchronous.named import AsyncNamedApi, AsyncNounsApi
+from hascheduler.client.asynchronous.schedules import AsyncSchedulesApi
+from hascheduler.client.asynchronous.tokens import AsyncTokensApi
+from hascheduler.client.asynchronous.work import AsyncWorkApi
+from hascheduler.client.bodies import query_of
+from hascheduler.client.exchange import Exchange
+from hascheduler.client.failures import Refused, Retryable, Unavailable
+from hascheduler.client.flows import Flow, JobChange, Pause
+from hascheduler.client.options import BatchJob, JobErrorFilter, JobListFilter, JobOptions, Verdict, VerdictFilter
+from hascheduler.client.requests import MANY_S, Request, as_it_is, asked, job_path, keyed, word_of
+from hascheduler.client.results import Changed, Job, JsonObject, ListPage, Submitted, read_job
+from hascheduler.client.retries import retry_policy
+
+if TYPE_CHECKING:
+    from hascheduler.client.nouns import Calendar, Definition, Lane, Tenant
 
 T = TypeVar("T")
 
 
 class AsyncScheduler:
-    """Asks the replicas at ``urls``, in turn where one fails, each request for ``patience`` seconds.
+    """Asks the replicas at ``urls``, each a URL or several with commas, in turn if one fails, each request for
+    ``patience`` seconds; with 0 each replica once.
 
     ``answer_timeout`` is for how many one replica may be silent. ``tls`` is for replicas that demand a certificate, in
     place of ``ca_file``. ``http`` is a client of your own, for proxies; you close it.
@@ -70,10 +63,10 @@ class AsyncScheduler:
         self._own = httpx.AsyncClient(verify=self._exchange.trust(ca_file, tls)) if http is None else None
         self._http = self._own or http
         self.schedules = AsyncSchedulesApi(self._ask, self._run)
-        self.definitions = AsyncDefinitionsApi(self._ask)
-        self.lanes = AsyncLanesApi(self._ask)
-        self.calendars = AsyncCalendarsApi(self._ask)
-        self.tenants = AsyncTenantsApi(self._ask)
+        self.definitions: AsyncNounsApi[Definition] = AsyncNounsApi(self._ask, "definitions")
+        self.lanes: AsyncNounsApi[Lane] = AsyncNounsApi(self._ask, "lanes")
+        self.calendars: AsyncNounsApi[Calendar] = AsyncNounsApi(self._ask, "calendars")
+        self.tenants: AsyncNounsApi[Tenant] = AsyncNounsApi(self._ask, "tenants")
         self.tokens = AsyncTokensApi(self._ask)
         self.cluster = AsyncClusterApi(self._ask, self._follow)
         self.events = AsyncEventsApi(self._follow, patience)
@@ -90,6 +83,12 @@ class AsyncScheduler:
     async def aclose(self) -> None:
         if self._own is not None:
             await self._own.aclose()
+
+    def documents(
+        self, collection: Literal["definitions", "lanes", "calendars", "tenants", "schedules"]
+    ) -> AsyncNamedApi[JsonObject]:
+        """Return them as the API writes them, for programs that hold files."""
+        return AsyncNamedApi(self._ask, collection, as_it_is)
 
     async def submit(
         self,
@@ -115,7 +114,7 @@ class AsyncScheduler:
     async def submit_batch(self, jobs: Sequence[Any], *, idempotency_key: str, atomic: bool = False) -> BatchResponse:
         """At most 1,000 jobs in one request, as a file or a program holds them; the answer as the replica gives it."""
         key = idempotency_key
-        return await self._ask(requests.submit_batch(jobs, key, key, requests.body_of, atomic=atomic))
+        return await self._ask(requests.submit_batch(jobs, key, key, BatchResponse, atomic=atomic))
 
     async def call(
         self,
@@ -136,7 +135,7 @@ class AsyncScheduler:
 
     async def why(self, job_id: str) -> WhyResponse:
         """Why it waits: every rule that holds it back, or its place in line."""
-        return await self._ask(requests.why(job_id))
+        return await self._ask(asked(WhyResponse, "GET", job_path(job_id, "why")))
 
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """The job when it has ended, however it did; `StillRunning` after ``timeout`` seconds."""
@@ -155,11 +154,11 @@ class AsyncScheduler:
 
     async def count(self, **filter: Unpack[JobListFilter]) -> JobCountsResponse:
         """How many jobs match, by state."""
-        return await self._ask(Request("GET", "/v1/jobs:counts", requests.body_of, query_of(**filter)))
+        return await self._ask(asked(JobCountsResponse, "GET", "/v1/jobs:counts", query_of(**filter)))
 
     async def errors(self, **filter: Unpack[JobErrorFilter]) -> JobErrorsResponse:
         """The newest failed jobs, grouped by definition and by what went wrong; the largest group first."""
-        return await self._ask(Request("GET", "/v1/jobs:errors", requests.body_of, query_of(**filter)))
+        return await self._ask(asked(JobErrorsResponse, "GET", "/v1/jobs:errors", query_of(**filter)))
 
     async def verdicts(
         self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictFilter]
@@ -168,24 +167,30 @@ class AsyncScheduler:
 
         All, or those with these ``verdicts``. Those of one schedule, fired ones too, has ``schedules.verdicts``.
         """
-        async for verdict in each(self._ask, "/v1/verdicts", query_of(verdict=verdicts, **filter)):
+        query = query_of(verdict=verdicts, **filter)
+        async for verdict in each(self._ask, "/v1/verdicts", query, ScheduleVerdictResponse):
             yield verdict
 
     async def cancel(self, job_id: str) -> str:
         """``cancelled``, ``already_running`` (it was asked to stop) or ``already_done``."""
-        return await self._ask(requests.change(job_id, "cancel"))
+        return await self._ask(asked(word_of, "POST", job_path(job_id, "cancel")))
 
     async def reprioritize(self, job_id: str, priority: int) -> str:
         """``ok``, ``already_running`` or ``already_done``."""
-        return await self._ask(requests.change(job_id, "reprioritize", priority=priority))
+        path, body = job_path(job_id, "reprioritize"), {"priority": priority}
+        return await self._ask(asked(word_of, "POST", path, body=body))
 
     async def retry(self, job_id: str, *, idempotency_key: str | None = None) -> str:
         """``ok``, ``not_ended`` or ``not_failed``; under one key the job is revived once."""
-        return (await self._ask(requests.retry(job_id, flows.key_of(idempotency_key)))).answer
+        key = keyed(flows.key_of(idempotency_key))
+        return await self._ask(asked(word_of, "POST", job_path(job_id, "retry"), **key))
 
-    async def retry_with_dependents(self, job_id: str, *, idempotency_key: str | None = None) -> Revived:
+    async def retry_with_dependents(self, job_id: str, *, idempotency_key: str | None = None) -> JobRetryResponse:
         """As `retry`, of the jobs too that never ran because this one had failed: they wait for it again."""
-        return await self._ask(requests.retry(job_id, flows.key_of(idempotency_key), with_dependents=True))
+        key, body = keyed(flows.key_of(idempotency_key)), {"with_dependents": True}
+        return await self._ask(
+            asked(JobRetryResponse, "POST", job_path(job_id, "retry"), body=body, more_s=MANY_S, **key)
+        )
 
     async def cancel_where(self, **which: Unpack[JobChange]) -> Changed:
         """Cancel all that match and have not ended, in as many requests as it takes."""
@@ -215,7 +220,7 @@ class AsyncScheduler:
 
     async def _ask(self, request: Request[T]) -> T:
         doubts: MutableSequence[Retryable] = []
-        policy = retry_policy(self._patience_s, request.held_s)
+        policy = retry_policy(self._patience_s, request.held_s, self._exchange.replicas)
         return await AsyncRetrying(**policy)(self._ask_or_look, request, doubts)
 
     async def _ask_or_look(self, request: Request[T], doubts: MutableSequence[Retryable]) -> T:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from hascheduler.client.flows import Flow
-from hascheduler.client.requests import PAGE, Request, as_it_is, page
-from hascheduler.client.results import Json
+from hascheduler.client.requests import PAGE, Request, page
+from hascheduler.client.results import JsonObject
 
 T = TypeVar("T")
 
@@ -29,9 +29,7 @@ class Follow(Protocol):
     def __call__(self, request: Request[Any]) -> Iterator[str]: ...
 
 
-def each(
-    ask: Ask, path: str, query: Sequence[tuple[str, str]], read: Callable[[Json], Any] = as_it_is
-) -> Iterator[Any]:
+def each(ask: Ask, path: str, query: Sequence[tuple[str, str]], read: Callable[[JsonObject], T]) -> Iterator[T]:
     """The items of a list, page after page."""
     after: str | None = None
     while True:

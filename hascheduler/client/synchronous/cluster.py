@@ -2,23 +2,24 @@
 """``scheduler.cluster``: what the replicas see, and who changed what."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Unpack
 
-from hascheduler.client.bodies import encoded, plain, query_of
-from hascheduler.client.requests import Request, body_of, items_of, named
-from hascheduler.client.synchronous.asking import Ask, Follow, each
-from hascheduler.client.wire import (
+from hascheduler.client.answers import (
     AuditResponse,
     ClusterResponse,
     DrainResponse,
     FailoverResponse,
+    FailoversResponse,
     PausedResponse,
     ProcessorResponse,
     ProcessorsResponse,
     WhoamiResponse,
 )
+from hascheduler.client.bodies import plain, query_of
+from hascheduler.client.options import AuditFilter
+from hascheduler.client.requests import Request, as_it_is, asked, named
+from hascheduler.client.synchronous.asking import Ask, Follow, each
 from hascheduler.model.values.durations import parse_duration
 
 _SILENCE_MAX_S = 20.0
@@ -32,12 +33,12 @@ class ClusterApi:
 
     def status(self) -> ClusterResponse:
         """The leader, the replicas and what is wrong, as the replica that answers sees it."""
-        return self._ask(Request("GET", "/v1/cluster", body_of))
+        return self._ask(asked(ClusterResponse, "GET", "/v1/cluster"))
 
     def live(self) -> Iterator[Mapping[str, Any]]:
         """The same once a second, with processors, alerts and numbers of jobs, over one connection and until that ends.
         Each is whole, so a caller that comes back needs nothing of those before."""
-        request: Request[Any] = Request("GET", "/v1/cluster/live", body_of, more_s=_SILENCE_MAX_S)
+        request: Request[Any] = asked(as_it_is, "GET", "/v1/cluster/live", more_s=_SILENCE_MAX_S)
         event = ""
         for line in self._follow(request):
             name, _, value = line.partition(": ")
@@ -46,49 +47,42 @@ class ClusterApi:
             elif name == "data" and event == "picture":
                 yield json.loads(value)
 
-    def processors(self) -> Sequence[ProcessorResponse]:
-        return self._ask(Request("GET", "/v1/processors", items_of))
+    def processors(self) -> tuple[ProcessorResponse, ...]:
+        return (self.processor_list()).items_
 
     def processor_list(self) -> ProcessorsResponse:
         """The processors, and beside them the drained names that none of them has."""
-        return self._ask(Request("GET", "/v1/processors", body_of))
+        return self._ask(asked(ProcessorsResponse, "GET", "/v1/processors"))
 
     def drain(self, name: str, because: str | None = None) -> DrainResponse:
         """The processors of that name get no new jobs, until `undrain`; what they have goes on."""
-        path, content = named("processors", name, "drain"), encoded(plain(because=because))
-        return self._ask(Request("POST", path, body_of, content=content))
+        path = named("processors", name, "drain")
+        return self._ask(asked(DrainResponse, "POST", path, body=plain(because=because)))
 
     def undrain(self, name: str) -> DrainResponse:
-        return self._ask(Request("POST", named("processors", name, "undrain"), body_of))
+        return self._ask(asked(DrainResponse, "POST", named("processors", name, "undrain")))
 
     def pause(self, because: str, *, schedules_only: bool = False) -> PausedResponse:
         """Everything: no schedule fires and, unless ``schedules_only``, no job is dispatched, until `resume`."""
-        content = encoded(plain(because=because, schedules_only=schedules_only))
-        return self._ask(Request("POST", "/v1/cluster/pause", body_of, content=content))
+        body = plain(because=because, schedules_only=schedules_only)
+        return self._ask(asked(PausedResponse, "POST", "/v1/cluster/pause", body=body))
 
     def resume(self) -> PausedResponse:
         """All that `pause` has paused."""
-        return self._ask(Request("POST", "/v1/cluster/resume", body_of))
+        return self._ask(asked(PausedResponse, "POST", "/v1/cluster/resume"))
 
-    def failovers(self, limit: int | None = None) -> Sequence[FailoverResponse]:
+    def failovers(self, limit: int | None = None) -> tuple[FailoverResponse, ...]:
         """The changes of leadership, the newest first."""
-        return self._ask(Request("GET", "/v1/cluster/failovers", items_of, query_of(limit=limit)))
+        query = query_of(limit=limit)
+        return (self._ask(asked(FailoversResponse, "GET", "/v1/cluster/failovers", query))).items_
 
     def whoami(self) -> WhoamiResponse:
         """What the token of this scheduler may do."""
-        return self._ask(Request("GET", "/v1/whoami", body_of))
+        return self._ask(asked(WhoamiResponse, "GET", "/v1/whoami"))
 
-    def audit(
-        self,
-        *,
-        who: str | None = None,
-        tenant: str | None = None,
-        path: str | None = None,
-        since: datetime | str | None = None,
-    ) -> Iterator[AuditResponse]:
+    def audit(self, **filter: Unpack[AuditFilter]) -> Iterator[AuditResponse]:
         """Who changed what, the newest first."""
-        query = query_of(who=who, tenant=tenant, path=path, since=since)
-        for record in each(self._ask, "/v1/audit", query):
+        for record in each(self._ask, "/v1/audit", query_of(**filter), AuditResponse):
             yield record
 
     def record(self, span: str | float) -> Iterator[str]:
@@ -97,5 +91,5 @@ class ClusterApi:
         # It may be silent for all of that time.
         span_s = parse_duration(span, ("for",)) / 1_000
         query = query_of(**{"for": span})
-        for line in self._follow(Request("GET", "/v1/cluster/recording", body_of, query, more_s=span_s)):
+        for line in self._follow(asked(as_it_is, "GET", "/v1/cluster/recording", query, more_s=span_s)):
             yield line

@@ -1,56 +1,55 @@
 # Written by scripts/generate-client from hascheduler/client/asynchronous/named.py: change that one.
-"""What schedules, definitions, lanes, calendars and tenants share: each is written as a whole, or patched, by name."""
+"""What has a name: schedules, definitions, lanes, calendars and tenants are written as a whole, or patched, by name."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from hascheduler.client.bodies import encoded
 from hascheduler.client.requests import (
     MERGE_PATCH,
-    Request,
-    as_it_is,
-    body_of,
-    deleted,
+    asked,
+    delete,
     look_for,
     look_whether_gone,
     matching,
     named,
-    not_there,
     page,
 )
-from hascheduler.client.results import ListPage
+from hascheduler.client.results import JsonObject, ListPage
 from hascheduler.client.synchronous.asking import Ask, each
 
+if TYPE_CHECKING:
+    from hascheduler.client.nouns import N
+else:
+    N = TypeVar("N")
 T = TypeVar("T")
 
 
 class NamedApi(Generic[T]):
-    """``if_match`` is the ``rev`` that a change is meant for: where another change came first it is refused, 412; so it
-    is with ``if_none_match="*"`` where there is one already."""
+    """``if_match`` is the ``rev`` that a change is meant for: if another change came first it is refused, 412; so it is
+    with ``if_none_match="*"`` if there is one already. ``read`` makes one of what the replica answers."""
 
-    _collection: str
-
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, collection: str, read: Callable[[JsonObject], T]) -> None:
         self._ask = ask
+        self._collection = collection
+        self._read = read
 
     def get(self, name: str) -> T:
-        request: Request[T] = Request("GET", named(self._collection, name), body_of)
-        return self._ask(request)
+        return self._ask(asked(self._read, "GET", self._path(name)))
 
     def find(self, name: str) -> T | None:
-        """As `get`, and None where there is none."""
-        request: Request[T | None] = Request("GET", named(self._collection, name), body_of, absent=lambda: None)
-        return self._ask(request)
+        """As `get`, and None if there is none."""
+        read: Callable[[JsonObject], T | None] = self._read
+        return self._ask(asked(read, "GET", self._path(name), absent=lambda: None))
 
     def list(self) -> Iterator[T]:
         """All, by name."""
-        for one in each(self._ask, f"/v1/{self._collection}", []):
+        for one in each(self._ask, f"/v1/{self._collection}", [], self._read):
             yield one
 
     def page(self, *, limit: int | None = None, after: str | None = None) -> ListPage[T]:
         """A page of at most ``limit``, by name: the first ones, or those after a name."""
-        request: Request[ListPage[T]] = page(f"/v1/{self._collection}", [], as_it_is, limit, after)
-        return self._ask(request)
+        return self._ask(page(f"/v1/{self._collection}", [], self._read, limit, after))
 
     def put_document(
         self,
@@ -61,25 +60,40 @@ class NamedApi(Generic[T]):
         if_none_match: Literal["*"] | None = None,
     ) -> T:
         """Write it as a whole, as a file or a program holds it: the replica says what is wrong with it."""
-        path, headers, content = (
-            named(self._collection, name),
-            matching(if_match, if_none_match),
-            encoded(dict(document)),
-        )
-        look = look_for(path, document) if headers else None  # it would meet its own revision, and be refused
-        request: Request[T] = Request("PUT", path, body_of, headers=headers, content=content, look=look)
-        return self._ask(request)
+        path, headers = self._path(name), matching(if_match, if_none_match)
+        look = look_for(path, document, self._read) if headers else None  # it would meet its own revision
+        return self._ask(asked(self._read, "PUT", path, body=dict(document), headers=headers, look=look))
 
     def patch(self, name: str, changes: Mapping[str, Any], *, if_match: str | int | None = None) -> T:
-        """Parts of it, as a JSON merge patch on what `get` shows: objects merge, None removes."""
-        headers = {**MERGE_PATCH, **matching(if_match)}
-        path, content = named(self._collection, name), encoded(dict(changes))
-        look = None if if_match is None else look_for(path, changes, nulls_remove=True)
-        request: Request[T] = Request("PATCH", path, body_of, headers=headers, content=content, look=look)
-        return self._ask(request)
+        """Parts of it, as a JSON merge patch on what the API shows: objects merge, None removes."""
+        path, headers = self._path(name), {**MERGE_PATCH, **matching(if_match)}
+        look = None if if_match is None else look_for(path, changes, self._read, nulls_remove=True)
+        return self._ask(asked(self._read, "PATCH", path, body=dict(changes), headers=headers, look=look))
 
     def delete(self, name: str, *, if_match: str | int | None = None) -> bool:
-        """False where there was none."""
-        path = named(self._collection, name)
-        headers, look = matching(if_match), look_whether_gone(path)
-        return self._ask(Request("DELETE", path, deleted, headers=headers, look=look, absent=not_there))
+        """False if there was none."""
+        path = self._path(name)
+        return self._ask(delete(path, headers=matching(if_match), look=look_whether_gone(path)))
+
+    def _path(self, name: str, verb: str = "") -> str:
+        return named(self._collection, name, verb)
+
+
+class NounsApi(NamedApi[N]):
+    """Those whose class is in `hascheduler.schema`: ``await scheduler.lanes.put(Lane(name="slow", weight=2))``."""
+
+    def __init__(self, ask: Ask, collection: str) -> None:
+        super().__init__(ask, collection, partial(_read_noun, collection))
+
+    def put(self, noun: N, *, if_match: str | int | None = None, if_none_match: Literal["*"] | None = None) -> N:
+        """Make or replace it; fields that were not set get their defaults. To edit what was read, put a copy of it
+        (``definition.model_copy(update={"max_concurrency": 4})``) with its ``rev`` as ``if_match``."""
+        from hascheduler.client.nouns import said  # noqa: PLC0415  # programs that only submit need no pydantic
+
+        return self.put_document(noun.name, said(noun), if_match=if_match, if_none_match=if_none_match)
+
+
+def _read_noun(collection: str, answer: JsonObject) -> Any:
+    from hascheduler.client.nouns import read_noun  # noqa: PLC0415  # programs that only submit need no pydantic
+
+    return read_noun(collection, answer)

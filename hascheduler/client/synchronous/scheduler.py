@@ -5,52 +5,45 @@ import ssl
 import time
 from collections.abc import Iterator, MutableSequence, Sequence
 from types import TracebackType
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 import httpx
 from tenacity import Retrying
 
 from hascheduler.client import flows, requests
-from hascheduler.client.bodies import (
-    BatchJob,
-    JobErrorFilter,
-    JobListFilter,
-    JobOptions,
-    VerdictFilter,
-    query_of,
+from hascheduler.client.answers import (
+    BatchResponse,
+    JobCountsResponse,
+    JobErrorsResponse,
+    JobRetryResponse,
+    ScheduleVerdictResponse,
+    WhyResponse,
 )
+from hascheduler.client.bodies import query_of
 from hascheduler.client.exchange import Exchange
 from hascheduler.client.failures import Refused, Retryable, Unavailable
 from hascheduler.client.flows import Flow, JobChange, Pause
-from hascheduler.client.requests import Request
-from hascheduler.client.results import Changed, Job, ListPage, Revived, Submitted, read_job
+from hascheduler.client.options import BatchJob, JobErrorFilter, JobListFilter, JobOptions, Verdict, VerdictFilter
+from hascheduler.client.requests import MANY_S, Request, as_it_is, asked, job_path, keyed, word_of
+from hascheduler.client.results import Changed, Job, JsonObject, ListPage, Submitted, read_job
 from hascheduler.client.retries import retry_policy
 from hascheduler.client.synchronous.asking import each
 from hascheduler.client.synchronous.cluster import ClusterApi
 from hascheduler.client.synchronous.events import EventsApi
-from hascheduler.client.synchronous.resources import (
-    CalendarsApi,
-    DefinitionsApi,
-    LanesApi,
-    TenantsApi,
-    TokensApi,
-)
+from hascheduler.client.synchronous.named import NamedApi, NounsApi
 from hascheduler.client.synchronous.schedules import SchedulesApi
+from hascheduler.client.synchronous.tokens import TokensApi
 from hascheduler.client.synchronous.work import WorkApi
-from hascheduler.client.wire import (
-    BatchResponse,
-    JobCountsResponse,
-    JobErrorsResponse,
-    ScheduleVerdictResponse,
-    Verdict,
-    WhyResponse,
-)
+
+if TYPE_CHECKING:
+    from hascheduler.client.nouns import Calendar, Definition, Lane, Tenant
 
 T = TypeVar("T")
 
 
 class Scheduler:
-    """Asks the replicas at ``urls``, in turn where one fails, each request for ``patience`` seconds.
+    """Asks the replicas at ``urls``, each a URL or several with commas, in turn if one fails, each request for
+    ``patience`` seconds; with 0 each replica once.
 
     ``answer_timeout`` is for how many one replica may be silent. ``tls`` is for replicas that demand a certificate, in
     place of ``ca_file``. ``http`` is a client of your own, for proxies; you close it.
@@ -71,10 +64,10 @@ class Scheduler:
         self._own = httpx.Client(verify=self._exchange.trust(ca_file, tls)) if http is None else None
         self._http = self._own or http
         self.schedules = SchedulesApi(self._ask, self._run)
-        self.definitions = DefinitionsApi(self._ask)
-        self.lanes = LanesApi(self._ask)
-        self.calendars = CalendarsApi(self._ask)
-        self.tenants = TenantsApi(self._ask)
+        self.definitions: NounsApi[Definition] = NounsApi(self._ask, "definitions")
+        self.lanes: NounsApi[Lane] = NounsApi(self._ask, "lanes")
+        self.calendars: NounsApi[Calendar] = NounsApi(self._ask, "calendars")
+        self.tenants: NounsApi[Tenant] = NounsApi(self._ask, "tenants")
         self.tokens = TokensApi(self._ask)
         self.cluster = ClusterApi(self._ask, self._follow)
         self.events = EventsApi(self._follow, patience)
@@ -91,6 +84,12 @@ class Scheduler:
     def close(self) -> None:
         if self._own is not None:
             self._own.close()
+
+    def documents(
+        self, collection: Literal["definitions", "lanes", "calendars", "tenants", "schedules"]
+    ) -> NamedApi[JsonObject]:
+        """Return them as the API writes them, for programs that hold files."""
+        return NamedApi(self._ask, collection, as_it_is)
 
     def submit(
         self,
@@ -116,7 +115,7 @@ class Scheduler:
     def submit_batch(self, jobs: Sequence[Any], *, idempotency_key: str, atomic: bool = False) -> BatchResponse:
         """At most 1,000 jobs in one request, as a file or a program holds them; the answer as the replica gives it."""
         key = idempotency_key
-        return self._ask(requests.submit_batch(jobs, key, key, requests.body_of, atomic=atomic))
+        return self._ask(requests.submit_batch(jobs, key, key, BatchResponse, atomic=atomic))
 
     def call(
         self,
@@ -137,7 +136,7 @@ class Scheduler:
 
     def why(self, job_id: str) -> WhyResponse:
         """Why it waits: every rule that holds it back, or its place in line."""
-        return self._ask(requests.why(job_id))
+        return self._ask(asked(WhyResponse, "GET", job_path(job_id, "why")))
 
     def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """The job when it has ended, however it did; `StillRunning` after ``timeout`` seconds."""
@@ -156,11 +155,11 @@ class Scheduler:
 
     def count(self, **filter: Unpack[JobListFilter]) -> JobCountsResponse:
         """How many jobs match, by state."""
-        return self._ask(Request("GET", "/v1/jobs:counts", requests.body_of, query_of(**filter)))
+        return self._ask(asked(JobCountsResponse, "GET", "/v1/jobs:counts", query_of(**filter)))
 
     def errors(self, **filter: Unpack[JobErrorFilter]) -> JobErrorsResponse:
         """The newest failed jobs, grouped by definition and by what went wrong; the largest group first."""
-        return self._ask(Request("GET", "/v1/jobs:errors", requests.body_of, query_of(**filter)))
+        return self._ask(asked(JobErrorsResponse, "GET", "/v1/jobs:errors", query_of(**filter)))
 
     def verdicts(
         self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictFilter]
@@ -169,24 +168,28 @@ class Scheduler:
 
         All, or those with these ``verdicts``. Those of one schedule, fired ones too, has ``schedules.verdicts``.
         """
-        for verdict in each(self._ask, "/v1/verdicts", query_of(verdict=verdicts, **filter)):
+        query = query_of(verdict=verdicts, **filter)
+        for verdict in each(self._ask, "/v1/verdicts", query, ScheduleVerdictResponse):
             yield verdict
 
     def cancel(self, job_id: str) -> str:
         """``cancelled``, ``already_running`` (it was asked to stop) or ``already_done``."""
-        return self._ask(requests.change(job_id, "cancel"))
+        return self._ask(asked(word_of, "POST", job_path(job_id, "cancel")))
 
     def reprioritize(self, job_id: str, priority: int) -> str:
         """``ok``, ``already_running`` or ``already_done``."""
-        return self._ask(requests.change(job_id, "reprioritize", priority=priority))
+        path, body = job_path(job_id, "reprioritize"), {"priority": priority}
+        return self._ask(asked(word_of, "POST", path, body=body))
 
     def retry(self, job_id: str, *, idempotency_key: str | None = None) -> str:
         """``ok``, ``not_ended`` or ``not_failed``; under one key the job is revived once."""
-        return (self._ask(requests.retry(job_id, flows.key_of(idempotency_key)))).answer
+        key = keyed(flows.key_of(idempotency_key))
+        return self._ask(asked(word_of, "POST", job_path(job_id, "retry"), **key))
 
-    def retry_with_dependents(self, job_id: str, *, idempotency_key: str | None = None) -> Revived:
+    def retry_with_dependents(self, job_id: str, *, idempotency_key: str | None = None) -> JobRetryResponse:
         """As `retry`, of the jobs too that never ran because this one had failed: they wait for it again."""
-        return self._ask(requests.retry(job_id, flows.key_of(idempotency_key), with_dependents=True))
+        key, body = keyed(flows.key_of(idempotency_key)), {"with_dependents": True}
+        return self._ask(asked(JobRetryResponse, "POST", job_path(job_id, "retry"), body=body, more_s=MANY_S, **key))
 
     def cancel_where(self, **which: Unpack[JobChange]) -> Changed:
         """Cancel all that match and have not ended, in as many requests as it takes."""
@@ -216,7 +219,7 @@ class Scheduler:
 
     def _ask(self, request: Request[T]) -> T:
         doubts: MutableSequence[Retryable] = []
-        policy = retry_policy(self._patience_s, request.held_s)
+        policy = retry_policy(self._patience_s, request.held_s, self._exchange.replicas)
         return Retrying(**policy)(self._ask_or_look, request, doubts)
 
     def _ask_or_look(self, request: Request[T], doubts: MutableSequence[Retryable]) -> T:

@@ -5,21 +5,19 @@ A program in Python has `hascheduler.processor`; this is the exchange below, as 
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from hascheduler.client.bodies import encoded, plain
-from hascheduler.client.requests import Request, body_of, delete_again, deleted, named, not_there, take_back
-from hascheduler.client.synchronous.asking import Ask
-from hascheduler.client.wire import (
-    AttemptName,
+from hascheduler.client.answers import (
     FetchResponse,
     FinishResponse,
     HeldAttemptsResponse,
-    RegisterBody,
     RegisteredResponse,
-    Report,
     StartedResponse,
 )
+from hascheduler.client.bodies import plain
+from hascheduler.client.options import AttemptName, FinishOptions, RegisterBody, Report
+from hascheduler.client.requests import asked, delete, delete_again, named, take_back
+from hascheduler.client.synchronous.asking import Ask
 
 
 class WorkApi:
@@ -28,32 +26,34 @@ class WorkApi:
 
     def register(self, **processor: Unpack[RegisterBody]) -> RegisteredResponse:
         """A new processor, and how often it has to show life. One of which no answer tells is not used, and expires."""
-        content, look = encoded(dict(processor)), take_back("work/processors")
-        return self._ask(Request("POST", "/v1/work/processors", body_of, content=content, look=look))
+        path = "/v1/work/processors"
+        return self._ask(
+            asked(RegisteredResponse, "POST", path, body=dict(processor), look=take_back("work/processors"))
+        )
 
     def deregister(self, processor: str) -> bool:
-        """What it holds goes to others. False where it was not registered."""
+        """What it holds goes to others. False if it was not registered."""
         path = named("work/processors", processor)
-        return self._ask(Request("DELETE", path, deleted, look=delete_again(path), absent=not_there))
+        return self._ask(delete(path, look=delete_again(path)))
 
     def fetch(
         self, processor: str, *, wait: float = 0.0, limit: int | None = None, running: Sequence[AttemptName] = ()
     ) -> FetchResponse:
         """Attempts that are promised to it; the answer is held back for up to ``wait`` seconds until there is one."""
         body = plain(processor=processor, wait=wait, limit=limit, running=list(running))
-        return self._ask(Request("POST", "/v1/work/fetch", body_of, content=encoded(body), held_s=wait))
+        return self._ask(asked(FetchResponse, "POST", "/v1/work/fetch", body=body, held_s=wait))
 
     def start(self, job: str, attempt: int, processor: str) -> StartedResponse:
         """The payload, for an attempt that is still the processor's; else `Refused`, 409: drop it."""
         body = plain(job=job, attempt=attempt, processor=processor)
-        return self._ask(Request("POST", "/v1/work/start", body_of, content=encoded(body)))
+        return self._ask(asked(StartedResponse, "POST", "/v1/work/start", body=body))
 
     def heartbeat(
         self, processor: str, *, running: Sequence[Report] = (), draining: bool | None = None
     ) -> HeldAttemptsResponse:
         """Show life, and how far each attempt has come: which of them have to stop."""
         body = plain(processor=processor, running=list(running), draining=draining)
-        return self._ask(Request("POST", "/v1/work/heartbeat", body_of, content=encoded(body)))
+        return self._ask(asked(HeldAttemptsResponse, "POST", "/v1/work/heartbeat", body=body))
 
     def finish(
         self,
@@ -61,23 +61,8 @@ class WorkApi:
         attempt: int,
         processor: str,
         outcome: Literal["succeeded", "failed", "cancelled", "given_back"],
-        *,
-        result: Any = None,
-        error: str | None = None,
-        traceback: str | None = None,
-        retryable: bool | None = None,
-        retry_after: str | float | None = None,
+        **options: Unpack[FinishOptions],
     ) -> FinishResponse:
-        """How the attempt ended: ``done``, or ``late`` where the job had gone on without it."""
-        body = plain(
-            job=job,
-            attempt=attempt,
-            processor=processor,
-            outcome=outcome,
-            result=result,
-            error=error,
-            traceback=traceback,
-            retryable=retryable,
-            retry_after=retry_after,
-        )
-        return self._ask(Request("POST", "/v1/work/finish", body_of, content=encoded(body)))
+        """How the attempt ended: ``done``, or ``late`` if the job had gone on without it."""
+        body = plain(job=job, attempt=attempt, processor=processor, outcome=outcome, **options)
+        return self._ask(asked(FinishResponse, "POST", "/v1/work/finish", body=body))

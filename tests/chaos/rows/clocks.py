@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from functools import partial
 
 from hascheduler.client import AsyncScheduler
-from hascheduler.client.wire import ScheduleResponse
+from hascheduler.client.answers import ScheduleResponse
 from tests.chaos import zone_data
 from tests.chaos.load import LoadPlan
 from tests.chaos.row import SHORT_LEASE, Row

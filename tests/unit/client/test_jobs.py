@@ -100,7 +100,8 @@ async def test_progress_and_attempts_are_read(face: Face, world: World) -> None:
     world.rewrite(Collection.JOBS, "job:0001", state="running", progress=progress, attempts=[attempt])
     job = await face.ask.get("job:0001")
     at = datetime(2030, 1, 1, tzinfo=UTC)
-    assert job.progress == Progress(40, "2 of 5", at)
+    assert isinstance(job.progress, Progress)
+    assert (job.progress.percent, job.progress.text, job.progress.at) == (40, "2 of 5", at)
     [tried] = job.attempts
     assert (tried.number, tried.outcome, tried.processor, tried.error) == (1, "failed", "p-1", "it broke")
     assert (tried.started_at, tried.finished_at) == (at, at + timedelta(milliseconds=5))

@@ -28,7 +28,7 @@ def test_both_schedulers_have_the_same_operations() -> None:
         }
 
     assert operations(Scheduler) == operations(AsyncScheduler)
-    assert len(operations(Scheduler)) == 19
+    assert len(operations(Scheduler)) == 20
 
 
 def test_what_follows_from_other_files_is_up_to_date(

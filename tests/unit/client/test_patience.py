@@ -68,6 +68,19 @@ async def test_what_one_replica_does_not_do_the_next_one_is_asked(
 
 
 @faces
+async def test_without_patience_each_of_several_replicas_is_asked_once(kind: str) -> None:
+    replicas = Replicas(httpx.ConnectError("refused"), problem(503, "busy"), httpx.Response(200, json=OK))
+    assert await face_of(kind, replicas, f"{A}, {B},http://c", patience=0).ask.cancel("job:1") == "cancelled"
+    replicas.script = [httpx.ConnectError("refused")]
+    with pytest.raises(Unavailable):
+        await face_of(kind, replicas, f"{A},{B}", patience=0).ask.cancel("job:1")
+    replicas.script = [problem(429, "too many", Retry_After="0")]
+    with pytest.raises(Refused):
+        await face_of(kind, replicas, A, B, patience=0).ask.cancel("job:1")
+    assert replicas.hosts == ["a", "b", "c", "a", "b", "a"]
+
+
+@faces
 async def test_a_submit_is_repeated_under_its_own_key(kind: str) -> None:
     replicas = Replicas(httpx.ReadTimeout("slow"), problem(503, "busy"), problem(422, "enough"))
     face = face_of(kind, replicas, A)

@@ -7,8 +7,8 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.client import AsyncScheduler, Refused, Unavailable
-from hascheduler.client.requests import Answer, look_for
+from hascheduler.client import AsyncScheduler, Definition, Lane, Refused, Unavailable
+from hascheduler.client.requests import Reply, look_for
 from tests.unit.api.doubles import World, app_of
 from tests.unit.client.faces import Face, answered_by
 
@@ -56,18 +56,20 @@ WRITES: dict[str, tuple[str, Write, Callable[[Any], bool]]] = {
     ),
     "create a definition, if there is none": (
         "definitions.create",
-        lambda scheduler: scheduler.definitions.put("log", max_concurrency=3, timeout="90s", if_none_match="*"),
-        lambda made: made["max_concurrency"] == 3,
+        lambda scheduler: scheduler.definitions.put(
+            Definition(name="log", max_concurrency=3, timeout_ms=90_000), if_none_match="*"
+        ),
+        lambda made: made.max_concurrency == 3,
     ),
     "replace a definition as it was read": (
         "definitions.replace",
-        lambda scheduler: scheduler.definitions.put("there", max_concurrency=3, if_match=1),
-        lambda made: made["max_concurrency"] == 3,
+        lambda scheduler: scheduler.definitions.put(Definition(name="there", max_concurrency=3), if_match=1),
+        lambda made: made.max_concurrency == 3,
     ),
     "change a part of a definition as it was read": (
         "definitions.replace",
         lambda scheduler: scheduler.definitions.patch("there", {"max_concurrency": 4}, if_match=1),
-        lambda made: made["max_concurrency"] == 4,
+        lambda made: made.max_concurrency == 4,
     ),
     "pause a schedule as it was read": (
         "schedules.edit",
@@ -90,8 +92,8 @@ async def set_up(world: World) -> None:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app_of(world))) as http:
             scheduler = AsyncScheduler("http://api", http=http)
             await scheduler.schedules.create("there", EVERY, LOG)
-            await scheduler.definitions.put("there")
-            await scheduler.lanes.put("there")
+            await scheduler.definitions.put(Definition(name="there"))
+            await scheduler.lanes.put(Lane(name="there"))
 
 
 def count(world: World) -> int:
@@ -188,7 +190,7 @@ async def test_a_schedule_is_recognised_in_whatever_form_it_was_asked_for(world:
 def test_what_shows_something_else_is_not_what_was_asked_for() -> None:
     def shows(shown: dict[str, Any], asked: dict[str, Any], *, nulls_remove: bool = False) -> bool:
         look = look_for("/v1/x", asked, nulls_remove=nulls_remove)(Unavailable("?"))
-        return look.read(Answer({}, shown)) is not None
+        return look.read(Reply({}, shown)) is not None
 
     assert shows({"a": "1m", "b": 1}, {"a": 60})
     for asked in ({"a": 61}, {"a": "1 m"}, {"a": True}, {"a": ["1m"]}, {"a": {"b": 1}}, {"c": 1}, {"payload": "60s"}):

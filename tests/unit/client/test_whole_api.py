@@ -2,18 +2,31 @@
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, get_type_hints
 
 import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.client import AsyncScheduler, InvalidInput, Job, Refused, Unavailable
+from hascheduler.client import (
+    Answer,
+    AsyncScheduler,
+    Conflict,
+    Definition,
+    InvalidInput,
+    Job,
+    Lane,
+    NotFound,
+    Refused,
+    Tenant,
+    Unavailable,
+)  # fmt: skip
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World, app_of, the_routes
 
 NOT_FOR_PROGRAMS = {"/livez", "/readyz", "/leaderz", "/metrics"}
 """For probes and for Prometheus."""
+TIME = re.compile(r"\d{4}-\d\d-\d\dT.*|(\d+(\.\d+)?(ms|s|m|h|d))+")
 CRON: Any = {"type": "cron", "expression": "30 2 * * *"}
 TEMPLATE: Any = {"definition": "log", "payload": 1}
 
@@ -49,6 +62,30 @@ async def scheduler(recorder: Recorder) -> AsyncIterator[AsyncScheduler]:
 
 async def listed(items: AsyncIterator[Any]) -> list[Any]:
     return [item async for item in items]
+
+
+async def test_every_answer_is_typed(scheduler: AsyncScheduler, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each field is an attribute; none is a text that is an instant or a span."""
+    met: list[Answer] = []
+
+    def made(answer: Answer, *fields: Any) -> None:
+        dict.__init__(answer, *fields)
+        met.append(answer)
+
+    monkeypatch.setattr(Answer, "__init__", made)
+    await go_through(scheduler, world)
+    wrong: set[tuple[str, str]] = set()
+    for answer in met:  # it grows by the answers inside of each
+        kind = type(answer)
+        attributes = {name for name in get_type_hints(kind) if name not in ("replayed", "is_duplicate")}
+        wrong |= {(kind.__name__, name) for name in {*answer} - {name.removesuffix("_") for name in attributes}}
+        for name in attributes:
+            value = getattr(answer, name)
+            texts = value if isinstance(value, tuple) else (value,)
+            if any(isinstance(text, str) and TIME.fullmatch(text) for text in texts):
+                wrong.add((kind.__name__, name))
+    assert not wrong
+    assert len({type(answer) for answer in met}) > 40
 
 
 async def test_every_route_of_the_api_is_reached(scheduler: AsyncScheduler, recorder: Recorder, world: World) -> None:
@@ -106,7 +143,7 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     assert (await scheduler.schedules.counts("nightly"))["counts"]["fired"] == 0
     await go_through_jobs(scheduler)
     assert (await scheduler.cluster.status())["leading"]
-    assert isinstance(await scheduler.cluster.processors(), list)
+    assert isinstance(await scheduler.cluster.processors(), tuple)
     paused = (await scheduler.cluster.pause("it burns", schedules_only=True))["paused"]
     assert paused is not None
     assert (paused["because"], paused["schedules_only"]) == ("it burns", True)
@@ -116,7 +153,7 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     assert drained["because"] == "its node is replaced"
     assert (await scheduler.cluster.processor_list())["items"][0]["drained"] == drained
     assert (await scheduler.cluster.undrain("p-1"))["drained"] is None
-    assert await scheduler.cluster.failovers(limit=1) == []
+    assert await scheduler.cluster.failovers(limit=1) == ()
     assert (await scheduler.cluster.whoami())["role"] == "admin"
     assert isinstance(await listed(scheduler.cluster.audit(path="/v1/schedules")), list)
     with pytest.raises(Refused, match="lead"):
@@ -127,38 +164,42 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
 
 
 async def go_through_resources(scheduler: AsyncScheduler) -> None:
-    definition = await scheduler.definitions.put("log", max_concurrency=3)
-    assert definition["max_concurrency"] == 3
-    lane = await scheduler.lanes.put("slow", weight=2)
-    tenant = await scheduler.tenants.put("acme", max_running=4)
-    assert (lane["weight"], tenant["max_running"]) == (2, 4)
-    days = await scheduler.calendars.put("business-days", weekdays=["mon-fri"])
-    assert days["weekdays"] == ["mon", "tue", "wed", "thu", "fri"]
-    days = await scheduler.calendars.patch("business-days", {"exclude": ["--12-25"]}, if_match=days["rev"])
-    assert [each["exclude"] for each in await listed(scheduler.calendars.list())] == [["--12-25"]]
-    assert (await scheduler.calendars.get("business-days"))["exclude"] == ["--12-25"]
-    assert await scheduler.calendars.delete("business-days", if_match=days["rev"])
-    for part, name, field in (
-        (scheduler.definitions, "log", "max_concurrency"),
-        (scheduler.lanes, "slow", "weight"),
-        (scheduler.tenants, "acme", "max_running"),
+    definition = await scheduler.definitions.put(Definition(name="log", max_concurrency=3, timeout_ms=5_000))
+    assert (definition.max_concurrency, definition.timeout_ms, definition.rev) == (3, 5_000, 1)
+    lane = await scheduler.lanes.put(Lane(name="slow", weight=2))
+    tenant = await scheduler.tenants.put(Tenant(name="acme", max_running=4))
+    assert (lane.weight, tenant.max_running) == (2, 4)
+    days = await scheduler.calendars.put_document("business-days", {"weekdays": ["mon-fri"]})
+    assert days.weekdays == (0, 1, 2, 3, 4)
+    days = await scheduler.calendars.patch("business-days", {"exclude": ["--12-25"]}, if_match=days.rev)
+    assert [each.exclude.texts() for each in await listed(scheduler.calendars.list())] == [["--12-25"]]
+    assert await scheduler.calendars.get("business-days") == days
+    assert await scheduler.calendars.delete("business-days", if_match=days.rev)
+    for part, noun, field in (
+        (scheduler.definitions, definition, "max_concurrency"),
+        (scheduler.lanes, lane, "weight"),
+        (scheduler.tenants, tenant, "max_running"),
     ):
         some: Any = part
-        changed = await some.patch(name, {field: 7}, if_match=(await some.get(name))["rev"])
-        assert changed[field] == 7
+        changed = await some.patch(noun.name, {field: 7}, if_match=(await some.get(noun.name)).rev)
+        assert getattr(changed, field) == 7
         for condition in ({"if_match": 1}, {"if_none_match": "*"}):
-            with pytest.raises(Refused) as refused:
-                await some.put(name, **condition)
+            with pytest.raises(Conflict) as refused:
+                await some.put(noun, **condition)
             assert refused.value.status == 412
-        assert (await some.put_document(name, {field: 8}, if_match=changed["rev"]))[field] == 8
+        edited = await some.put(changed.model_copy(update={field: 8}), if_match=changed.rev)
+        assert getattr(edited, field) == 8
         with pytest.raises(Refused, match="if_match"):
-            await some.put_document(name, {"if_match": 9})
-        assert (await some.find(name))["name"] == name
-        assert [one["name"] for one in await listed(some.list())] == [name]
-        assert await some.delete(name)
-        assert not await some.delete(name)
-        assert await some.find(name) is None
-    await scheduler.definitions.put("log")
+            await some.put_document(noun.name, {"if_match": 9})
+        assert (await some.find(noun.name)).name == noun.name
+        assert [one.name for one in await listed(some.list())] == [noun.name]
+        assert await some.delete(noun.name)
+        assert not await some.delete(noun.name)
+        assert await some.find(noun.name) is None
+        with pytest.raises(NotFound):
+            await some.get(noun.name)
+    await scheduler.definitions.put(Definition(name="log"))
+    assert (await scheduler.documents("definitions").get("log"))["retry"]["backoff"] == "2s"
     token = await scheduler.tokens.create("ci", "viewer", expires_in="1h")
     assert [one["id"] for one in await listed(scheduler.tokens.list())] == [token["id"]]
     assert await scheduler.tokens.revoke(token["id"])
@@ -207,7 +248,7 @@ async def go_through_work(scheduler: AsyncScheduler, world: World) -> None:
 
 async def test_a_page_after_the_other_is_read(scheduler: AsyncScheduler, recorder: Recorder) -> None:
     for number in range(201):
-        await scheduler.lanes.put(f"lane-{number:03}")
+        await scheduler.lanes.put(Lane(name=f"lane-{number:03}"))
     recorder.requests.clear()
     assert len(await listed(scheduler.lanes.list())) == 201
     assert [request.url.params.get("after") for request in recorder.requests] == [None, "lane-199"]
@@ -215,14 +256,14 @@ async def test_a_page_after_the_other_is_read(scheduler: AsyncScheduler, recorde
 
 async def test_a_page_alone_says_what_the_next_one_comes_after(scheduler: AsyncScheduler) -> None:
     for name in "abc":
-        await scheduler.lanes.put(name)
+        await scheduler.lanes.put(Lane(name=name))
         await scheduler.schedules.create_document(
             {"name": name, "trigger": CRON, "job": TEMPLATE, "labels": {"x": "1"}}
         )
         await scheduler.submit("log")
     lanes = await scheduler.lanes.page(limit=2)
-    assert ([lane["name"] for lane in lanes.items], lanes.next) == (["a", "b"], "b")
-    assert ([lane["name"] for lane in (await scheduler.lanes.page(after="b")).items]) == ["c"]
+    assert ([lane.name for lane in lanes.items], lanes.next) == (["a", "b"], "b")
+    assert ([lane.name for lane in (await scheduler.lanes.page(after="b")).items]) == ["c"]
     schedules = await scheduler.schedules.page(["x=1"], limit=1, after="a")
     assert ([one["name"] for one in schedules.items], schedules.fields["next"]) == (["b"], "b")
     jobs = await scheduler.page(limit=2, definition="log")

@@ -7,8 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "hascheduler"
 
-GENERATED = ("client/wire.py", "client/synchronous/")
-"""They name what they are made from: the bodies and answers of the API, the asynchronous client."""
+GENERATED = ("client/answers.py", "client/options.py", "client/synchronous/")
+"""They name what they are made from: the answers of the API and what it takes, the asynchronous client."""
 
 
 def _modules(folder: Path) -> dict[Path, ast.Module]:

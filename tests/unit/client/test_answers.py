@@ -1,0 +1,106 @@
+"""Answers: JSON with typed attributes, and nouns; what another release says, or does not know, gets lost nowhere."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.client import Answer, AsyncScheduler, Conflict, Definition, NotFound, Refused, RetryPolicy
+from hascheduler.client.answers import CronResponse, ScheduleResponse, TimelineResponse
+
+SCHEDULE = ScheduleResponse(
+    {
+        "name": "nightly",
+        "next_at": "2030-01-02T02:30:00Z",
+        "paused_at": None,
+        "trigger": {"type": "cron", "jitter": "1m30s", "exclude": [{"from": "2030-01-01T00:00:00+01:00"}]},
+        "colour": "red",
+    }
+)
+SHOWN = {
+    "name": "log", "rev": 4, "max_concurrency": 3, "colour": "red",
+    "key_limits": [{"key": "target", "max_concurrency": 2, "rate_limit": None, "mood": 2}],
+    "retry": {"attempts": 7, "lost_attempts": 3, "backoff": "2s", "factor": 2, "max": "1m", "jitter": True, "mood": 1},
+}  # fmt: skip
+
+
+def test_attributes_are_instants_spans_and_answers_and_the_json_stays_as_it_was_sent() -> None:
+    assert SCHEDULE.next_at == datetime(2030, 1, 2, 2, 30, tzinfo=UTC)
+    assert SCHEDULE.trigger.jitter == timedelta(seconds=90)
+    assert isinstance(SCHEDULE.trigger, CronResponse)
+    assert SCHEDULE.trigger.exclude[0].from_ == datetime(2029, 12, 31, 23, tzinfo=UTC)
+    assert (SCHEDULE["next_at"], SCHEDULE["colour"], SCHEDULE.fields) == ("2030-01-02T02:30:00Z", "red", SCHEDULE)
+    assert json.loads(json.dumps(SCHEDULE)) == SCHEDULE
+
+
+def test_what_an_older_release_does_not_say_is_empty() -> None:
+    assert (SCHEDULE.paused_at, SCHEDULE.paused, SCHEDULE.warnings, SCHEDULE.labels) == (None, False, (), {})
+    assert (TimelineResponse({}).items_, TimelineResponse({}).load.items_) == ((), ())
+
+
+def test_a_union_of_a_newer_release_is_an_answer_still() -> None:
+    later = ScheduleResponse({"trigger": {"type": "moon", "phase": "full"}})
+    assert (type(later.trigger), later.trigger["phase"]) == (Answer, "full")
+
+
+@pytest.mark.parametrize("value", ["soon", 5, None, []])
+def test_what_can_not_be_read_is_told_with_its_name(value: Any) -> None:
+    with pytest.raises(AttributeError, match="'created_at' of the answer is"):
+        _ = ScheduleResponse({"created_at": value}).created_at
+
+
+def test_an_answer_has_no_other_attributes_and_stays_as_it_is() -> None:
+    some: Any = SCHEDULE
+    with pytest.raises(AttributeError, match="ScheduleResponse has no 'colour'"):
+        _ = some.colour
+    with pytest.raises(AttributeError, match="'paused' can't be set"):
+        some.paused = True
+
+
+class OneReplica:
+    """Answers with ``shown``, and keeps the bodies that it was sent."""
+
+    def __init__(self, shown: dict[str, Any]) -> None:
+        self.shown = shown
+        self.sent: list[Any] = []
+
+    async def put(self, name: str, **changes: Any) -> Any:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(self._answer)) as http:
+            scheduler = AsyncScheduler("http://a", http=http)
+            read = await scheduler.definitions.get(name)
+            await scheduler.definitions.put(read.model_copy(update=changes), if_match=read.rev)
+            return self.sent[-1]
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        if request.content:
+            self.sent.append(json.loads(request.content))
+        return httpx.Response(200, json=self.shown)
+
+
+async def test_an_edit_keeps_what_a_newer_replica_added() -> None:
+    body = await OneReplica(SHOWN).put("log", max_concurrency=4)
+    assert (body["max_concurrency"], body["colour"]) == (4, "red")
+    assert (body["retry"]["attempts"], body["retry"]["mood"]) == (7, 1)
+    assert body["key_limits"] == [{"key": "target", "max_concurrency": 2, "mood": 2}]
+    assert "name" not in body
+    assert "rev" not in body
+
+
+async def test_a_put_tells_an_older_replica_of_no_field_that_was_not_set() -> None:
+    replica = OneReplica({"name": "log", "rev": 1})
+    async with httpx.AsyncClient(transport=httpx.MockTransport(replica._answer)) as http:
+        definitions = AsyncScheduler("http://a", http=http).definitions
+        await definitions.put(Definition(name="log", timeout_ms=300_000, retry=RetryPolicy(attempts_max=7)))
+    assert replica.sent == [{"timeout": "5m", "retry": {"attempts": 7}}]
+    assert await replica.put("log") == {}
+
+
+@pytest.mark.parametrize(("status", "kind"), [(404, NotFound), (409, Conflict), (412, Conflict), (422, Refused)])
+async def test_a_refusal_is_of_the_type_that_its_status_means(status: int, kind: type[Refused]) -> None:
+    refusing = httpx.MockTransport(lambda _: httpx.Response(status, json={"type": "urn:x", "detail": "no"}))
+    async with httpx.AsyncClient(transport=refusing) as http:
+        with pytest.raises(Refused, match="no") as refused:
+            await AsyncScheduler("http://a", http=http).get("job:1")
+    assert type(refused.value) is kind
