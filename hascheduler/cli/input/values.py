@@ -4,7 +4,9 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,17 @@ def whole_or_none(flag: str, text: str) -> int | None:
         raise InvalidInput((flag,), f"{text[:64]!r} is not a whole number", "digits") from None
 
 
+def number_or_none(flag: str, text: str) -> int | float | None:
+    """The number that ``text`` is, or None for ``none``; `InvalidInput` at ``flag``."""
+    if text == NONE:
+        return None
+    with suppress(ValueError):
+        number = float(text)
+        if isfinite(number):
+            return int(number) if number.is_integer() else number
+    raise InvalidInput((flag,), f"{text[:64]!r} is not a number", "such as 2 or 1.5")
+
+
 def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
     """RFC 3339 of an instant, or of as long ago as a span such as ``1h`` says; `InvalidInput` at ``flag``."""
     try:
@@ -95,11 +108,6 @@ def rate_or_none(flag: str, text: str) -> dict[str, Any] | None:
     return {"count": whole_or_none(flag, count), "per": per}
 
 
-def rate_text(rate: Mapping[str, Any] | None) -> str:
-    """The same as tables show it: ``100/1s``."""
-    return "–" if rate is None else f"{rate['count']}/{rate['per']}"
-
-
 def key_limits_or_none(flag: str, texts: Sequence[str]) -> list[dict[str, Any]] | None:
     """The part of a request that several ``KEY=N``, ``KEY=N/SPAN`` or ``KEY=N,N/SPAN`` are, None for ``none``;
     `InvalidInput` at ``flag``."""
@@ -118,24 +126,6 @@ def _key_limit(flag: str, text: str) -> dict[str, Any]:
     if rates:
         limit["rate_limit"] = rate_or_none(flag, rates[0])
     return limit
-
-
-def key_limits_text(limits: Sequence[Mapping[str, Any]]) -> str:
-    """The same as tables show it: ``payload.customer=2,10/1m``."""
-    return " ".join(f"{limit['key']}={','.join(_parts(limit))}" for limit in limits) or "–"
-
-
-def _parts(limit: Mapping[str, Any]) -> list[str]:
-    number, rate = limit["max_concurrency"], limit["rate_limit"]
-    return ([] if number is None else [str(number)]) + ([] if rate is None else [rate_text(rate)])
-
-
-def unique_text(unique: Mapping[str, Any] | None) -> str:
-    """What makes jobs unique, as tables show it: ``payload.customer keep_first 1h``."""
-    if unique is None:
-        return "–"
-    parts = [",".join(unique["by"]), unique["on_duplicate"], unique["period"]]
-    return " ".join(part for part in parts if part)
 
 
 def resources_or_none(flag: str, text: str) -> dict[str, int] | None:
