@@ -11,10 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hascheduler.cli.output.yaml_text import ANSWERED
-from hascheduler.model.trigger import Interval
 from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.instants import WallMs
-from hascheduler.schema.tenant import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from hascheduler.schema.noun import Part
@@ -81,6 +79,8 @@ def _normal(model: "type[StrictModel]", body: Mapping[str, Any]) -> dict[str, An
 
 def _job(job: Mapping[str, Any], schedule: Any) -> dict[str, Any]:
     """Without what follows from the schedule's name and the tenant."""
+    from hascheduler.schema.tenant import DEFAULT_TENANT
+
     tenant = job.get("tenant", DEFAULT_TENANT)
     unsaid = {"target": schedule, "tenant": DEFAULT_TENANT, "fairness_key": tenant}
     return {name: value for name, value in job.items() if name not in unsaid or value != unsaid[name]}
@@ -98,6 +98,7 @@ def _cron(trigger: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(expression, str) or not isinstance(timezone, str):
         return trigger
     rest = {name: value for name, value in trigger.items() if name not in ("type", "expression", "timezone")}
+    from hascheduler.model.trigger import Interval
     from hascheduler.triggers import read_pattern
 
     pattern = read_pattern(expression, timezone, WallMs(0))

@@ -25,9 +25,9 @@ from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.output.yaml_text import coloured_diff, yaml_diff
-from hascheduler.cli.replica import as_cli_errors, is_unreadable, named_api, replica
+from hascheduler.cli.replica import as_cli_errors, named_api, replica, unless_unreadable
 from hascheduler.cli.resources.uses import Noun, uses
-from hascheduler.client import Refused, Scheduler
+from hascheduler.client import Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, NotFound, WorldError
 from hascheduler.model.values.instants import WallMs
@@ -287,11 +287,9 @@ def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
     after = dict(manifest.body)
     if manifest.paused:
         after = normal_schedule({**after, "paused": True})
-    try:
-        stored = named_api(scheduler, manifest.kind).find(manifest.name)
-    except Refused as refused:
-        if not is_unreadable(refused):
-            raise
+    api = named_api(scheduler, manifest.kind)
+    stored: Any = unless_unreadable(lambda: api.find(manifest.name), False)
+    if stored is False:
         return PlanStep(manifest.kind, manifest.name, PlannedChange.REPAIRED, None, after)
     if stored is None:
         return PlanStep(manifest.kind, manifest.name, PlannedChange.CREATED, None, after)

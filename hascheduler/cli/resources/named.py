@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -33,7 +33,9 @@ from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.tables import FittedTable, OutputForm, print_all, with_columns, with_output
 from hascheduler.cli.output.yaml_text import NounChange, as_text, as_yaml, change
 from hascheduler.cli.replica import named_api, replica
-from hascheduler.client.synchronous.named import NamedApi
+
+if TYPE_CHECKING:
+    from hascheduler.client.synchronous.named import NamedApi
 
 Answer = Mapping[str, Any]
 
@@ -147,7 +149,7 @@ class NamedCommands:
             answer = api.patch(name, body) if body else self._in_editor(api, before, yes=yes)
         self._print(answer, change(before, answer), output)
 
-    def _in_editor(self, api: NamedApi[Any], stored: Answer, *, yes: bool) -> Answer:
+    def _in_editor(self, api: "NamedApi[Any]", stored: Answer, *, yes: bool) -> Answer:
         name, normal = stored["name"], NORMAL[self.kind]
 
         def write(edited: dict[str, Any]) -> Any:
