@@ -5,7 +5,7 @@ words. ``--wide`` shows all columns, however long the lines get, ``--columns`` t
 a terminal of 80 columns.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -118,6 +118,20 @@ def print_all(
             console().print(table(found))
 
 
+Cell = Callable[[Any], str | Text]
+"""What stands in a column, of what one row shows."""
+
+
+def table_of(
+    title: str, rows: Iterable[Any], columns: Mapping[str, Cell], spare: Sequence[str] = (), wraps: Sequence[str] = ()
+) -> "FittedTable":
+    """Return a table with those columns; see `FittedTable`."""
+    table = FittedTable(title, *columns, spare=spare, wraps=wraps)
+    for row in rows:
+        table.add_row(*(cell(row) for cell in columns.values()))
+    return table
+
+
 class FittedTable:
     """``spare`` are the columns that may be left out, the least important first; ``wraps`` those of free text."""
 
@@ -126,10 +140,11 @@ class FittedTable:
         self._columns = columns
         self._spare = [name for name in spare if name in columns]
         self._wraps = wraps
-        self._rows: list[tuple[str | Text, ...]] = []
+        self._rows: list[tuple[Text, ...]] = []
 
     def add_row(self, *cells: str | Text) -> None:
-        self._rows.append(cells)
+        """As Text: names and errors may hold what looks like markup."""
+        self._rows.append(tuple(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         choice = _CHOICE.get()

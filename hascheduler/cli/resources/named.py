@@ -30,7 +30,7 @@ from hascheduler.cli.options import (
     with_parameters,
 )
 from hascheduler.cli.output.console import console, print_json
-from hascheduler.cli.output.tables import FittedTable, OutputForm, print_all, with_columns, with_output
+from hascheduler.cli.output.tables import Cell, FittedTable, OutputForm, print_all, table_of, with_columns, with_output
 from hascheduler.cli.output.yaml_text import NounChange, as_text, as_yaml, change
 from hascheduler.cli.replica import named_api, replica
 
@@ -121,12 +121,12 @@ class NamedCommands:
     def _table(self, found: Sequence[Answer]) -> FittedTable | Text:
         if not found:
             return Text(self.none, style="dim")
-        columns = columns_of(body_class(self.kind), self.columns)
-        table = FittedTable("", "name", *columns, "revision", spare=("revision", *reversed(columns)))
-        for one in found:
-            cells = (Text(cell(one)) for cell in columns.values())
-            table.add_row(Text(one["name"], style="bold"), *cells, str(one["rev"]))
-        return table
+        columns: dict[str, Cell] = {
+            "name": lambda one: Text(one["name"], style="bold"),
+            **(fields := columns_of(body_class(self.kind), self.columns)),
+            "revision": lambda one: str(one["rev"]),
+        }
+        return table_of("", found, columns, spare=("revision", *reversed(fields)))
 
     def _get(self, name: str, url: str, *, output: OutputForm) -> None:
         with replica(url) as scheduler:

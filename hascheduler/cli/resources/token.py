@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Yes
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.output.tables import FittedTable, OutputForm, print_all, with_columns, with_output
+from hascheduler.cli.output.tables import Cell, FittedTable, OutputForm, print_all, table_of, with_columns, with_output
 from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.cli.replica import replica
 from hascheduler.errors import InvalidInput, NotFound
@@ -40,14 +41,14 @@ def list_tokens(url: Url = DEFAULT_URL, *, output: OutputForm) -> None:
 def _table(found: Sequence[Mapping[str, Any]]) -> FittedTable | Text:
     if not found:
         return Text("There are no tokens.", style="dim")
-    columns = ("id", "kind", "name", "role", "tenant", "made by", "expires")
-    table = FittedTable("", *columns, spare=("made by", "expires", "tenant", "role", "kind"))
-    for one in found:
-        expires = Text("expired", style="red") if one["expired"] else Text(instant_text(one["expires_at"]))
-        kind = Text("session" if one.get("session") else "token")  # replicas of 0.2.0 do not say
-        texts = (Text(one[field]) for field in ("name", "role", "tenant", "created_by"))
-        table.add_row(Text(one["id"]), kind, *texts, expires)
-    return table
+    columns: dict[str, Cell] = {
+        "id": itemgetter("id"),
+        "kind": lambda one: "session" if one.get("session") else "token",  # replicas of 0.2.0 do not say
+        **{name: itemgetter(name) for name in ("name", "role", "tenant")},
+        "made by": itemgetter("created_by"),
+        "expires": lambda one: Text("expired", style="red") if one["expired"] else instant_text(one["expires_at"]),
+    }
+    return table_of("", found, columns, spare=("made by", "expires", "tenant", "role", "kind"))
 
 
 @example(
