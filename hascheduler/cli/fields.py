@@ -9,9 +9,8 @@ The help of an option is the sentence at the field. ``none`` for a value is null
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -54,8 +53,7 @@ _LISTED_MAX = 5
 """So many values of a list stand in a cell."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     """How values of a type are written as an option, and shown in a cell; of a ``many`` there may be several."""
 
     metavar: str
@@ -64,8 +62,7 @@ class _Kind:
     many: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
+class _Option(NamedTuple):
     """One option: where its value belongs in a body, and what it is called; ``none`` for one that ``clears`` is said of
     the whole part that its field is in."""
 

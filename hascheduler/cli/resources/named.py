@@ -3,32 +3,22 @@
 `hascheduler.cli.resources.nouns` has a row for each noun; its options and columns are those of its fields.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from inspect import Parameter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.text import Text
 
-from hascheduler.cli.completion import NewName, argument, names_of
+from hascheduler.cli.completion import NewName, NounName
 from hascheduler.cli.fields import body_of, columns_of, options_of
 from hascheduler.cli.input.normal_forms import NORMAL, body_class
 from hascheduler.cli.input.prompts import delete_stored, edit_document
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import (
-    DEFAULT_URL,
-    AsJson,
-    Command,
-    Given,
-    Url,
-    Yes,
-    keyword,
-    with_options,
-    with_parameters,
-)
+from hascheduler.cli.options import DEFAULT_URL, AsJson, Command, Given, Url, Yes, with_options, with_parameters
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.tables import Cell, FittedTable, OutputForm, print_all, table_of, with_columns, with_output
 from hascheduler.cli.output.yaml_text import NounChange, as_text, as_yaml, change
@@ -39,81 +29,45 @@ if TYPE_CHECKING:
 
 Answer = Mapping[str, Any]
 
-_URL = {"url": (Url, DEFAULT_URL)}
-_ASKED = {"yes": (Yes, False), **_URL}
+_HELP = {
+    "list": "List the {kind}s.",
+    "get": "Show one {kind}.",
+    "put": "Make or replace a {kind}.\n\nWhat is left out gets its default. Prints what was changed, and the whole.",
+    "edit": "Edit a {kind}, by options or in $EDITOR.\n\nWhat is given changes, all else stays.",
+    "delete": "Delete a {kind}{deleted}",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class NamedCommands:
     """``columns`` are fields in the order of the list's columns; ``none`` is said if there are none.
 
-    ``delete_help`` is the help of `delete`. Examples are what follows the command.
+    ``deleted`` ends the help of ``delete``. Examples are what follows the command, by its name.
     """
 
     kind: str
     columns: str
     none: str
-    delete_help: str
-    put_examples: Sequence[str]
-    edit_example: str
+    deleted: str
+    examples: Mapping[str, Sequence[str]]
 
-    @property
-    def list(self) -> Command:
-        return with_columns(with_output(self._command(self._list, f"List the {self.kind}s.", "list")))
+    def __getattr__(self, verb: str) -> Command:
+        """Return a command when it is asked for: its options import the class of the noun."""
+        if verb not in _HELP:
+            raise AttributeError(verb)
+        run = getattr(self, f"_{verb}")
+        help = _HELP[verb].format(kind=self.kind, deleted=self.deleted)
+        command = with_parameters(partial(run), inspect.signature(run).parameters.values(), help)
+        if verb in ("put", "edit"):
+            command = with_options("given", options_of(body_class(self.kind)))(command)
+        if verb != "delete":
+            command = with_output(command)
+        if verb == "list":
+            command = with_columns(command)
+        shown = self.examples.get(verb, ("" if verb == "list" else self.examples["put"][0].split()[0],))
+        return example(*(f"hascheduler {self.kind} {verb} {one}".rstrip() for one in shown))(command)
 
-    @property
-    def get(self) -> Command:
-        return with_output(self._command(self._get, f"Show one {self.kind}.", "get", self._name))
-
-    @property
-    def put(self) -> Command:
-        help = (
-            f"Make or replace a {self.kind}.\n\n"
-            "What is left out gets its default. Prints what was changed, and the whole as it is now."
-        )
-        return with_output(self._with_fields(self._command(self._put, help, "put", NewName)))
-
-    @property
-    def edit(self) -> Command:
-        help = (
-            f"Edit a {self.kind}, by options or in $EDITOR.\n\n"
-            "What is given changes, all else stays. A list that is given replaces the stored one."
-        )
-        return with_output(self._with_fields(self._command(self._edit, help, "edit", self._name, _ASKED)))
-
-    @property
-    def delete(self) -> Command:
-        more = {**_ASKED, "as_json": (AsJson, False)}
-        return self._command(partial(delete_stored, self.kind), self.delete_help, "delete", self._name, more)
-
-    @property
-    def _name(self) -> Any:
-        return Annotated[str, argument("NAME", f"The {self.kind}", names_of(self.kind))]
-
-    def _command(
-        self,
-        run: Callable[..., None],
-        help: str,
-        verb: str,
-        name: Any = None,
-        more: Mapping[str, tuple[Any, Any]] = _URL,
-    ) -> Command:
-        named = [] if name is None else [keyword("name", name, Parameter.empty)]
-        options = (keyword(key, annotation, default) for key, (annotation, default) in more.items())
-        some = self.put_examples[0].split()[0]
-        examples = {
-            "list": ("",),
-            "put": self.put_examples,
-            "edit": (self.edit_example, f"{some}    (in $EDITOR)"),
-            "delete": (f"{some} --yes",),
-        }.get(verb, (some,))
-        shown = (f"hascheduler {self.kind} {verb} {one}".rstrip() for one in examples)
-        return example(*shown)(with_parameters(partial(run), [*named, *options], help))
-
-    def _with_fields(self, command: Command) -> Command:
-        return with_options("given", options_of(body_class(self.kind)))(command)
-
-    def _list(self, url: str, *, output: OutputForm) -> None:
+    def _list(self, url: Url = DEFAULT_URL, *, output: OutputForm) -> None:
         with replica(url) as scheduler:
             found = [*named_api(scheduler, self.kind).list()]
         print_all(found, self._table, self._manifest, output)
@@ -128,19 +82,21 @@ class NamedCommands:
         }
         return table_of("", found, columns, spare=("revision", *reversed(fields)))
 
-    def _get(self, name: str, url: str, *, output: OutputForm) -> None:
+    def _get(self, name: NounName, url: Url = DEFAULT_URL, *, output: OutputForm) -> None:
         with replica(url) as scheduler:
             answer = named_api(scheduler, self.kind).get(check_name(name))
         self._print(answer, None, output)
 
-    def _put(self, name: str, url: str, *, given: Given, output: OutputForm) -> None:
+    def _put(self, name: NewName, url: Url = DEFAULT_URL, *, given: Given, output: OutputForm) -> None:
         with replica(url) as scheduler:
             api = named_api(scheduler, self.kind)
             before = api.find(check_name(name))
             answer = api.put_document(name, _said(body_of(body_class(self.kind), given)))
         self._print(answer, change(before, answer), output)
 
-    def _edit(self, name: str, url: str, *, yes: bool, given: Given, output: OutputForm) -> None:
+    def _edit(
+        self, name: NounName, yes: Yes = False, url: Url = DEFAULT_URL, *, given: Given, output: OutputForm
+    ) -> None:
         check_name(name)
         body = body_of(body_class(self.kind), given)
         with replica(url) as scheduler:
@@ -148,6 +104,9 @@ class NamedCommands:
             before = api.get(name)
             answer = api.patch(name, body) if body else self._in_editor(api, before, yes=yes)
         self._print(answer, change(before, answer), output)
+
+    def _delete(self, name: NounName, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+        delete_stored(self.kind, name, yes=yes, url=url, as_json=as_json)
 
     def _in_editor(self, api: "NamedApi[Any]", stored: Answer, *, yes: bool) -> Answer:
         name, normal = stored["name"], NORMAL[self.kind]
