@@ -29,7 +29,7 @@ OWNER = "apply-owner"
 field."""
 
 _ENDINGS = (".yaml", ".yml", ".json")
-_ERRORS_SHOWN_MAX = 10
+_SHOWN_MAX = 10
 
 _KINDS = {kind.capitalize(): kind for kind in NORMAL}
 _KINDS_EXPECTED = "Schedule, Definition, Lane, Calendar or Tenant, or Apply with an owner"
@@ -93,13 +93,20 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = N
         except InvalidInput as error:
             faults.append(error)  # not even a document
     if faults:
-        shown = [str(fault) for fault in faults[:_ERRORS_SHOWN_MAX]]
-        more = [f"and {len(faults) - _ERRORS_SHOWN_MAX} more"] if len(faults) > _ERRORS_SHOWN_MAX else []
-        raise CallerError(" | ".join([*shown, *more]))
+        raise CallerError(first_of(list(map(str, faults))))
     if not found and not said:
         raise InvalidInput(("-f",), "there is no document in it", "documents with a kind and a name")
     owner = owner or next(iter(said), None)
-    return Wanted([_owned(manifest, owner) for manifest, _ in found.values()], owner)
+    manifests = [manifest for manifest, _ in found.values()]
+    if owner is not None:
+        manifests = [replace(one, body=owned_by(one.kind, one.body, owner)) for one in manifests]
+    return Wanted(manifests, owner)
+
+
+def first_of(lines: Sequence[str]) -> str:
+    """Return the first lines as one, and how many there are more."""
+    more = [f"and {len(lines) - _SHOWN_MAX} more"] if len(lines) > _SHOWN_MAX else []
+    return " | ".join([*lines[:_SHOWN_MAX], *more])
 
 
 def owner_of(kind: str, document: Mapping[str, Any]) -> str | None:
@@ -113,12 +120,6 @@ def owned_by(kind: str, document: Mapping[str, Any], owner: str) -> dict[str, An
     if kind == "schedule":
         return normal_schedule({**document, "labels": {**document.get("labels", {}), OWNER: owner}})
     return NORMAL[kind]({**document, "owner": owner})
-
-
-def _owned(manifest: Manifest, owner: str | None) -> Manifest:
-    if owner is None:
-        return manifest
-    return replace(manifest, body=owned_by(manifest.kind, manifest.body, owner))
 
 
 def _texts(sources: Sequence[str]) -> Iterator[tuple[str, str]]:
