@@ -8,7 +8,7 @@
 The help of an option is the sentence at the field. ``none`` for a value is null: it puts the default back.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple, get_args, get_origin
 
@@ -19,9 +19,10 @@ from hascheduler.cli.input.values import (
     key_limits_or_none,
     list_or_none,
     number_or_none,
-    or_none,
+    one_or_several,
     rate_or_none,
     resources_or_none,
+    text_or_none,
     whole_or_none,
 )
 from hascheduler.cli.options import Given, Options, text_option, texts_option
@@ -63,8 +64,7 @@ class _Kind(NamedTuple):
 
 
 class _Option(NamedTuple):
-    """One option: where its value belongs in a body, and what it is called; ``none`` for one that ``clears`` is said of
-    the whole part that its field is in."""
+    """One option: where its value belongs in a body; ``none`` for one that ``clears`` is said of the whole part."""
 
     path: tuple[str, ...]
     kind: _Kind
@@ -76,7 +76,7 @@ class _Option(NamedTuple):
         return "_".join(self.path)
 
     @property
-    def flags(self) -> Sequence[str]:
+    def flags(self) -> tuple[str, ...]:
         return _SPELLED.get(".".join(self.path), ("--" + "-".join(self.path).replace("_", "-"),))
 
 
@@ -91,20 +91,16 @@ def options_of(body: type[Part]) -> Options:
 def body_of(body: type[Part], given: Given) -> dict[str, Any]:
     """Return what the options say that were given, as a merge patch: null stands for the default."""
     said: dict[str, Any] = {}
-    cleared = []
+    cleared: dict[str, None] = {}
     for option in _options(body):
-        if option.name not in given:
-            continue
-        *outer, last = option.path
-        value = option.kind.read(option.flags[0], given[option.name])
-        if value is None and option.clears:
-            cleared += outer
-            continue
-        part = said
-        for name in outer:
-            part = part.setdefault(name, {})
-        part[last] = value
-    return said | dict.fromkeys(cleared)
+        if option.name in given:
+            value = option.kind.read(option.flags[0], given[option.name])
+            *outer, last = option.path
+            if value is None and option.clears:
+                cleared[outer[0]] = None
+            else:
+                (said.setdefault(outer[0], {}) if outer else said)[last] = value
+    return said | cleared
 
 
 def columns_of(body: type[Part], order: str) -> dict[str, Callable[[Mapping[str, Any]], str]]:
@@ -113,10 +109,12 @@ def columns_of(body: type[Part], order: str) -> dict[str, Callable[[Mapping[str,
     ``order`` names fields; those that it does not name come last.
     """
     fields = {field.alias or name: field for name, field in body.model_fields.items()}
-    return {
-        _HEADINGS.get(name, name.replace("_", " ")): _cell_of(name, _kind(fields[name]))
-        for name in dict.fromkeys((*order.split(), *fields))
-    }
+    names = dict.fromkeys((*order.split(), *fields))
+    return {_HEADINGS.get(name, name.replace("_", " ")): _cell_of(name, _kind(fields[name])) for name in names}
+
+
+def _cell_of(name: str, kind: _Kind) -> Callable[[Mapping[str, Any]], str]:
+    return lambda answer: "–" if answer.get(name) in (None, [], {}) else kind.text(answer[name])
 
 
 def _options(body: type[Part], path: tuple[str, ...] = (), cleared_by: str = "") -> Iterator[_Option]:
@@ -127,58 +125,12 @@ def _options(body: type[Part], path: tuple[str, ...] = (), cleared_by: str = "")
     for place, (name, field) in enumerate(body.model_fields.items()):
         here = (*path, field.alias or name)
         part = next(parts_in(field.annotation), None)
-        if part in _FLATTENED:
-            _, nullable, meaning = (field.description or "").partition("null: ")
-            yield from _options(part, here, meaning if nullable else "")
+        if part in (Uniqueness, RetryPolicy):
+            yield from _options(part, here, (field.description or "").partition("null: ")[2])
             continue
         clears = place == 0 and bool(cleared_by)
         help = _help(name, field, body) + (f"; {NONE}: {cleared_by}" if clears else "")
         yield _Option(here, _kind(field), f"{help}.", clears)
-
-
-def _kind(field: FieldInfo) -> _Kind:
-    part = next(parts_in(field.annotation), None)
-    if part is not None:
-        return _BY_PART[part]
-    found = [*field.metadata, *_inside(field.annotation)]
-    if Resources in found:
-        return _Kind("NAME=N,…", resources_or_none, format_resources)
-    form = next((mark for mark in found if isinstance(mark, Form)), None)
-    if form is not None:
-        return _Kind(form.metavar, _READERS.get(form.schema.get("type"), _one_or_several), _shown)
-    chosen = next((kind for kind in found if isinstance(kind, type) and issubclass(kind, StrEnum)), None)
-    if chosen is not None:
-        return _Kind("|".join(chosen), _text, _shown)
-    if get_origin(field.annotation) is tuple:
-        return _Kind("KEY", _texts, _shown, many=True)
-    return _Kind("NAME" if Name in found else "TEXT", _text, _shown)
-
-
-def _inside(annotation: Any) -> Iterator[Any]:
-    """Yield the types that stand in an annotation, and what they are annotated with."""
-    yield annotation
-    for inner in get_args(annotation):
-        yield from _inside(inner)
-
-
-def _text(_flag: str, text: str) -> str | None:
-    return or_none(text)
-
-
-def _texts(_flag: str, texts: list[str]) -> list[str] | None:
-    return None if texts == [NONE] else texts
-
-
-def _one_or_several(flag: str, text: str) -> Any:
-    return list_or_none(flag, text) if "," in text else or_none(text)
-
-
-_READERS: Mapping[Any, Callable[[str, str], Any]] = {
-    "integer": whole_or_none,
-    "number": number_or_none,
-    "array": list_or_none,
-}
-"""What reads the values of a form, by the type that its JSON schema names."""
 
 
 def _help(name: str, field: FieldInfo, body: type[Part]) -> str:
@@ -195,11 +147,28 @@ def _help(name: str, field: FieldInfo, body: type[Part]) -> str:
     return f"{text}; default {kind.text(default)}" if default else text
 
 
-# Cells
+def _kind(field: FieldInfo) -> _Kind:
+    part = next(parts_in(field.annotation), None)
+    if part is not None:
+        return _BY_PART[part]
+    found = [*field.metadata, *_inside(field.annotation)]
+    if Resources in found:
+        return _Kind("NAME=N,…", resources_or_none, format_resources)
+    for one in found:
+        if isinstance(one, Form):
+            return _Kind(one.metavar, _READERS.get(one.schema.get("type"), one_or_several), _shown)
+        if isinstance(one, type) and issubclass(one, StrEnum):
+            return _Kind("|".join(one), text_or_none, _shown)
+    if get_origin(field.annotation) is tuple:
+        return _Kind("KEY", lambda _, texts: None if texts == [NONE] else texts, _shown, many=True)
+    return _Kind("NAME" if Name in found else "TEXT", text_or_none, _shown)
 
 
-def _cell_of(name: str, kind: _Kind) -> Callable[[Mapping[str, Any]], str]:
-    return lambda answer: "–" if answer.get(name) in (None, [], {}) else kind.text(answer[name])
+def _inside(annotation: Any) -> Iterator[Any]:
+    """Yield the types that stand in an annotation, and what they are annotated with."""
+    yield annotation
+    for inner in get_args(annotation):
+        yield from _inside(inner)
 
 
 def _shown(value: Any) -> str:
@@ -210,18 +179,13 @@ def _shown(value: Any) -> str:
 
 
 def _rate_text(rate: Mapping[str, Any]) -> str:
-    """Return ``100/1s``."""
     return f"{rate['count']}/{rate['per']}"
 
 
-def _key_limits_text(limits: list[Mapping[str, Any]]) -> str:
+def _key_limit_text(limit: Mapping[str, Any]) -> str:
     """Return ``payload.customer=2,10/1m``."""
-    texts = []
-    for limit in limits:
-        rate = limit.get("rate_limit")
-        both = (limit.get("max_concurrency"), rate and _rate_text(rate))
-        texts.append(f"{limit['key']}={','.join(str(one) for one in both if one)}")
-    return " ".join(texts)
+    count, rate = limit.get("max_concurrency"), limit.get("rate_limit")
+    return f"{limit['key']}={','.join([*([str(count)] if count else []), *([_rate_text(rate)] if rate else [])])}"
 
 
 def _unique_text(unique: Mapping[str, Any]) -> str:
@@ -229,11 +193,17 @@ def _unique_text(unique: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (",".join(unique["by"]), unique["on_duplicate"], unique["period"])))
 
 
+_READERS: Mapping[Any, Callable[[str, str], Any]] = {
+    "integer": whole_or_none,
+    "number": number_or_none,
+    "array": list_or_none,
+}
+"""What reads the values of a form, by the type that its JSON schema names."""
 _BY_PART: Mapping[type[Part], _Kind] = {
     RateLimit: _Kind("N/SPAN", rate_or_none, _rate_text),
-    KeyLimit: _Kind("KEY=N,N/SPAN", key_limits_or_none, _key_limits_text, many=True),
-    Uniqueness: _Kind("", _text, _unique_text),
-    RetryPolicy: _Kind("", _text, lambda retry: str(retry["attempts"])),
+    KeyLimit: _Kind(
+        "KEY=N,N/SPAN", key_limits_or_none, lambda limits: " ".join(map(_key_limit_text, limits)), many=True
+    ),
+    Uniqueness: _Kind("", text_or_none, _unique_text),
+    RetryPolicy: _Kind("", text_or_none, lambda retry: str(retry["attempts"])),
 }
-_FLATTENED = (Uniqueness, RetryPolicy)
-"""They have no text form: each of their fields has an option of its own."""

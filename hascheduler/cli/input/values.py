@@ -4,9 +4,8 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from enum import Enum
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +51,10 @@ def or_none(text: str) -> str | None:
     return None if text == NONE else text
 
 
+def text_or_none(_flag: str, text: str) -> str | None:
+    return or_none(text)
+
+
 Readers = Mapping[str, Callable[[str, Any], Any]]
 """What reads the value of an option, by the option's name; each gets the flag too."""
 
@@ -67,23 +70,21 @@ def fields_of(given: Mapping[str, Any], names: Iterable[str], readers: Readers) 
 
 def whole_or_none(flag: str, text: str) -> int | None:
     """The number that ``text`` is, or None for ``none``; `InvalidInput` at ``flag``."""
-    if text == NONE:
-        return None
     try:
-        return int(text)
+        return None if text == NONE else int(text)
     except ValueError:
         raise InvalidInput((flag,), f"{text[:64]!r} is not a whole number", "digits") from None
 
 
 def number_or_none(flag: str, text: str) -> int | float | None:
-    """The number that ``text`` is, or None for ``none``; `InvalidInput` at ``flag``."""
-    if text == NONE:
-        return None
-    with suppress(ValueError):
-        number = float(text)
-        if isfinite(number):
-            return int(number) if number.is_integer() else number
-    raise InvalidInput((flag,), f"{text[:64]!r} is not a number", "such as 2 or 1.5")
+    """As `whole_or_none`, of any number that JSON has."""
+    try:
+        number = None if text == NONE else float(text)
+    except ValueError:
+        number = nan
+    if number is not None and not isfinite(number):
+        raise InvalidInput((flag,), f"{text[:64]!r} is not a number", "such as 2 or 1.5")
+    return int(number) if number is not None and number.is_integer() else number
 
 
 def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
@@ -136,6 +137,11 @@ def resources_or_none(flag: str, text: str) -> dict[str, int] | None:
 def list_or_none(_flag: str, text: str) -> list[str] | None:
     """What stands between commas, None for ``none``."""
     return None if or_none(text) is None else [part.strip() for part in text.split(",")]
+
+
+def one_or_several(flag: str, text: str) -> Any:
+    """One text, or the list of what stands between commas."""
+    return list_or_none(flag, text) if "," in text else or_none(text)
 
 
 def enum_value(_flag: str, option: Enum) -> Any:
