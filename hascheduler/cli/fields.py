@@ -154,11 +154,10 @@ def _kind(field: FieldInfo) -> _Kind:
     found = [*field.metadata, *_inside(field.annotation)]
     if Resources in found:
         return _Kind("NAME=N,…", resources_or_none, format_resources)
-    for one in found:
-        if isinstance(one, Form):
-            return _Kind(one.metavar, _READERS.get(one.schema.get("type"), one_or_several), _shown)
-        if isinstance(one, type) and issubclass(one, StrEnum):
-            return _Kind("|".join(one), text_or_none, _shown)
+    for form in (one for one in found if isinstance(one, Form)):
+        return _Kind(form.metavar, _READERS.get(form.schema.get("type"), one_or_several), _shown)
+    for choices in (one for one in found if isinstance(one, type) and issubclass(one, StrEnum)):
+        return _Kind("|".join(choices), text_or_none, _shown)
     if get_origin(field.annotation) is tuple:
         return _Kind("KEY", lambda _, texts: None if texts == [NONE] else texts, _shown, many=True)
     return _Kind("NAME" if Name in found else "TEXT", text_or_none, _shown)

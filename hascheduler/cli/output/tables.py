@@ -44,21 +44,18 @@ _COLUMNS = Annotated[str | None, typer.Option("--columns", metavar="NAME,…", h
 
 def with_columns(command: Command) -> Command:
     """The command with ``--wide`` and ``--columns``, which hold for the tables that it shows."""
-    return _choosing(command, {"wide": (_WIDE, False), "columns": (_COLUMNS, None)})
+    return with_wide(command, columns=(_COLUMNS, None))
 
 
-def with_wide(command: Command) -> Command:
+def with_wide(command: Command, **more: tuple[Any, Any]) -> Command:
     """The command with ``--wide`` alone, for pages of several tables."""
-    return _choosing(command, {"wide": (_WIDE, False)})
 
-
-def _choosing(command: Command, options: Mapping[str, tuple[Any, Any]]) -> Command:
     def run(*, wide: bool, columns: str | None = None, **values: Any) -> None:
         named = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
         with _chosen(_Choice(wide, named)):
             command(**values)
 
-    return widened(command, run, options)
+    return widened(command, run, {"wide": (_WIDE, False), **more})
 
 
 @contextmanager
