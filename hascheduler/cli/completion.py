@@ -73,7 +73,7 @@ def _ask(url: str, kind: str, incomplete: str, found: list[str]) -> None:
     if incomplete:
         # The list begins after a name; "~" comes after every character that names have.
         query["after"] = f"{incomplete[:-1]}{chr(ord(incomplete[-1]) - 1)}~"
-    first = url.split(",")[0].strip()
+    first = url.partition(",")[0].strip()
     address = f"{first.rstrip('/')}/v1/{kind}?{urlencode(query, quote_via=quote)}"
     try:
         request = Request(address, headers=credentials.auth_headers())  # noqa: S310  # the scheme was looked at
