@@ -112,13 +112,11 @@ def _day_list(value: Any) -> Days:
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 Weekdays = Annotated[
     tuple[int, ...],
-    Form(
-        _weekdays, _shown_weekdays, _stored_weekdays, {**_TEXTS, "maxItems": _WEEKDAYS_MAX}, _TEXTS, write_stored=list
-    ),
+    Form(_weekdays, _shown_weekdays, _stored_weekdays, {**_TEXTS, "maxItems": _WEEKDAYS_MAX}, _TEXTS, "DAY,…", list),
 ]
 DayList = Annotated[
     Days,
-    Form(_day_list, Days.texts, _day_list, {**_TEXTS, "maxItems": DAYS_MAX}, _TEXTS, write_stored=Days.texts),
+    Form(_day_list, Days.texts, _day_list, {**_TEXTS, "maxItems": DAYS_MAX}, _TEXTS, "DAY,…", Days.texts),
 ]
 
 
