@@ -87,13 +87,16 @@ class DefinitionBody(Part):
     rate_limit: RateLimit | None = Field(default=None, examples=[{"count": 100, "per": "1s"}])
     """How fast its jobs start; null: no limit"""
     key_limits: Annotated[tuple[KeyLimit, ...], Listed, AfterValidator(each_once)] = Field(
-        default=(), max_length=KEY_LIMITS_MAX, examples=[[{"key": "payload.customer", "max_concurrency": 2}]]
+        default=(),
+        max_length=KEY_LIMITS_MAX,
+        examples=[[{"key": "payload.customer", "max_concurrency": 2, "rate_limit": {"count": 10, "per": "1m"}}]],
     )
     """Limits for each value at a key, of jobs made from then on; each tenant's values are its own"""
     resources: ResourceAmounts = Field(default=NO_RESOURCES, examples=[{"cpu": 2}])
     """What a job needs that does not say so itself"""
     unique: Uniqueness | None = Field(
-        default=None, examples=[{"by": ["payload.customer"], "on_duplicate": "debounce", "period": "30s"}]
+        default=None,
+        examples=[{"by": ["payload.customer"], "on_duplicate": "debounce", "period": "30s", "max_wait": "5m"}],
     )
     """What makes submitted jobs duplicates of each other, and what becomes of a duplicate; null: none are"""
     retry: RetryPolicy = RetryPolicy()

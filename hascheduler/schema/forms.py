@@ -126,7 +126,7 @@ def whole(least: int, most: int, *, stored_least: int | None = None) -> Form:
         return number
 
     schema = {"type": "integer", "minimum": least, "maximum": most}
-    return Form(read, int, read_stored, schema, metavar="N")
+    return Form(read, int, read_stored, schema, {"type": "integer"}, metavar="N")
 
 
 Count = Annotated[int, whole(1, JOBS_MAX)]

@@ -121,10 +121,10 @@ class Part(BaseModel):
                 field["description"] = " ".join(field["description"].split())
             if "default" in field and name in sent:
                 field["default"] = sent[name]
-                if name in cls.kept:
-                    del field["default"]  # left out, it stays as it is stored
                 if handler.mode == "validation":
                     _allow_null(field)
+                if name in cls.kept or handler.mode == "serialization":
+                    del field["default"]  # left out, it stays as it is stored; an answer leaves nothing out
         described.setdefault("examples", [example_of(cls)])
         return form
 
