@@ -278,14 +278,19 @@ _Amounts = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class _AsVector:
+class AsVector:
+    """Annotates a field that is written as ``amounts``, a type of an object, and held as a sorted tuple of pairs, so
+    that it can be hashed."""
+
+    amounts: Any
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        amounts = handler.generate_schema(dict[str, int])
-        written = core_schema.plain_serializer_function_ser_schema(dict, return_schema=amounts)
+        plain = handler.generate_schema(dict[str, int])
+        written = core_schema.plain_serializer_function_ser_schema(dict, return_schema=plain)
         return core_schema.no_info_after_validator_function(
-            resources, handler.generate_schema(_Amounts), serialization=written
+            resources, handler.generate_schema(self.amounts), serialization=written
         )
 
 
-ResourceAmounts = Annotated[Resources, _AsVector()]
-"""Amounts by name, such as ``{"cpu": 2}``; in Python a sorted tuple of pairs, so that it can be hashed."""
+ResourceAmounts = Annotated[Resources, AsVector(_Amounts)]
+"""Amounts by name, such as ``{"cpu": 2}``."""
