@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from hascheduler.cli.input.documents import TEXT_LENGTH_MAX, located, read_documents
-from hascheduler.cli.input.normal_forms import NORMAL, body_model, normal_schedule
+from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule, requested
 from hascheduler.cli.input.values import check_name
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import WallMs
-from hascheduler.wire.fields import Name, StrictModel
+from hascheduler.schema.forms import Name
+from hascheduler.schema.noun import Part, read_request
 from hascheduler.wire.schedule import CreateScheduleBody
 from hascheduler.wire.trigger import checked_trigger
 from hascheduler.wire.validation import validated
@@ -55,7 +56,7 @@ class Wanted:
     owner: str | None
 
 
-class _ApplyDocument(StrictModel):
+class _ApplyDocument(Part):
     kind: str
     owner: Name
 
@@ -78,7 +79,7 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = N
                     continue  # nothing but a comment
                 try:
                     if isinstance(document, Mapping) and document.get("kind") == "Apply":
-                        said.add(validated(_ApplyDocument, document).owner)
+                        said.add(read_request(_ApplyDocument, document).owner)
                         if len(said) > 1 and owner is None:
                             raise InvalidInput(("owner",), f"{' and '.join(sorted(said))}", "one owner, or --owner")
                         continue
@@ -146,7 +147,7 @@ def _files(path: Path) -> list[Path]:
 def _manifest(document: object, now_ms: WallMs) -> Manifest:
     if not isinstance(document, dict):
         raise InvalidInput((), f"{quoted(document)} is not an object", "an object of names and values")
-    fields = _said(document)
+    fields = dict(document)
     said = fields.pop("kind", None)
     name = fields.get("name")
     kind = _KINDS.get(said) if isinstance(said, str) else None
@@ -156,12 +157,11 @@ def _manifest(document: object, now_ms: WallMs) -> Manifest:
         raise InvalidInput(("name",), "missing" if name is None else f"{quoted(name)} is not a text", "a text")
     check_name(name, ("name",))
     if kind == "schedule":
-        return _schedule(name, fields, now_ms)
-    validated(body_model(kind), {field: value for field, value in fields.items() if field != "name"})
-    return Manifest(kind, name, NORMAL[kind](fields))
+        return _schedule(name, _said(fields), now_ms)
+    return Manifest(kind, name, requested(kind, fields))
 
 
-_PARTS = ("retry", "trigger", "misfire", "job")
+_PARTS = ("trigger", "misfire", "job")
 
 
 def _said(document: Mapping[str, Any]) -> dict[str, Any]:
