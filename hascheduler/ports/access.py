@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hascheduler.model.token import Token
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.resources import StoredDocument
+from hascheduler.schema.token import Token
 
 
 class TokenStore(Protocol):

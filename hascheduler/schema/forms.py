@@ -202,11 +202,11 @@ Span = Annotated[int, span(0, LONGEST_MS)]
 # Texts
 
 PUBLISHED_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
-_NAME = re.compile(PUBLISHED_NAME_PATTERN[:-1] + r"\Z")
+NAME = re.compile(PUBLISHED_NAME_PATTERN[:-1] + r"\Z")
 
 
 def _name(text: str, info: Info) -> str:
-    if not (_NAME.match(text) if is_published(info) else text):
+    if not (NAME.match(text) if is_published(info) else text):
         expected = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
         raise wrong(f"{quoted(text)} is not a name", expected)
     return text

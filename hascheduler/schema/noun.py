@@ -139,6 +139,8 @@ class Noun(Part):
     """Unique among its kind"""
     rev: Annotated[int, whole(0, INTEGER_MAX, stored_least=-INTEGER_MAX)] = Field(default=0, examples=[2])
     """Grows with every edit"""
+    id_field: ClassVar[str] = "name"
+    """The field that is the id of its document."""
     always_stored: ClassVar[tuple[str, ...]] = ("rev",)
 
 
@@ -181,7 +183,7 @@ def read_document(noun: type[N], id: object, document: Document) -> N:
     What a newer release added is passed over, and null is as good as left out.
     """
     require_known_version(document)
-    fields = {**document, "name": identifier(id)}
+    fields = {**document, noun.id_field: identifier(id)}
     try:
         return noun.model_validate(fields, extra="ignore", context=STORED)
     except ValidationError as error:
@@ -191,7 +193,7 @@ def read_document(noun: type[N], id: object, document: Document) -> N:
 def document_of(noun: Noun) -> dict[str, Any]:
     """Return the document that is stored."""
     fields = noun.to_stored(noun.model_dump(mode="json"))
-    return {"_id": fields.pop("name"), "v": WRITTEN_VERSION, **fields}
+    return {"_id": fields.pop(noun.id_field), "v": WRITTEN_VERSION, **fields}
 
 
 @cache
