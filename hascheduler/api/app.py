@@ -3,6 +3,7 @@
 The document is a file of the package, which `make reference` writes: to make it takes most of a second and 11 MB.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -131,6 +132,7 @@ _SCHEMAS = "#/components/schemas/"
 _PROBLEM = {"$ref": f"{_SCHEMAS}ProblemDetails"}
 _PUBLISHED_NAMES = {
     "AttemptProgress": "Report",
+    "AuditRecord": "AuditResponse",
     "BatchJobBody": "BatchJob",
     "BatchJobResponse": "BatchResult",
     "BlockReason": "Rule",
@@ -147,7 +149,8 @@ _PUBLISHED_NAMES = {
 def _published_name(model: str) -> str:
     """Return the name of a model in the document: a part of a noun has two, ``…Body`` and ``…Response``."""
     if model.startswith("Page_"):
-        return model.removeprefix("Page_").removesuffix("_").removesuffix("Response").removesuffix("Summary") + "Page"
+        item = model.removeprefix("Page_").removesuffix("_")
+        return re.sub("(Response|Summary|Record)$", "", item) + "Page"
     shown = f"{model}Response" if model in {noun.__name__ for noun in Noun.__subclasses__()} else model
     return _PUBLISHED_NAMES.get(model) or shown.replace("-Input", "Body").replace("-Output", "Response")
 

@@ -38,6 +38,8 @@ _NAMES = {
     "backoff_factor": "factor",
     "backoff_max_ms": "max",
     "criteria": "policy",
+    "token_id": "token",
+    "request_id": "request",
     "from_ms": "from",
     "excluding": "except",
 }
@@ -61,6 +63,8 @@ class Part(BaseModel):
         validate_by_alias=False,
         json_schema_serialization_defaults_required=True,
     )
+    id_field: ClassVar[str] = "name"
+    """The field that is the id of its document."""
     kept: ClassVar[tuple[str, ...]] = ()
     """Fields that a request which leaves them out keeps as they are stored."""
     always_stored: ClassVar[tuple[str, ...]] = ()
@@ -139,12 +143,11 @@ class Noun(Part):
     """Unique among its kind"""
     rev: Annotated[int, whole(0, INTEGER_MAX, stored_least=-INTEGER_MAX)] = Field(default=0, examples=[2])
     """Grows with every edit"""
-    id_field: ClassVar[str] = "name"
-    """The field that is the id of its document."""
     always_stored: ClassVar[tuple[str, ...]] = ("rev",)
 
 
 N = TypeVar("N", bound=Noun)
+S = TypeVar("S", bound=Part)
 P = TypeVar("P", bound=BaseModel)
 
 
@@ -177,8 +180,8 @@ def named(noun: type[N], name: str, body: Part, rev: int = 0) -> N:
     return cast("N", noun.model_construct(body.model_fields_set | {"name", "rev"}, name=name, rev=rev, **body.__dict__))
 
 
-def read_document(noun: type[N], id: object, document: Document) -> N:
-    """Return the noun that is stored; raise an `InvalidInput` with the first wrong field.
+def read_document(noun: type[S], id: object, document: Document) -> S:
+    """Return the noun, or other part, that is stored; raise an `InvalidInput` with the first wrong field.
 
     What a newer release added is passed over, and null is as good as left out.
     """
@@ -190,7 +193,7 @@ def read_document(noun: type[N], id: object, document: Document) -> N:
         raise refusal_of(error.errors(include_url=False)[0], fields) from None
 
 
-def document_of(noun: Noun) -> dict[str, Any]:
+def document_of(noun: Part) -> dict[str, Any]:
     """Return the document that is stored."""
     fields = noun.to_stored(noun.model_dump(mode="json"))
     return {"_id": fields.pop(noun.id_field), "v": WRITTEN_VERSION, **fields}

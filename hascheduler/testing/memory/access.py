@@ -8,7 +8,8 @@ from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
 from hascheduler.model.token import sessions_of
 from hascheduler.model.values.instants import WallMs, to_datetime
-from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record, ended_sessions
+from hascheduler.ports import AuditFilter, StoredDocument, ended_sessions
+from hascheduler.schema.audit import AuditRecord
 from hascheduler.schema.definition import RateLimit
 from hascheduler.schema.noun import document_of
 from hascheduler.schema.token import Token
@@ -69,7 +70,7 @@ class MemoryAuditStore(RetainingStore):
         async with self._connection.exchange("audit.append") as database:
             for record in records:
                 expire_at = to_datetime(record.at_ms + self._retention_ms)
-                database.insert(Collection.AUDIT, encode_audit_record(record) | {"expire_at": expire_at})
+                database.insert(Collection.AUDIT, document_of(record) | {"expire_at": expire_at})
 
     async def trim(self, records_max: int) -> int:
         async with self._connection.exchange("audit.trim") as database:
