@@ -3,7 +3,6 @@
 The document is a file of the package, which `make reference` writes: to make it takes most of a second and 11 MB.
 """
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -146,11 +145,14 @@ _PUBLISHED_NAMES = {
 """The names of these models in the document: generated clients have classes by those names."""
 
 
+_ITEM_ENDS = ("Response", "Summary", "Record", "")
+
+
 def _published_name(model: str) -> str:
     """Return the name of a model in the document: a part of a noun has two, ``…Body`` and ``…Response``."""
     if model.startswith("Page_"):
         item = model.removeprefix("Page_").removesuffix("_")
-        return re.sub("(Response|Summary|Record)$", "", item) + "Page"
+        return next(item.removesuffix(end) for end in _ITEM_ENDS if item.endswith(end)) + "Page"
     shown = f"{model}Response" if model in {noun.__name__ for noun in Noun.__subclasses__()} else model
     return _PUBLISHED_NAMES.get(model) or shown.replace("-Input", "Body").replace("-Output", "Response")
 
