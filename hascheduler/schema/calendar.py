@@ -136,7 +136,7 @@ class CalendarBody(Part):
 
 
 class Calendar(CalendarBody, Noun):
-    """It has the days of ``include``, and those of ``weekdays`` (Monday is 0, ascending) that ``exclude`` has not."""
+    """A named set of local days: those of `include`, and those of `weekdays` that `exclude` has not."""
 
     always_stored = ("rev", "weekdays", "include", "exclude")
 

@@ -125,7 +125,8 @@ def whole(least: int, most: int, *, stored_least: int | None = None) -> Form:
         return number
 
     schema = {"type": "integer", "minimum": least, "maximum": most}
-    return Form(read, int, read_stored, schema, metavar="N", read_answer=read_stored)
+    answered = {"type": "integer"}
+    return Form(read, int, read_stored, schema, answered, metavar="N", read_answer=read_stored)
 
 
 Count = Annotated[int, whole(1, JOBS_MAX)]
@@ -202,11 +203,11 @@ Span = Annotated[int, span(0, LONGEST_MS)]
 # Texts
 
 PUBLISHED_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
-_NAME = re.compile(PUBLISHED_NAME_PATTERN[:-1] + r"\Z")
+NAME = re.compile(PUBLISHED_NAME_PATTERN[:-1] + r"\Z")
 
 
 def _name(text: str, info: Info) -> str:
-    if not (_NAME.match(text) if info.context is REQUEST else text):
+    if not (NAME.match(text) if info.context is REQUEST else text):
         expected = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
         raise wrong(f"{quoted(text)} is not a name", expected)
     return text
@@ -278,14 +279,19 @@ _Amounts = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class _AsVector:
+class AsVector:
+    """Annotates a field that is written as ``amounts``, a type of an object, and held as a sorted tuple of pairs, so
+    that it can be hashed."""
+
+    amounts: Any
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        amounts = handler.generate_schema(dict[str, int])
-        written = core_schema.plain_serializer_function_ser_schema(dict, return_schema=amounts)
+        plain = handler.generate_schema(dict[str, int])
+        written = core_schema.plain_serializer_function_ser_schema(dict, return_schema=plain)
         return core_schema.no_info_after_validator_function(
-            resources, handler.generate_schema(_Amounts), serialization=written
+            resources, handler.generate_schema(self.amounts), serialization=written
         )
 
 
-ResourceAmounts = Annotated[Resources, _AsVector()]
-"""Amounts by name, such as ``{"cpu": 2}``; in Python a sorted tuple of pairs, so that it can be hashed."""
+ResourceAmounts = Annotated[Resources, AsVector(_Amounts)]
+"""Amounts by name, such as ``{"cpu": 2}``."""

@@ -38,6 +38,8 @@ _NAMES = {
     "backoff_factor": "factor",
     "backoff_max_ms": "max",
     "criteria": "policy",
+    "token_id": "token",
+    "request_id": "request",
     "from_ms": "from",
     "excluding": "except",
 }
@@ -61,6 +63,8 @@ class Part(BaseModel):
         validate_by_alias=False,
         json_schema_serialization_defaults_required=True,
     )
+    id_field: ClassVar[str] = "name"
+    """The field that is the id of its document."""
     kept: ClassVar[tuple[str, ...]] = ()
     """Fields that a request which leaves them out keeps as they are stored."""
     always_stored: ClassVar[tuple[str, ...]] = ()
@@ -121,10 +125,10 @@ class Part(BaseModel):
                 field["description"] = " ".join(field["description"].split())
             if "default" in field and name in sent:
                 field["default"] = sent[name]
-                if name in cls.kept:
-                    del field["default"]  # left out, it stays as it is stored
                 if handler.mode == "validation":
                     _allow_null(field)
+                if name in cls.kept or handler.mode == "serialization":
+                    del field["default"]  # left out, it stays as it is stored; an answer leaves nothing out
         described.setdefault("examples", [example_of(cls)])
         return form
 
@@ -143,6 +147,7 @@ class Noun(Part):
 
 
 N = TypeVar("N", bound=Noun)
+S = TypeVar("S", bound=Part)
 P = TypeVar("P", bound=BaseModel)
 
 
@@ -175,23 +180,23 @@ def named(noun: type[N], name: str, body: Part, rev: int = 0) -> N:
     return cast("N", noun.model_construct(body.model_fields_set | {"name", "rev"}, name=name, rev=rev, **body.__dict__))
 
 
-def read_document(noun: type[N], id: object, document: Document) -> N:
-    """Return the noun that is stored; raise an `InvalidInput` with the first wrong field.
+def read_document(noun: type[S], id: object, document: Document) -> S:
+    """Return the noun, or other part, that is stored; raise an `InvalidInput` with the first wrong field.
 
     What a newer release added is passed over, and null is as good as left out.
     """
     require_known_version(document)
-    fields = {**document, "name": identifier(id)}
+    fields = {**document, noun.id_field: identifier(id)}
     try:
         return noun.model_validate(fields, extra="ignore", context=STORED)
     except ValidationError as error:
         raise refusal_of(error.errors(include_url=False)[0], fields) from None
 
 
-def document_of(noun: Noun) -> dict[str, Any]:
+def document_of(noun: Part) -> dict[str, Any]:
     """Return the document that is stored."""
     fields = noun.to_stored(noun.model_dump(mode="json"))
-    return {"_id": fields.pop("name"), "v": WRITTEN_VERSION, **fields}
+    return {"_id": fields.pop(noun.id_field), "v": WRITTEN_VERSION, **fields}
 
 
 @cache

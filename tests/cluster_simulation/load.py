@@ -171,7 +171,9 @@ class Load:
 
     async def _put(self, calendar: Calendar) -> bool:
         try:
-            await self._calendars.put(calendar)
+            stored = await self._calendars.get(calendar.name)
+            rev = None if stored is None else stored["rev"]
+            await (self._calendars.create(calendar) if rev is None else self._calendars.replace(calendar, rev))
         except StoreUnavailable as error:
             self._say(f"edit of {calendar.name}: {error}")
             return False

@@ -319,8 +319,8 @@ def _pruned(scheduler: Scheduler, files_want: Wanted) -> Iterator[PlanStep]:
     labels = dict([MANAGED, (OWNER, files_want.owner)])
     kept = {(manifest.kind, manifest.name) for manifest in files_want.manifests}
     for kind in _PRUNED:
-        api: Any = named_api(scheduler, kind)
-        for stored in api.list(labels) if kind == "schedule" else api.list():
+        listed = scheduler.schedules.list(labels) if kind == "schedule" else named_api(scheduler, kind).list()
+        for stored in listed:
             # Looked at one by one: what is not marked as this owner's must not go, whatever the answer holds.
             is_own = owner_of(kind, stored) == files_want.owner
             if kind == "schedule":

@@ -13,7 +13,6 @@ from hascheduler.model.documents.lease import encode_lease
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.documents.token import encode_token
 from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead
@@ -139,7 +138,7 @@ class Healthy:
             Collection.PROCESSORS: [self.processor()],
             Collection.DEFINITIONS: [document_of(Definition(name="log", rev=1))],
             Collection.TENANTS: [document_of(make_tenant("acme").model_copy(update={"rev": 1}))],
-            Collection.TOKENS: [dict(encode_token(make_token()))],
+            Collection.TOKENS: [dict(document_of(make_token()))],
             Collection.SCHEDULES: [self.schedule()],
             Collection.VERDICTS: [self.run(*SKIPPED)],
             Collection.JOBS: [
