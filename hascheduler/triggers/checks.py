@@ -11,7 +11,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import (
+from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.instants import format_instant
+from hascheduler.schema.trigger import (
     EVERY_MIN_MS,
     PARTS_MAX,
     PARTS_MIN,
@@ -24,8 +26,6 @@ from hascheduler.model.trigger import (
     Times,
     Trigger,
 )
-from hascheduler.model.values.durations import format_duration
-from hascheduler.model.values.instants import format_instant
 from hascheduler.triggers import cron
 from hascheduler.triggers.due import CALENDARS_USED_MAX, excluded_until
 from hascheduler.triggers.expressions import walls_of

@@ -17,8 +17,8 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
-from hascheduler.model.trigger import AnyOf, Cron, Interval, Once, Part, Pattern, Times, Trigger
 from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.schema.trigger import AnyOf, Cron, Interval, Once, Part, Pattern, Times, Trigger
 from hascheduler.triggers import cron
 from hascheduler.triggers.expressions import is_hourly, walls_of
 from hascheduler.triggers.walls import Walls

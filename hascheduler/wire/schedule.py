@@ -11,7 +11,8 @@ from pydantic_core import InitErrorDetails
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.fired_job import Payload, require_storable_payload
 from hascheduler.model.payload import NOTHING, PAYLOAD_BYTES_MAX, require_few_placeholders
-from hascheduler.model.schedule import (
+from hascheduler.model.values.durations import format_duration
+from hascheduler.schema.schedule import (
     CATCH_UP_MAX_DEFAULT,
     GRACE_MS_DEFAULT,
     GRAPH_JOBS_MAX,
@@ -23,7 +24,6 @@ from hascheduler.model.schedule import (
     SchedulePolicy,
     graph_order,
 )
-from hascheduler.model.values.durations import format_duration
 from hascheduler.wire.fields import DurationMs, Labels, Name, StrictModel, invalid_value
 from hascheduler.wire.schedule_jobs import (
     GraphJobBody,

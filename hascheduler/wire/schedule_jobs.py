@@ -7,8 +7,8 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, PLACEHOLDERS, PLACEHOLDERS_MAX, missing_placeholders
-from hascheduler.model.schedule import GRAPH_JOBS_MAX, REF_EXPECTED, REF_PATTERN, GraphJob, JobTemplate, is_ref
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.schema.schedule import GRAPH_JOBS_MAX, REF_EXPECTED, REF_PATTERN, GraphJob, JobTemplate, is_ref
 from hascheduler.schema.tenant import DEFAULT_TENANT
 from hascheduler.wire.fields import DurationMs, Text, invalid_value
 from hascheduler.wire.job import JobFields

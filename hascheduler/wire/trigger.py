@@ -12,7 +12,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import (
+from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.instants import WallMs, format_instant
+from hascheduler.schema.trigger import (
     PARTS_MAX,
     PARTS_MIN,
     AnyOf,
@@ -26,8 +28,6 @@ from hascheduler.model.trigger import (
     Trigger,
     Window,
 )
-from hascheduler.model.values.durations import format_duration
-from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.triggers import check_trigger, excluded_until, latest_nominal, next_nominal, read_pattern
 from hascheduler.triggers.zones import canonical_zone
 from hascheduler.wire.fields import DurationMs, InstantMs, Name, StrictModel, written_span

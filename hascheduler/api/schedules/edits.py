@@ -30,12 +30,12 @@ from hascheduler.model.documents.schedule import (
     encode_schedule_edit,
     new_schedule_document,
 )
-from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ClusterView, StoredDocument
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.noun import read_document
+from hascheduler.schema.trigger import Trigger
 from hascheduler.triggers import missing_calendar
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody, ScheduleBody
 from hascheduler.wire.schedule_jobs import TemplateBody

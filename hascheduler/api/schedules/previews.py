@@ -36,9 +36,9 @@ from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms
 from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker
 from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.schedule import ScheduleRef
+from hascheduler.schema.trigger import Trigger
 from hascheduler.triggers import Upcoming, missing_calendar, on_calendars, with_calendars
 from hascheduler.wire.fields import InstantMs, Name, StrictModel, instant_text
 from hascheduler.wire.trigger import TriggerBody, trigger_of

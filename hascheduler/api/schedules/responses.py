@@ -15,11 +15,11 @@ from hascheduler.api.routing.wire_format import instant, instant_or_none, plain_
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.dispatch.schedules.resets import reset_command
 from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
-from hascheduler.model.schedule import Overlap, ScheduleRef
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 from hascheduler.ports import StoredDocument
 from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.schedule import Overlap, ScheduleRef
 from hascheduler.triggers import MissingCalendar, remarks, with_calendars
 from hascheduler.wire.fields import Revisioned, instant_text
 from hascheduler.wire.schedule import MisfireResponse, ReplaceScheduleBody, ScheduleFields

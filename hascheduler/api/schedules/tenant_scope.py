@@ -18,8 +18,8 @@ from hascheduler.api.services import ApiServices
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.ports import ScheduleStore, StoredDocument
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.triggers import next_nominal
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
 

@@ -38,9 +38,9 @@ from hascheduler.model.job import (
     last_job_id,
     trigger_job_id,
 )
-from hascheduler.model.schedule import Overlap, ScheduleRef
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, StoredDocument, Submission, SubmitAnswer
+from hascheduler.schema.schedule import Overlap, ScheduleRef
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 from hascheduler.wire.fields import StrictModel
 from hascheduler.wire.schedule import OverlapText

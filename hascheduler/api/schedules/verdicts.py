@@ -24,10 +24,10 @@ from hascheduler.dispatch.schedules.trigger_periods import UndecidedBecause, sum
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import unstorable_of
 from hascheduler.model.job import JobState, fire_job_id
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.triggers import MissingCalendar, next_nominal, with_calendars, without_calendars
 from hascheduler.wire.fields import instant_text
 

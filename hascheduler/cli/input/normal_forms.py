@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hascheduler.cli.output.yaml_text import ANSWERED
-from hascheduler.model.trigger import Interval
 from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.tenant import DEFAULT_TENANT
+from hascheduler.schema.trigger import Interval
 
 if TYPE_CHECKING:
     from hascheduler.wire.fields import StrictModel

@@ -35,8 +35,8 @@ from hascheduler.client.synchronous.schedules import SchedulesApi
 from hascheduler.client.wire import ScheduleResponse, TriggerNowBody
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
-from hascheduler.model.schedule import Overlap, ScheduleState
 from hascheduler.model.verdict import Verdict
+from hascheduler.schema.schedule import Overlap, ScheduleState
 
 _SHOWN_MAX = 20
 

@@ -37,7 +37,7 @@ from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
 
 if TYPE_CHECKING:
-    from hascheduler.model.trigger import Trigger
+    from hascheduler.schema.trigger import Trigger
     from hascheduler.triggers import Upcoming
 
 

@@ -14,7 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import (
+from hascheduler.model.values.fields import as_document, instant_or_none, integer, is_integer, shared_text, text_or_none
+from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.trigger import (
     PARTS_MAX,
     PARTS_MIN,
     AnyOf,
@@ -28,8 +30,6 @@ from hascheduler.model.trigger import (
     Trigger,
     Window,
 )
-from hascheduler.model.values.fields import as_document, instant_or_none, integer, is_integer, shared_text, text_or_none
-from hascheduler.model.values.instants import WallMs
 
 ZONE_FIELDS = ("timezone", "of.timezone", "trigger.timezone", "trigger.of.timezone")
 _SHARED_MAX = 4_096

@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.model.values.instants import format_instant
+from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger, Window
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import DEFAULT_NARROWING, TICK, check_problem, create
 

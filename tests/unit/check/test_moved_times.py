@@ -7,9 +7,9 @@ import pytest
 from hascheduler.check.finding import FindingKind
 from hascheduler.check.schedules import VerdictCursor, check_times, decided_times
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
-from hascheduler.model.schedule import CatchUp
-from hascheduler.model.trigger import Cron, Part
 from hascheduler.model.verdict import VerdictRun
+from hascheduler.schema.schedule import CatchUp
+from hascheduler.schema.trigger import Cron, Part
 from tests.unit.dispatch.test_zone_data_differ import DAILY, RULES, TWICE, ZONE, at, led, schedule_of
 from tests.zone_data import other_zone_data
 

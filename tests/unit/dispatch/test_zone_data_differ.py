@@ -26,10 +26,10 @@ from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
 from hascheduler.dispatch.schedules.previews import finished, next_fire
 from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms, summarize_undecided
 from hascheduler.model.documents.schedule import decode_schedule, encode_schedule_ref, with_leader_fields
-from hascheduler.model.schedule import CatchUp, SchedulePolicy, ScheduleRef, ZoneOffsets
-from hascheduler.model.trigger import AnyOf, Cron, Interval, Part, Trigger
 from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
 from hascheduler.model.verdict import Verdict
+from hascheduler.schema.schedule import CatchUp, SchedulePolicy, ScheduleRef, ZoneOffsets
+from hascheduler.schema.trigger import AnyOf, Cron, Interval, Part, Trigger
 from hascheduler.triggers import next_nominal
 from hascheduler.triggers.zones import wall_reached, zone_of
 from tests.tiers import examples

@@ -7,7 +7,7 @@ import pytest
 
 from hascheduler.dispatch.schedules import time_outcomes, trigger_periods
 from hascheduler.dispatch.schedules.due_times import DueTimes
-from hascheduler.model.trigger import AnyOf, Trigger
+from hascheduler.schema.trigger import AnyOf, Trigger
 from hascheduler.triggers import local_order, nominal
 from tests.tiers import examples, spread
 from tests.unit.dispatch import test_zone_data_differ

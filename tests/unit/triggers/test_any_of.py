@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
-from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Part, Times, Trigger
 from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
+from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Part, Times, Trigger
 from hascheduler.triggers import (
     check_trigger,
     clock_changes,
