@@ -151,6 +151,16 @@ _PUBLISHED_NAMES = {
 """The names of these models in the document: generated clients have classes by those names."""
 
 
+def _published_name(model: str) -> str:
+    """Return the name of a model in the document: what requests and answers have in common is there twice."""
+    name, _, mode = model.partition("-")
+    if mode == "Input":
+        return name if name.endswith(("Body", "Part")) else f"{name}Body"
+    if mode == "Output":
+        return f"{name.removesuffix('Body')}Response"
+    return _PUBLISHED_NAMES.get(model, model)
+
+
 class _Api(FastAPI):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -187,7 +197,7 @@ def _with_published_names(document: dict[str, Any]) -> dict[str, Any]:
     for name, schema in document["components"]["schemas"].items():
         for example in schema.get("examples", ()):
             _put_nulls_back(example, schema, document["components"]["schemas"])
-        published = _PUBLISHED_NAMES.get(name, name)
+        published = _published_name(name)
         schemas[published] = {**schema, "title": published} if published != name else schema
     document["components"]["schemas"] = {name: schemas[name] for name in sorted(schemas)}
     renamed: dict[str, Any] = _with_published_references(document)
@@ -219,8 +229,7 @@ def _with_published_references(value: Any) -> Any:
         case list():
             return [_with_published_references(item) for item in value]
         case str() if value.startswith(_SCHEMAS):
-            name = value.removeprefix(_SCHEMAS)
-            return _SCHEMAS + _PUBLISHED_NAMES.get(name, name)
+            return _SCHEMAS + _published_name(value.removeprefix(_SCHEMAS))
         case _:
             return value
 

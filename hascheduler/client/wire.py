@@ -11,19 +11,10 @@ Json = Any
 """Whatever JSON can hold."""
 
 
-WindowBody = TypedDict("WindowBody", {"from": str, "to": str})
-
-
-CalendarUseBody = TypedDict(
-    "CalendarUseBody",
-    {"only": NotRequired[Sequence[str]], "except": NotRequired[Sequence[str]], "timezone": NotRequired[str | None]},
-)
-
-
 class CronPart(TypedDict):
     type: Literal["cron"]
     expression: str
-    timezone: NotRequired[str]
+    timezone: NotRequired[str | None]
 
 
 class IntervalPart(TypedDict):
@@ -42,23 +33,28 @@ class OncePart(TypedDict):
     at: str
 
 
+WindowBody = TypedDict("WindowBody", {"from": str, "to": str})
+
+
+CalendarUseBody = TypedDict(
+    "CalendarUseBody",
+    {
+        "only": NotRequired[Sequence[str] | None],
+        "except": NotRequired[Sequence[str] | None],
+        "timezone": NotRequired[str | None],
+    },
+)
+
+
 class AnyBody(TypedDict):
-    jitter: NotRequired[str | float]
+    type: Literal["any"]
+    of: Sequence[CronPart | IntervalPart | TimesPart | OncePart]
+    jitter: NotRequired[str | float | None]
     start_at: NotRequired[str | None]
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody]]
+    exclude: NotRequired[Sequence[WindowBody] | None]
     calendars: NotRequired[CalendarUseBody | None]
-    type: Literal["any"]
-    of: Sequence[CronPart | IntervalPart | TimesPart | OncePart]
-
-
-WindowResponse = TypedDict("WindowResponse", {"from": str, "to": str})
-
-
-CalendarUseResponse = TypedDict(
-    "CalendarUseResponse", {"only": Sequence[str], "except": Sequence[str], "timezone": str | None}
-)
 
 
 class CronPartResponse(TypedDict):
@@ -83,15 +79,23 @@ class OncePartResponse(TypedDict):
     at: str
 
 
+WindowResponse = TypedDict("WindowResponse", {"from": str, "to": str})
+
+
+CalendarUseResponse = TypedDict(
+    "CalendarUseResponse", {"only": Sequence[str], "except": Sequence[str], "timezone": str | None}
+)
+
+
 class AnyResponse(TypedDict):
+    type: Literal["any"]
+    of: Sequence[CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse]
     jitter: str
     start_at: str | None
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
     calendars: CalendarUseResponse | None
-    type: Literal["any"]
-    of: Sequence[CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse]
 
 
 class AttemptName(TypedDict):
@@ -439,97 +443,100 @@ class CountsResponse(TypedDict):
 
 
 class CronBody(TypedDict):
-    jitter: NotRequired[str | float]
+    type: Literal["cron"]
+    expression: str
+    timezone: NotRequired[str | None]
+    jitter: NotRequired[str | float | None]
     start_at: NotRequired[str | None]
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody]]
+    exclude: NotRequired[Sequence[WindowBody] | None]
     calendars: NotRequired[CalendarUseBody | None]
-    type: Literal["cron"]
-    expression: str
-    timezone: NotRequired[str]
 
 
 class IntervalBody(TypedDict):
-    jitter: NotRequired[str | float]
-    start_at: NotRequired[str | None]
-    end_at: NotRequired[str | None]
-    max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody]]
-    calendars: NotRequired[CalendarUseBody | None]
     type: Literal["interval"]
     every: str | float
     anchor: NotRequired[str | None]
+    jitter: NotRequired[str | float | None]
+    start_at: NotRequired[str | None]
+    end_at: NotRequired[str | None]
+    max_fires: NotRequired[int | None]
+    exclude: NotRequired[Sequence[WindowBody] | None]
+    calendars: NotRequired[CalendarUseBody | None]
 
 
 class TimesBody(TypedDict):
-    jitter: NotRequired[str | float]
+    type: Literal["times"]
+    at: Sequence[str]
+    jitter: NotRequired[str | float | None]
     start_at: NotRequired[str | None]
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody]]
+    exclude: NotRequired[Sequence[WindowBody] | None]
     calendars: NotRequired[CalendarUseBody | None]
-    type: Literal["times"]
-    at: Sequence[str]
 
 
 class OnceBody(TypedDict):
-    jitter: NotRequired[str | float]
+    type: Literal["once"]
+    at: str
+    jitter: NotRequired[str | float | None]
     start_at: NotRequired[str | None]
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody]]
+    exclude: NotRequired[Sequence[WindowBody] | None]
     calendars: NotRequired[CalendarUseBody | None]
-    type: Literal["once"]
-    at: str
 
 
 class MisfireBody(TypedDict):
-    grace: NotRequired[str | float]
-    catch_up: NotRequired[Literal["none", "latest", "all"]]
-    limit: NotRequired[int]
+    grace: NotRequired[str | float | None]
+    catch_up: NotRequired[CatchUp | None]
+    limit: NotRequired[int | None]
+
+
+Overlap = Literal["allow", "skip", "buffer_one", "cancel_running"]
 
 
 class TemplateBody(TypedDict):
     definition: str
-    payload: NotRequired[Json]
-    priority: NotRequired[int]
+    payload: NotRequired[Json | None]
+    priority: NotRequired[int | None]
     tenant: NotRequired[str | None]
     fairness_key: NotRequired[str | None]
-    lane: NotRequired[str]
-    mode: NotRequired[Literal["queued", "on_demand"]]
+    lane: NotRequired[str | None]
+    mode: NotRequired[Literal["queued", "on_demand"] | None]
     resources: NotRequired[Mapping[str, Any] | None]
     target: NotRequired[str | None]
     expires_in: NotRequired[str | float | None]
-    render: NotRequired[bool]
+    render: NotRequired[bool | None]
 
 
 class GraphJobBody(TypedDict):
     definition: str
-    payload: NotRequired[Json]
-    priority: NotRequired[int]
+    payload: NotRequired[Json | None]
+    priority: NotRequired[int | None]
     tenant: NotRequired[str | None]
     fairness_key: NotRequired[str | None]
-    lane: NotRequired[str]
-    mode: NotRequired[Literal["queued", "on_demand"]]
+    lane: NotRequired[str | None]
+    mode: NotRequired[Literal["queued", "on_demand"] | None]
     resources: NotRequired[Mapping[str, Any] | None]
     target: NotRequired[str | None]
     expires_in: NotRequired[str | float | None]
-    render: NotRequired[bool]
+    render: NotRequired[bool | None]
     ref: str
-    depends_on: NotRequired[Sequence[str]]
+    depends_on: NotRequired[Sequence[str] | None]
 
 
 class CreateScheduleBody(TypedDict):
     trigger: CronBody | IntervalBody | TimesBody | OnceBody | AnyBody
-    misfire: NotRequired[MisfireBody]
-    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"]]
+    misfire: NotRequired[MisfireBody | None]
+    overlap: NotRequired[Overlap | None]
     pause_after_failures: NotRequired[int | None]
     job: NotRequired[TemplateBody | None]
     jobs: NotRequired[Sequence[GraphJobBody] | None]
-    labels: NotRequired[Mapping[str, Any]]
+    labels: NotRequired[Mapping[str, Any] | None]
     name: str
-    paused: NotRequired[bool]
+    paused: NotRequired[bool | None]
 
 
 class CreateTokenBody(TypedDict):
@@ -549,15 +556,15 @@ class CriterionResponse(TypedDict):
 
 
 class CronResponse(TypedDict):
+    type: Literal["cron"]
+    expression: str
+    timezone: str
     jitter: str
     start_at: str | None
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
     calendars: CalendarUseResponse | None
-    type: Literal["cron"]
-    expression: str
-    timezone: str
 
 
 class RateLimitBody(TypedDict):
@@ -794,7 +801,7 @@ class GraphJobResponse(TypedDict):
     tenant: str
     fairness_key: str
     lane: str
-    mode: str
+    mode: Literal["queued", "on_demand"]
     resources: Mapping[str, int] | None
     target: str
     expires_in: str | None
@@ -822,15 +829,15 @@ class HeldAttemptsResponse(TypedDict):
 
 
 class IntervalResponse(TypedDict):
+    type: Literal["interval"]
+    every: str
+    anchor: str
     jitter: str
     start_at: str | None
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
     calendars: CalendarUseResponse | None
-    type: Literal["interval"]
-    every: str
-    anchor: str
 
 
 class JobCountsResponse(TypedDict):
@@ -1028,17 +1035,14 @@ class NewTokenResponse(TypedDict):
 
 
 class OnceResponse(TypedDict):
+    type: Literal["once"]
+    at: str
     jitter: str
     start_at: str | None
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
     calendars: CalendarUseResponse | None
-    type: Literal["once"]
-    at: str
-
-
-Overlap = Literal["allow", "skip", "buffer_one", "cancel_running"]
 
 
 class PassedOver(TypedDict):
@@ -1073,8 +1077,8 @@ Power = Literal["read", "submit", "operate", "administer", "work"]
 
 
 class PreviewBody(TypedDict):
-    name: NotRequired[str | None]
     trigger: CronBody | IntervalBody | TimesBody | OnceBody | AnyBody
+    name: NotRequired[str | None]
 
 
 class PreviewResponse(TypedDict):
@@ -1138,12 +1142,12 @@ class RegisteredResponse(TypedDict):
 
 class ReplaceScheduleBody(TypedDict):
     trigger: CronBody | IntervalBody | TimesBody | OnceBody | AnyBody
-    misfire: NotRequired[MisfireBody]
-    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"]]
+    misfire: NotRequired[MisfireBody | None]
+    overlap: NotRequired[Overlap | None]
     pause_after_failures: NotRequired[int | None]
     job: NotRequired[TemplateBody | None]
     jobs: NotRequired[Sequence[GraphJobBody] | None]
-    labels: NotRequired[Mapping[str, Any]]
+    labels: NotRequired[Mapping[str, Any] | None]
     name: NotRequired[str | None]
 
 
@@ -1190,14 +1194,14 @@ class ScheduleCountsResponse(TypedDict):
 
 
 class TimesResponse(TypedDict):
+    type: Literal["times"]
+    at: Sequence[str]
     jitter: str
     start_at: str | None
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
     calendars: CalendarUseResponse | None
-    type: Literal["times"]
-    at: Sequence[str]
 
 
 class TemplateResponse(TypedDict):
@@ -1207,7 +1211,7 @@ class TemplateResponse(TypedDict):
     tenant: str
     fairness_key: str
     lane: str
-    mode: str
+    mode: Literal["queued", "on_demand"]
     resources: Mapping[str, int] | None
     target: str
     expires_in: str | None
@@ -1215,15 +1219,15 @@ class TemplateResponse(TypedDict):
 
 
 class ScheduleResponse(TypedDict):
-    name: str
-    rev: int
     trigger: CronResponse | IntervalResponse | TimesResponse | OnceResponse | AnyResponse
     misfire: MisfireResponse
     overlap: Overlap
     pause_after_failures: int | None
     job: TemplateResponse
     jobs: Sequence[GraphJobResponse] | None
-    labels: Mapping[str, str]
+    labels: Mapping[str, Any]
+    name: str
+    rev: int
     created_at: str
     paused: bool
     paused_at: str | None
@@ -1366,7 +1370,7 @@ class TokenPage(TypedDict):
 
 
 class TriggerNowBody(TypedDict):
-    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"] | None]
+    overlap: NotRequired[Overlap | None]
     payload: NotRequired[Json]
 
 

@@ -22,7 +22,7 @@ from hascheduler.schema.trigger import (
     Cron,
     Interval,
     Once,
-    Part,
+    Single,
     Times,
     Trigger,
 )
@@ -57,12 +57,12 @@ def check_trigger(trigger: Trigger, path: Path = ()) -> None:
 
 def _check_pattern(trigger: Trigger) -> None:
     if isinstance(trigger.pattern, AnyOf):
-        _check_parts(trigger.pattern.parts)
+        _check_parts(trigger.pattern.of)
     else:
         _check_part(trigger.pattern)
 
 
-def _check_parts(parts: Sequence[Part]) -> None:
+def _check_parts(parts: Sequence[Single]) -> None:
     if not PARTS_MIN <= len(parts) <= PARTS_MAX:
         raise InvalidInput(("of",), f"{len(parts)} patterns", f"{PARTS_MIN} to {PARTS_MAX}")
     for place, part in enumerate(parts):
@@ -80,7 +80,7 @@ def _check_parts(parts: Sequence[Part]) -> None:
         raise InvalidInput(("of",), f"{listed} listed instants", f"at most {LISTED_MAX} in all of its patterns")
 
 
-def _check_how_often(part: Part) -> None:
+def _check_how_often(part: Single) -> None:
     match part:
         case Interval(every_ms) if every_ms < _MINUTE_MS or (every_ms % _DAY_MS and _DAY_MS % every_ms):
             expected = "1m to 1d such that a day is a whole number of them, as 10m or 8h, or whole days"
@@ -90,7 +90,7 @@ def _check_how_often(part: Part) -> None:
             raise InvalidInput(("expression",), problem, "one second at most")
 
 
-def _check_part(pattern: Part) -> None:
+def _check_part(pattern: Single) -> None:
     match pattern:
         case Interval(every_ms):
             if every_ms < EVERY_MIN_MS:

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.schedule import ScheduleRef, ZoneOffsets
-from hascheduler.schema.trigger import AnyOf, Cron, Once, Part, Trigger
+from hascheduler.schema.trigger import AnyOf, Cron, Once, Single, Trigger
 from hascheduler.triggers.cron import follows_walls, is_any_between
 from hascheduler.triggers.zones import first_instant, wall_reached, zone_of
 
@@ -65,7 +65,7 @@ def pieces(trigger: Trigger, since_ms: int, cursor_ms: int, offsets: ZoneOffsets
     if keeps_order(trigger, cursor_ms, offsets):
         yield trigger, after_ms, through_ms
         return
-    begins: dict[Part, int] = {}
+    begins: dict[Single, int] = {}
     jumped = False
     for part, offset_s in _walled(trigger, offsets):
         zone, cursor_s = zone_of(part.timezone), cursor_ms // 1_000
@@ -95,7 +95,7 @@ def over_through_ms(schedule: ScheduleRef) -> int:
     return min([schedule.cursor_ms, *over])
 
 
-def _of_parts(trigger: Trigger, parts: tuple[Part, ...]) -> Trigger:
+def _of_parts(trigger: Trigger, parts: tuple[Single, ...]) -> Trigger:
     if len(parts) == len(trigger.parts):
         return trigger
     return replace(trigger, pattern=parts[0] if len(parts) == 1 else AnyOf(parts))

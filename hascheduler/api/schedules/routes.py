@@ -23,24 +23,39 @@ from hascheduler.api.schedules.edits import (
     new_document,
     patched_body,
     replaced_fields,
+    require_consistent,
     with_new_calendars,
     with_unseen_payloads,
 )
-from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
 from hascheduler.api.schedules.selection import ScheduleQuery, page_of_schedules
-from hascheduler.api.schedules.tenant_scope import TenantSchedules, schedule_response, stored_schedule, with_tenant
+from hascheduler.api.schedules.tenant_scope import (
+    TenantSchedules,
+    schedule_response,
+    show_schedule,
+    stored_schedule,
+    with_tenant,
+)
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
 from hascheduler.ports import StoredDocument
-from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
-from hascheduler.wire.schedule_jobs import TemplateBody
+from hascheduler.schema.noun import AS_REQUEST
+from hascheduler.schema.schedule_bodies import (
+    CreateScheduleBody,
+    ReplaceScheduleBody,
+    ScheduleResponse,
+    TemplateBody,
+)
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses={201: TAGGED, **problem_responses(409, 413, 422)})
 async def create_schedule(
-    body: CreateScheduleBody, services: Services, caller: Operator, response: Response, note: Noted
+    body: Annotated[CreateScheduleBody, AS_REQUEST],
+    services: Services,
+    caller: Operator,
+    response: Response,
+    note: Noted,
 ) -> ScheduleResponse:
     """Create a schedule; 409 when the name is taken, which may be by another tenant: names are the cluster's; and where
     its tenant has as many schedules as it may.
@@ -93,7 +108,7 @@ async def get_schedule(
 @router.put("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
 async def replace_schedule(
     name: CheckedPathName,
-    body: ReplaceScheduleBody,
+    body: Annotated[ReplaceScheduleBody, AS_REQUEST],
     services: Services,
     caller: Operator,
     response: Response,
@@ -106,7 +121,7 @@ async def replace_schedule(
     An edit is not retroactive: the nominal times through now are those of the trigger before it, and those that were
     decided stay decided. An interval without an anchor keeps the stored one. What changes nothing is not written.
     """
-    body.require_consistent(name)
+    require_consistent(body, name)
     whole = with_tenant(body, caller)
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:

@@ -16,9 +16,10 @@ from hascheduler.cli.input.values import check_name
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.noun import read_request
+from hascheduler.schema.schedule_bodies import CreateScheduleBody
+from hascheduler.triggers.requests import checked_trigger
 from hascheduler.wire.fields import Name, StrictModel
-from hascheduler.wire.schedule import CreateScheduleBody
-from hascheduler.wire.trigger import checked_trigger
 from hascheduler.wire.validation import validated
 
 MANAGED = ("managed-by", "hascheduler-apply")
@@ -173,7 +174,7 @@ def _said(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schedule(name: str, fields: dict[str, Any], now_ms: WallMs) -> Manifest:
-    validated(CreateScheduleBody, fields)
+    read_request(CreateScheduleBody, fields)
     checked_trigger(fields["trigger"], now_ms)
     paused = fields.pop("paused", None)
     managed = {**fields.get("labels", {}), MANAGED[0]: MANAGED[1]}

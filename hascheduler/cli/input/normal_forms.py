@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 
 def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
-    from hascheduler.wire.schedule import CreateScheduleBody
+    from hascheduler.schema.lenient_form import lenient_form
+    from hascheduler.schema.schedule_bodies import CreateScheduleBody
 
-    normal = _normal(CreateScheduleBody, body)
+    said = {name: value for name, value in body.items() if name not in ANSWERED}
+    normal = dict(sorted(lenient_form(CreateScheduleBody, said).items(), key=lambda field: field[0] != "name"))
     trigger, job, jobs = normal.get("trigger"), normal.get("job"), normal.get("jobs")
     if isinstance(trigger, Mapping):
         normal["trigger"] = _trigger(trigger)

@@ -1,7 +1,7 @@
 """The options that make and edit a schedule, and the body of a request that they make.
 
 The meaning of a trigger's texts is not checked here: the replica checks it, or, without one,
-`hascheduler.wire.trigger`.
+`hascheduler.triggers.requests`.
 """
 
 from collections.abc import Mapping

@@ -84,7 +84,7 @@ def preview_schedule(
 
 
 def _computed(name: str | None, given: Given, now_ms: WallMs, after_ms: WallMs, count: int) -> dict[str, Any]:
-    from hascheduler.wire.trigger import checked_trigger
+    from hascheduler.triggers.requests import checked_trigger
 
     return _preview(name or "preview", checked_trigger(new_trigger(given), now_ms), after_ms, count=count)
 

@@ -24,8 +24,8 @@ from hascheduler.model.values.zone_data import read_zone, zone_names
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.trigger import Trigger
 from hascheduler.triggers import count_firing, on_calendars, upcoming
+from hascheduler.triggers.requests import read_trigger
 from hascheduler.wire.calendar import CalendarBody
-from hascheduler.wire.trigger import read_trigger
 from hascheduler.wire.validation import validated
 
 _TIMES_MAX = 4

@@ -18,8 +18,8 @@ from hascheduler.schema.calendar import Calendar, read_days
 from hascheduler.schema.schedule import CatchUp, SchedulePolicy, ScheduleRef
 from hascheduler.schema.trigger import CalendarUse, Cron, Trigger
 from hascheduler.triggers import next_nominal, with_calendars
+from hascheduler.triggers.requests import read_trigger
 from hascheduler.wire.calendar import CalendarBody
-from hascheduler.wire.trigger import read_trigger
 from tests.tiers import in_tier
 from tests.unit.dispatch.nouns import make_schedule
 from tests.unit.triggers.watched_clock import Calendars, watch

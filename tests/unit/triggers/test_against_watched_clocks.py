@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers import count_firing, count_nominal, next_firing, on_calendars, shortest_gap_ms, upcoming
+from hascheduler.triggers.requests import read_trigger
 from hascheduler.wire.calendar import CalendarBody
-from hascheduler.wire.trigger import read_trigger
 from tests.tiers import examples
 from tests.unit.triggers.watched_clock import DAY, MINUTE, watch
 

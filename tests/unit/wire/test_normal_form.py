@@ -8,10 +8,7 @@ from pydantic import BaseModel
 from hascheduler.wire.definition import DefinitionBody
 from hascheduler.wire.lane import LaneBody
 from hascheduler.wire.normal_form import normal_form
-from hascheduler.wire.schedule import CreateScheduleBody
 from hascheduler.wire.tenant import TenantBody
-
-_EXCLUDED = {"from": "2030-01-01T00:00:00+01:00", "to": "2030-01-01T00:00:00.000Z"}
 
 
 @pytest.mark.parametrize(
@@ -25,19 +22,6 @@ _EXCLUDED = {"from": "2030-01-01T00:00:00+01:00", "to": "2030-01-01T00:00:00.000
         (DefinitionBody, {"retry": {"backoff": 7200, "max": "60s"}}, {"retry": {"backoff": "2h"}}),
         (DefinitionBody, {"timeout": 60, "total_timeout": 1}, {"timeout": "1m", "total_timeout": "1s"}),
         (DefinitionBody, {"retry": {"attempts": 5, "newer": 1}}, {"retry": {"newer": 1}}),
-        (
-            CreateScheduleBody,
-            {"trigger": {"exclude": [_EXCLUDED, 5], "jitter": 0, "at": "2030-01-01T00:00:00z", "type": "once"}},
-            {
-                "trigger": {
-                    "type": "once",
-                    "at": "2030-01-01T00:00:00Z",
-                    "exclude": [{"from": "2029-12-31T23:00:00Z", "to": "2030-01-01T00:00:00Z"}, 5],
-                }
-            },
-        ),
-        (CreateScheduleBody, {"trigger": {"type": "newer", "jitter": 0}}, {"trigger": {"type": "newer", "jitter": 0}}),
-        (CreateScheduleBody, {"job": {"target": "2030-01-01T00:00:00.000Z"}, "labels": {"a": "60s"}}, None),
     ],
 )
 def test_each_field_has_one_form_or_stays(
