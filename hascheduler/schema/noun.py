@@ -120,7 +120,10 @@ class Part(BaseModel):
         if handler.mode == "serialization":
             described.pop("additionalProperties", None)  # a newer replica may say more
         sent = cls.model_construct().model_dump(mode="json", by_alias=True)
+        with_parts = {field.alias or name for name, field in cls.model_fields.items() if [*parts_in(field.annotation)]}
         for name, field in described["properties"].items():
+            if name in with_parts:
+                field.pop("examples", None)  # each part has its own
             field["title"] = name.replace("_", " ").title()
             if "description" in field:
                 field["description"] = " ".join(field["description"].split())

@@ -82,14 +82,13 @@ def _part_of(name: str, *kinds: type, base: type[Part] = Part, **instead: Any) -
     return create_model(name, __base__=base, __module__=__name__, __doc__=doc, **more)
 
 
+_ANCHOR = Annotated[Instant | None, Field(default=None, examples=["2030-01-01T00:00:00.000Z"])]
+
+
 def _pattern_of(tag: str, name: str, *kinds: type, **instead: Any) -> Any:
-    said = Annotated[Literal[tag], Field(description="Which kind of pattern it is", examples=[tag])]  # type: ignore[valid-type]
-    anchor = (
-        {"anchor_ms": Annotated[Instant | None, Field(default=None, examples=["2030-01-01T00:00:00.000Z"])]}
-        if Interval in kinds
-        else {}
-    )
-    return _part_of(name, *kinds, base=PatternBody, type=said, **anchor, **instead)
+    described = Field(description="Which kind of pattern it is", examples=[tag])
+    anchor = {"anchor_ms": _ANCHOR} if Interval in kinds else {}
+    return _part_of(name, *kinds, base=PatternBody, type=Annotated[Literal[tag], described], **anchor, **instead)
 
 
 def _one_of(kinds: Mapping[str, Any]) -> Any:

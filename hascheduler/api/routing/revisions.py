@@ -28,12 +28,15 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """What ``If-Match`` requires; without the header, nothing."""
+    """What ``If-Match`` and ``If-None-Match`` require of a change; without the header, nothing."""
 
-    tags: Tags | None
+    tags: Tags | None = None
+    unless: Tags | None = None
 
     def demand(self, kind: str, name: str, document: StoredDocument | None) -> None:
         """`RevisionMismatch` where ``document`` does not have a revision that the request names."""
+        if document is not None and is_known(self.unless, document):
+            raise RevisionMismatch(kind, name, document.get("rev"))
         if self.tags is None:
             return
         rev = None if document is None else document.get("rev")
@@ -73,6 +76,18 @@ async def _if_none_match(
     return _tags("If-None-Match", request.headers.getlist("if-none-match"))
 
 
+_Unless = Annotated[
+    str | None,
+    Header(alias="If-None-Match", description="`*`: only create it; or not if this is the stored revision"),
+]
+
+
+async def _if_both(
+    match: Annotated[Precondition, Depends(_if_match)], request: Request, _: _Unless = None
+) -> Precondition:
+    return Precondition(match.tags, _tags("If-None-Match", request.headers.getlist("if-none-match")))
+
+
 def _tags(header: str, values: Sequence[str]) -> Tags | None:
     if not values:
         return None
@@ -87,6 +102,8 @@ def _tags(header: str, values: Sequence[str]) -> Tags | None:
 
 IfMatch = Annotated[Precondition, Depends(_if_match)]
 IfNoneMatch = Annotated[Tags | None, Depends(_if_none_match)]
+IfBoth = Annotated[Precondition, Depends(_if_both)]
+"""For a route that makes or replaces."""
 
 TAGGED: dict[str, Any] = {
     "headers": {"ETag": {"description": "The revision, as If-Match wants it", "schema": {"type": "string"}}}

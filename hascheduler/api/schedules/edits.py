@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Body
@@ -22,7 +22,7 @@ from hascheduler.api.routing.wire_format import plain_json
 from hascheduler.api.schedules.tenant_scope import TenantSchedules, read_schedule, show_schedule
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.edits import with_trigger
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.fired_job import Payload, require_storable_payload
 from hascheduler.model.documents.job_template import encode_jobs
 from hascheduler.model.documents.schedule import (
@@ -33,7 +33,7 @@ from hascheduler.model.documents.schedule import (
 from hascheduler.model.payload import NOTHING, PAYLOAD_BYTES_MAX, require_few_placeholders
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import ClusterView, StoredDocument
+from hascheduler.ports import ClusterView, RetryKey, StoredDocument
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.noun import read_document
 from hascheduler.schema.schedule_bodies import (
@@ -147,19 +147,84 @@ async def edit_schedule(
     """
 
     async def write(stored: StoredDocument) -> StoredDocument | None:
-        fields = await with_new_calendars(lambda edit: change(stored, edit), edit_now(caller, services), services)
-        changed = {
-            field: value
-            for field, value in fields.items()
-            if field not in stored or not is_same_json(stored[field], value)
-        }
-        if not changed:
-            return stored
-        return await services.schedules.edit(name, revisions.revision("schedule", stored), changed)
+        return await _edited(stored, caller, services, change)
 
     return await revisions.at_revision(
         "schedule", name, TenantSchedules(services.schedules, caller), precondition, write
     )
+
+
+async def _edited(
+    stored: StoredDocument, caller: Caller, services: ApiServices, change: ScheduleChange
+) -> StoredDocument | None:
+    fields = await with_new_calendars(lambda edit: change(stored, edit), edit_now(caller, services), services)
+    changed = {
+        field: value for field, value in fields.items() if field not in stored or not is_same_json(stored[field], value)
+    }
+    if not changed:
+        return stored
+    return await services.schedules.edit(stored["_id"], revisions.revision("schedule", stored), changed)
+
+
+async def create_schedule_of(
+    body: CreateScheduleBody, caller: Caller, services: ApiServices, under: RetryKey | None = None
+) -> StoredDocument | None:
+    """Return the new schedule as it is stored; None if the name is taken. ``under`` is the key of the request."""
+    made = await with_new_calendars(lambda edit: new_document(body, edit), edit_now(caller, services), services)
+    await services.schedule_limits.require_room(made["job"]["tenant"], caller, services.view, services.schedules)
+    return await services.schedules.create(made if under is None else {**made, _MADE_UNDER: asdict(under)})
+
+
+_MADE_UNDER = "made_under"
+"""The field with the digests of the idempotency key and of the request that made a schedule."""
+
+
+async def made_before(
+    name: str, under: RetryKey | None, caller: Caller, services: ApiServices
+) -> StoredDocument | None:
+    """Return the schedule if a request with this key has made it; raise `Conflict` if that was another request."""
+    stored = None if under is None else await TenantSchedules(services.schedules, caller).get(name)
+    said = None if stored is None else stored.get(_MADE_UNDER)
+    if under is None or not isinstance(said, Mapping) or said.get("digest") != under.digest:
+        return None
+    if said.get("request_hash") != under.request_hash:
+        raise Conflict("another request was made under this idempotency key; repeat that one, or take a new key")
+    return stored
+
+
+async def put_schedule_of(
+    name: str,
+    body: ReplaceScheduleBody,
+    caller: Caller,
+    services: ApiServices,
+    *,
+    precondition: Precondition,
+    change: ScheduleChange,
+) -> tuple[StoredDocument, bool]:
+    """Return the schedule as it is stored after it was made or replaced, and whether it was made.
+
+    The refusals are those of `edit_schedule`; `Conflict` also if the name is that of another tenant's schedule.
+    """
+    schedules = TenantSchedules(services.schedules, caller)
+    said = {field: getattr(body, field) for field in ScheduleBody.model_fields}
+    for _ in range(revisions.TRIES_MAX):
+        stored = await schedules.get(name)
+        precondition.demand("schedule", name, stored)
+        if stored is None:
+            created = await create_schedule_of(CreateScheduleBody.model_construct(name=name, **said), caller, services)
+            if created is not None:
+                return created, True
+            if await schedules.get(name) is None:
+                raise name_taken(name)
+        else:
+            edited = await _edited(stored, caller, services, change)
+            if edited is not None:
+                return edited, False
+    raise Conflict(f"schedule {name!r} is being changed by others; try again")
+
+
+def name_taken(name: str) -> Conflict:
+    return Conflict(f"there is a schedule {name!r} already; replace it with PUT, or delete it first")
 
 
 def require_consistent(body: ReplaceScheduleBody, name: str) -> None:
