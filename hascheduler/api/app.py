@@ -144,8 +144,13 @@ def _published_name(model: str) -> str:
     if model.startswith("Page_"):
         item = model.removeprefix("Page_").removesuffix("_")
         return next(item.removesuffix(end) for end in _ITEM_ENDS if item.endswith(end)) + "Page"
-    shown = f"{model}Response" if model in {noun.__name__ for noun in Noun.__subclasses__()} else model
-    return _PUBLISHED_NAMES.get(model) or shown.replace("-Input", "Body").replace("-Output", "Response")
+    if model in _PUBLISHED_NAMES:
+        return _PUBLISHED_NAMES[model]
+    name, _, mode = model.partition("-")
+    if mode == "Input":
+        return name if name.endswith(("Body", "Part")) else f"{name}Body"
+    is_answer = mode == "Output" or model in {noun.__name__ for noun in Noun.__subclasses__()}
+    return f"{name.removesuffix('Body')}Response" if is_answer else model
 
 
 class _Api(FastAPI):

@@ -12,11 +12,11 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.replica import LastCheck, ReplicaStatus
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import UNSTATED_VERSION
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.token import Token
 

@@ -9,6 +9,7 @@ form. So ``Definition(name="x", timeout_ms=5_000)`` is typed Python, and FastAPI
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
@@ -16,13 +17,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     ValidationError,
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import CoreSchema, InitErrorDetails
+from pydantic_core import CoreSchema, InitErrorDetails, core_schema
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
@@ -69,6 +71,9 @@ class Part(BaseModel):
     """Fields that a request which leaves them out keeps as they are stored."""
     always_stored: ClassVar[tuple[str, ...]] = ()
     """Fields that a stored document must have: what was broken by hand must not pass for a default."""
+
+    never_null: ClassVar[tuple[str, ...]] = ()
+    """Published names of fields that a request may leave for others to say, and that answers always have."""
 
     def check_request(self, given: Mapping[str, Any]) -> None:
         """Raise an error if fields of a request do not fit together; ``given`` is as its author wrote it."""
@@ -119,10 +124,17 @@ class Part(BaseModel):
         if handler.mode == "serialization":
             described.pop("additionalProperties", None)  # a newer replica may say more
         sent = cls.model_construct().model_dump(mode="json", by_alias=True)
+        with_parts = {field.alias or name for name, field in cls.model_fields.items() if [*parts_in(field.annotation)]}
         for name, field in described["properties"].items():
+            if name in with_parts:
+                field.pop("examples", None)  # each part has its own
             field["title"] = name.replace("_", " ").title()
             if "description" in field:
                 field["description"] = " ".join(field["description"].split())
+            if handler.mode == "serialization" and name in cls.never_null:
+                options = [one for one in field.pop("anyOf") if one != {"type": "null"}]
+                field |= {key: value for key, value in options[0].items() if key not in field}
+                field.pop("default")
             if "default" in field and name in sent:
                 field["default"] = sent[name]
                 if handler.mode == "validation":
@@ -154,6 +166,20 @@ P = TypeVar("P", bound=BaseModel)
 def parse_request(part: type[P], given: Any) -> P:
     """Return what a request or a file says; raise pydantic's `ValidationError` with all that is wrong."""
     return part.model_validate(given, by_alias=True, by_name=False, context=REQUEST)
+
+
+@dataclass(frozen=True, slots=True)
+class _AsRequest:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def read(given: Any, _: Any) -> Any:
+            return parse_request(source, given)
+
+        return core_schema.no_info_wrap_validator_function(read, handler(source))
+
+
+AS_REQUEST = _AsRequest()
+"""Annotates a part that FastAPI or another model reads from a request: ``Annotated[LaneBody, AS_REQUEST]``. Neither of
+them says a context of the validation."""
 
 
 def read_request(part: type[P], given: Any, path: Path = ()) -> P:

@@ -7,12 +7,12 @@ from hascheduler.dispatch.decisions import Requeue
 from hascheduler.mirror.changes import BatchSeen, Change, JobGone, Operation
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.stream.source import BATCH_MAX
 from hascheduler.ports import AttemptOutcome
 from hascheduler.schema.definition import RateLimit
-from hascheduler.schema.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.schema.noun import document_of
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied

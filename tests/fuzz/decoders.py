@@ -27,7 +27,6 @@ from hascheduler.model.failover import decode_failover, encode_failover
 from hascheduler.model.message import decode_bundle, decode_message
 from hascheduler.model.payload import missing_placeholders, render
 from hascheduler.model.resources import parse_resources
-from hascheduler.model.trigger import Cron
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.instants import parse_instant
 from hascheduler.model.values.redaction import redacted
@@ -37,6 +36,7 @@ from hascheduler.schema.lane import Lane
 from hascheduler.schema.noun import document_of, read_document
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.token import Token
+from hascheduler.schema.trigger import Cron
 from hascheduler.simulate.parsing import parse_scenario
 from hascheduler.triggers import cron, expressions
 from tests import factories

@@ -18,9 +18,8 @@ from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.forms import Name
 from hascheduler.schema.noun import Part, read_request
-from hascheduler.wire.schedule import CreateScheduleBody
-from hascheduler.wire.trigger import checked_trigger
-from hascheduler.wire.validation import validated
+from hascheduler.schema.schedule_bodies import CreateScheduleBody
+from hascheduler.triggers.requests import checked_trigger
 
 MANAGED = ("managed-by", "hascheduler-apply")
 """The label of every schedule that was written by `apply`."""
@@ -174,7 +173,7 @@ def _said(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schedule(name: str, fields: dict[str, Any], now_ms: WallMs) -> Manifest:
-    validated(CreateScheduleBody, fields)
+    read_request(CreateScheduleBody, fields)
     checked_trigger(fields["trigger"], now_ms)
     paused = fields.pop("paused", None)
     managed = {**fields.get("labels", {}), MANAGED[0]: MANAGED[1]}

@@ -1,8 +1,8 @@
 """Schedules, definitions, lanes, calendars and tenants in one form, whether a file or a replica wrote them, so that
 equal ones compare equal.
 
-The form is that of a request: the name first, then what `hascheduler.wire.normal_form` makes of the noun's model, and
-nothing that only answers have.
+The form is that of a request: the name first, then what differs from the default, and nothing that only answers
+have.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 from hascheduler.cli.output.yaml_text import ANSWERED
 from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.tenant import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from hascheduler.schema.noun import Part
-    from hascheduler.wire.fields import StrictModel
 
 # The models and triggers are imported with the first use: a list of schedules needs none.
 
 
 def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
-    from hascheduler.wire.schedule import CreateScheduleBody
+    from hascheduler.schema.lenient_form import lenient_form
+    from hascheduler.schema.schedule_bodies import CreateScheduleBody
 
-    normal = _normal(CreateScheduleBody, body)
+    said = {name: value for name, value in body.items() if name not in ANSWERED}
+    normal = dict(sorted(lenient_form(CreateScheduleBody, said).items(), key=lambda field: field[0] != "name"))
     trigger, job, jobs = normal.get("trigger"), normal.get("job"), normal.get("jobs")
     if isinstance(trigger, Mapping):
         normal["trigger"] = _trigger(trigger)
@@ -70,17 +72,8 @@ def _normal_noun(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
     return head | {name: normal[name] for name in answer_of(body) if name in normal}
 
 
-def _normal(model: "type[StrictModel]", body: Mapping[str, Any]) -> dict[str, Any]:
-    from hascheduler.wire.normal_form import normal_form
-
-    normal = normal_form(model, {name: value for name, value in body.items() if name not in ANSWERED})
-    return dict(sorted(normal.items(), key=lambda field: field[0] != "name"))
-
-
 def _job(job: Mapping[str, Any], schedule: Any) -> dict[str, Any]:
-    """Without what follows from the schedule's name and the tenant."""
-    from hascheduler.schema.tenant import DEFAULT_TENANT
-
+    """Return ``job`` without what follows from the schedule's name and the tenant."""
     tenant = job.get("tenant", DEFAULT_TENANT)
     unsaid = {"target": schedule, "tenant": DEFAULT_TENANT, "fairness_key": tenant}
     return {name: value for name, value in job.items() if name not in unsaid or value != unsaid[name]}
@@ -98,11 +91,11 @@ def _cron(trigger: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(expression, str) or not isinstance(timezone, str):
         return trigger
     rest = {name: value for name, value in trigger.items() if name not in ("type", "expression", "timezone")}
-    from hascheduler.model.trigger import Interval
+    from hascheduler.schema.trigger import Cron
     from hascheduler.triggers import read_pattern
 
     pattern = read_pattern(expression, timezone, WallMs(0))
-    if isinstance(pattern, Interval):
+    if not isinstance(pattern, Cron):
         return {"type": "interval", "every": format_duration(pattern.every_ms), **rest}
     return {"type": "cron", "expression": pattern.expression, "timezone": pattern.timezone, **rest}
 

@@ -41,7 +41,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, NotFound, WorldError
 from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers import remarks
-from hascheduler.wire.trigger import read_trigger
+from hascheduler.triggers.requests import read_trigger
 
 
 class PlannedChange(StrEnum):

@@ -19,13 +19,13 @@ from hascheduler.cli.replica import replica
 from hascheduler.client import Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.model.values.zone_data import read_zone, zone_names
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.noun import read_answer
+from hascheduler.schema.trigger import Trigger
 from hascheduler.triggers import count_firing, on_calendars, upcoming
-from hascheduler.wire.trigger import read_trigger
+from hascheduler.triggers.requests import read_trigger
 
 _TIMES_MAX = 4
 """A schedule that fires more often on a day is shown by its count."""

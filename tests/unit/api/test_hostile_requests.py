@@ -82,7 +82,6 @@ BODIES: list[tuple[str, str | bytes, int, str | None]] = [
     ("an empty lane", job(lane=""), 422, "job.lane"),
     ("a fairness key that is a list", job(fairness_key=[]), 422, "job.fairness_key"),
     ("priority 11", job(priority=11), 422, "job.priority"),
-    ("priority null", job(priority=None), 422, "job.priority"),
     ("an unknown mode", job(mode="urgent"), 422, "job.mode"),
     ("labels that are a list", tick(labels=["a"]), 422, "labels"),
     ("a label that is a number", tick(labels={"a": 1}), 422, "labels.a"),

@@ -12,14 +12,14 @@ from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.edits import with_trigger
 from hascheduler.dispatch.schedules.previews import next_fire
-from hascheduler.model.schedule import CatchUp, SchedulePolicy, ScheduleRef
-from hascheduler.model.trigger import CalendarUse, Cron, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from hascheduler.schema.calendar import Calendar, CalendarBody, read_days
 from hascheduler.schema.noun import named, read_request
+from hascheduler.schema.schedule import CatchUp, SchedulePolicy, ScheduleRef
+from hascheduler.schema.trigger import CalendarUse, Cron, Trigger
 from hascheduler.triggers import next_nominal, with_calendars
-from hascheduler.wire.trigger import read_trigger
+from hascheduler.triggers.requests import read_trigger
 from tests.tiers import in_tier
 from tests.unit.dispatch.nouns import make_schedule
 from tests.unit.triggers.watched_clock import Calendars, watch

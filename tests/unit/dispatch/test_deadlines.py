@@ -13,11 +13,11 @@ from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, LaneSee
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobRef, JobState, fire_job_id
 from hascheduler.model.policy import Criterion, criteria
-from hascheduler.model.schedule import Overlap, SchedulePolicy
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.retry import RetryPolicy
+from hascheduler.schema.schedule import Overlap, SchedulePolicy
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import CONFIG, Scene, jobs, processors
 

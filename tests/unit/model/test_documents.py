@@ -18,6 +18,7 @@ from hascheduler.model.documents.hold import decode_hold, encode_hold
 from hascheduler.model.documents.job import decode_job, encode_job_ref, new_job_document
 from hascheduler.model.documents.job_template import decode_template, encode_template
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.documents.lease import decode_lease, encode_lease
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
@@ -41,7 +42,6 @@ from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
-from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.model.schema_version import (
     SCHEMA_ID,
     SchemaVersion,
@@ -49,7 +49,6 @@ from hascheduler.model.schema_version import (
     encode_schema_version,
 )
 from hascheduler.model.token import Role
-from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.model.uniqueness import OnDuplicate
 from hascheduler.model.values.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
 from hascheduler.model.values.instants import WallMs, parse_instant
@@ -57,11 +56,12 @@ from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.schema.calendar import Calendar, read_days
 from hascheduler.schema.definition import ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.schema.lane import PRIORITY_MAX, Lane
-from hascheduler.schema.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.schema.noun import document_of, read_document
 from hascheduler.schema.retry import RetryPolicy
+from hascheduler.schema.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.token import Token
+from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.schema.uniqueness import Uniqueness
 from tests.tiers import examples
 

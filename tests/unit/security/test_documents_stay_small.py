@@ -25,13 +25,13 @@ from hascheduler.model.documents.schedule import decode_schedule, encode_schedul
 from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
-from hascheduler.model.schedule import PAST_MAX, TriggerPeriod
-from hascheduler.model.trigger import TIMES_MAX, Times, Trigger, Window
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.work import finishes
 from hascheduler.schema.audit import AuditRecord
 from hascheduler.schema.noun import document_of
+from hascheduler.schema.schedule import PAST_MAX, TriggerPeriod
+from hascheduler.schema.trigger import TIMES_MAX, Times, Trigger, Window
 from hascheduler.testing.memory import work as memory_work
 from hascheduler.triggers.checks import WINDOWS_MAX
 from hascheduler.wire.fields import LABELS_MAX, TEXT_LENGTH_MAX

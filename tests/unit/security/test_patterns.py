@@ -40,7 +40,7 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/schema/forms.py:NAME": ("match", None),
     "hascheduler/wire/fields.py:NAME": ("match", None),
     "hascheduler/model/limit_keys.py:_KEY": ("fullmatch", 160),
-    "hascheduler/model/schedule.py:_REF": ("match", None),
+    "hascheduler/schema/schedule.py:_REF": ("match", None),
     "hascheduler/cli/setup/bootstrap.py:_KEY": ("fullmatch", None),
     "hascheduler/cli/setup/bootstrap.py:_MEMBER": ("fullmatch", None),
     "hascheduler/cli/environment.py:_OF_A_SERVICE": ("fullmatch", 4_096),

@@ -12,7 +12,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.calendar import Calendar, CalendarBody
 from hascheduler.schema.noun import named, read_request
 from hascheduler.triggers import count_firing, count_nominal, next_firing, on_calendars, shortest_gap_ms, upcoming
-from hascheduler.wire.trigger import read_trigger
+from hascheduler.triggers.requests import read_trigger
 from tests.tiers import examples
 from tests.unit.triggers.watched_clock import DAY, MINUTE, watch
 

@@ -1,25 +1,25 @@
 // Written by scripts/generate-client from the OpenAPI document.
 
 export interface AnyBody {
-  "jitter": (string | number);
+  "type": "any";
+  "of": (CronPart | IntervalPart | TimesPart | OncePart)[];
+  "jitter": (string | number | null);
   "start_at"?: (string | null);
   "end_at"?: (string | null);
   "max_fires"?: (number | null);
-  "exclude": WindowBody[];
+  "exclude": (WindowBody[] | null);
   "calendars"?: (CalendarUseBody | null);
-  "type": "any";
-  "of": (CronPart | IntervalPart | TimesPart | OncePart)[];
 }
 
 export interface AnyResponse {
+  "type": "any";
+  "of": (CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse)[];
   "jitter": string;
   "start_at": (string | null);
   "end_at": (string | null);
   "max_fires": (number | null);
   "exclude": WindowResponse[];
   "calendars": (CalendarUseResponse | null);
-  "type": "any";
-  "of": (CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse)[];
 }
 
 export interface AttemptName {
@@ -143,8 +143,8 @@ export interface CalendarResponse {
 }
 
 export interface CalendarUseBody {
-  "only": string[];
-  "except": string[];
+  "only": (string[] | null);
+  "except": (string[] | null);
   "timezone"?: (string | null);
 }
 
@@ -233,14 +233,14 @@ export interface CountsResponse {
 
 export interface CreateScheduleBody {
   "trigger": (CronBody | IntervalBody | TimesBody | OnceBody | AnyBody);
-  "misfire": MisfireBody;
-  "overlap": ("allow" | "skip" | "buffer_one" | "cancel_running");
+  "misfire": (MisfireBody | null);
+  "overlap": (Overlap | null);
   "pause_after_failures"?: (number | null);
   "job"?: (TemplateBody | null);
   "jobs"?: (GraphJobBody[] | null);
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
   "name": string;
-  "paused": boolean;
+  "paused": (boolean | null);
 }
 
 export interface CreateTokenBody {
@@ -259,21 +259,21 @@ export interface CriterionResponse {
 }
 
 export interface CronBody {
-  "jitter": (string | number);
+  "type": "cron";
+  "expression": string;
+  "timezone": (string | null);
+  "jitter": (string | number | null);
   "start_at"?: (string | null);
   "end_at"?: (string | null);
   "max_fires"?: (number | null);
-  "exclude": WindowBody[];
+  "exclude": (WindowBody[] | null);
   "calendars"?: (CalendarUseBody | null);
-  "type": "cron";
-  "expression": string;
-  "timezone": string;
 }
 
 export interface CronPart {
   "type": "cron";
   "expression": string;
-  "timezone": string;
+  "timezone": (string | null);
 }
 
 export interface CronPartResponse {
@@ -283,15 +283,15 @@ export interface CronPartResponse {
 }
 
 export interface CronResponse {
+  "type": "cron";
+  "expression": string;
+  "timezone": string;
   "jitter": string;
   "start_at": (string | null);
   "end_at": (string | null);
   "max_fires": (number | null);
   "exclude": WindowResponse[];
   "calendars": (CalendarUseResponse | null);
-  "type": "cron";
-  "expression": string;
-  "timezone": string;
 }
 
 export interface DefinitionBody {
@@ -491,18 +491,18 @@ export interface FireResponse {
 
 export interface GraphJobBody {
   "definition": string;
-  "payload"?: JsonValue;
-  "priority": number;
+  "payload"?: (JsonValue | null);
+  "priority": (number | null);
   "tenant"?: (string | null);
   "fairness_key"?: (string | null);
-  "lane": string;
-  "mode": ("queued" | "on_demand");
+  "lane": (string | null);
+  "mode": (("queued" | "on_demand") | null);
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
   "expires_in"?: ((string | number) | null);
-  "render": boolean;
+  "render": (boolean | null);
   "ref": string;
-  "depends_on": string[];
+  "depends_on": (string[] | null);
 }
 
 export interface GraphJobResponse {
@@ -512,7 +512,7 @@ export interface GraphJobResponse {
   "tenant": string;
   "fairness_key": string;
   "lane": string;
-  "mode": string;
+  "mode": ("queued" | "on_demand");
   "resources": (Record<string, number> | null);
   "target": string;
   "expires_in": (string | null);
@@ -533,15 +533,15 @@ export interface HeldAttemptsResponse {
 }
 
 export interface IntervalBody {
-  "jitter": (string | number);
-  "start_at"?: (string | null);
-  "end_at"?: (string | null);
-  "max_fires"?: (number | null);
-  "exclude": WindowBody[];
-  "calendars"?: (CalendarUseBody | null);
   "type": "interval";
   "every": (string | number);
   "anchor"?: (string | null);
+  "jitter": (string | number | null);
+  "start_at"?: (string | null);
+  "end_at"?: (string | null);
+  "max_fires"?: (number | null);
+  "exclude": (WindowBody[] | null);
+  "calendars"?: (CalendarUseBody | null);
 }
 
 export interface IntervalPart {
@@ -557,15 +557,15 @@ export interface IntervalPartResponse {
 }
 
 export interface IntervalResponse {
+  "type": "interval";
+  "every": string;
+  "anchor": string;
   "jitter": string;
   "start_at": (string | null);
   "end_at": (string | null);
   "max_fires": (number | null);
   "exclude": WindowResponse[];
   "calendars": (CalendarUseResponse | null);
-  "type": "interval";
-  "every": string;
-  "anchor": string;
 }
 
 export interface JobCountsResponse {
@@ -746,9 +746,9 @@ export interface LoadResponse {
 }
 
 export interface MisfireBody {
-  "grace": (string | number);
-  "catch_up": ("none" | "latest" | "all");
-  "limit": number;
+  "grace": (string | number | null);
+  "catch_up": (CatchUp | null);
+  "limit": (number | null);
 }
 
 export interface MisfireResponse {
@@ -771,14 +771,14 @@ export interface NewTokenResponse {
 }
 
 export interface OnceBody {
-  "jitter": (string | number);
+  "type": "once";
+  "at": string;
+  "jitter": (string | number | null);
   "start_at"?: (string | null);
   "end_at"?: (string | null);
   "max_fires"?: (number | null);
-  "exclude": WindowBody[];
+  "exclude": (WindowBody[] | null);
   "calendars"?: (CalendarUseBody | null);
-  "type": "once";
-  "at": string;
 }
 
 export interface OncePart {
@@ -792,14 +792,14 @@ export interface OncePartResponse {
 }
 
 export interface OnceResponse {
+  "type": "once";
+  "at": string;
   "jitter": string;
   "start_at": (string | null);
   "end_at": (string | null);
   "max_fires": (number | null);
   "exclude": WindowResponse[];
   "calendars": (CalendarUseResponse | null);
-  "type": "once";
-  "at": string;
 }
 
 export interface OtherErrorsResponse {
@@ -847,8 +847,8 @@ export interface PausedResponse {
 export type Power = ("read" | "submit" | "operate" | "administer" | "work");
 
 export interface PreviewBody {
-  "name"?: (string | null);
   "trigger": (CronBody | IntervalBody | TimesBody | OnceBody | AnyBody);
+  "name"?: (string | null);
 }
 
 export interface PreviewResponse {
@@ -938,12 +938,12 @@ export interface RegisteredResponse {
 
 export interface ReplaceScheduleBody {
   "trigger": (CronBody | IntervalBody | TimesBody | OnceBody | AnyBody);
-  "misfire": MisfireBody;
-  "overlap": ("allow" | "skip" | "buffer_one" | "cancel_running");
+  "misfire": (MisfireBody | null);
+  "overlap": (Overlap | null);
   "pause_after_failures"?: (number | null);
   "job"?: (TemplateBody | null);
   "jobs"?: (GraphJobBody[] | null);
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
   "name"?: (string | null);
 }
 
@@ -1054,15 +1054,15 @@ export interface SchedulePage {
 }
 
 export interface ScheduleResponse {
-  "name": string;
-  "rev": number;
   "trigger": (CronResponse | IntervalResponse | TimesResponse | OnceResponse | AnyResponse);
   "misfire": MisfireResponse;
   "overlap": Overlap;
   "pause_after_failures": (number | null);
   "job": TemplateResponse;
   "jobs": (GraphJobResponse[] | null);
-  "labels": Record<string, string>;
+  "labels": Record<string, any>;
+  "name": string;
+  "rev": number;
   "created_at": string;
   "paused": boolean;
   "paused_at": (string | null);
@@ -1168,16 +1168,16 @@ export interface SubmitJobBody {
 
 export interface TemplateBody {
   "definition": string;
-  "payload"?: JsonValue;
-  "priority": number;
+  "payload"?: (JsonValue | null);
+  "priority": (number | null);
   "tenant"?: (string | null);
   "fairness_key"?: (string | null);
-  "lane": string;
-  "mode": ("queued" | "on_demand");
+  "lane": (string | null);
+  "mode": (("queued" | "on_demand") | null);
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
   "expires_in"?: ((string | number) | null);
-  "render": boolean;
+  "render": (boolean | null);
 }
 
 export interface TemplateResponse {
@@ -1187,7 +1187,7 @@ export interface TemplateResponse {
   "tenant": string;
   "fairness_key": string;
   "lane": string;
-  "mode": string;
+  "mode": ("queued" | "on_demand");
   "resources": (Record<string, number> | null);
   "target": string;
   "expires_in": (string | null);
@@ -1231,14 +1231,14 @@ export interface TimelineResponse {
 }
 
 export interface TimesBody {
-  "jitter": (string | number);
+  "type": "times";
+  "at": string[];
+  "jitter": (string | number | null);
   "start_at"?: (string | null);
   "end_at"?: (string | null);
   "max_fires"?: (number | null);
-  "exclude": WindowBody[];
+  "exclude": (WindowBody[] | null);
   "calendars"?: (CalendarUseBody | null);
-  "type": "times";
-  "at": string[];
 }
 
 export interface TimesPart {
@@ -1252,14 +1252,14 @@ export interface TimesPartResponse {
 }
 
 export interface TimesResponse {
+  "type": "times";
+  "at": string[];
   "jitter": string;
   "start_at": (string | null);
   "end_at": (string | null);
   "max_fires": (number | null);
   "exclude": WindowResponse[];
   "calendars": (CalendarUseResponse | null);
-  "type": "times";
-  "at": string[];
 }
 
 export interface TokenPage {
@@ -1281,7 +1281,7 @@ export interface TokenResponse {
 }
 
 export interface TriggerNowBody {
-  "overlap"?: (("allow" | "skip" | "buffer_one" | "cancel_running") | null);
+  "overlap"?: (Overlap | null);
   "payload"?: JsonValue;
 }
 
