@@ -9,6 +9,7 @@ form. So ``Definition(name="x", timeout_ms=5_000)`` is typed Python, and FastAPI
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
@@ -16,13 +17,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     ValidationError,
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import CoreSchema, InitErrorDetails
+from pydantic_core import CoreSchema, InitErrorDetails, core_schema
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
@@ -149,6 +151,20 @@ P = TypeVar("P", bound=BaseModel)
 def parse_request(part: type[P], given: Any) -> P:
     """Return what a request or a file says; raise pydantic's `ValidationError` with all that is wrong."""
     return part.model_validate(given, by_alias=True, by_name=False, context=REQUEST)
+
+
+@dataclass(frozen=True, slots=True)
+class _AsRequest:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def read(given: Any, _: Any) -> Any:
+            return parse_request(source, given)
+
+        return core_schema.no_info_wrap_validator_function(read, handler(source))
+
+
+AS_REQUEST = _AsRequest()
+"""Annotates a part that FastAPI or another model reads from a request: ``Annotated[LaneBody, AS_REQUEST]``. Neither of
+them says a context of the validation."""
 
 
 def read_request(part: type[P], given: Any, path: Path = ()) -> P:

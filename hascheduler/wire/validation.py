@@ -22,6 +22,7 @@ _EXPECTED_TYPES = {
     "string_type": "a text",
     "dict_type": "an object",
     "list_type": "a list",
+    "tuple_type": "a list",
     "model_type": "an object",
     "model_attributes_type": "an object",
 }

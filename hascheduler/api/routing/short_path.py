@@ -33,6 +33,7 @@ from hascheduler.api.middleware.audit import PATTERN
 from hascheduler.api.routing.body import JsonRoute, LargeJsonRoute, receive_bounded, required_powers
 from hascheduler.api.routing.error_handlers import answer_to
 from hascheduler.api.routing.undeclared import IDEMPOTENCY_KEY, OnlyDeclared, honours_key
+from hascheduler.schema.noun import parse_request
 
 BODY_BYTES_MAX = 8 * 1024
 """As much as the JSON scanner takes in one go, in a fraction of a millisecond."""
@@ -180,7 +181,7 @@ class ShortRoute:
             named = await self._dependencies.solved(request)
             if self._body is not None:
                 name, model = self._body
-                named[name] = model.model_validate(value)
+                named[name] = parse_request(model, value)
         except (ClientDisconnect, MalformedJson, Oversized, UnstorableJson, ValidationError):
             return None
         except ProblemError as error:
