@@ -155,19 +155,19 @@ class BackfillResponse(TypedDict):
 
 class BatchJob(TypedDict):
     definition: str
-    payload: NotRequired[Json]
-    priority: NotRequired[int]
+    payload: NotRequired[Json | None]
+    priority: NotRequired[int | None]
     tenant: NotRequired[str | None]
     fairness_key: NotRequired[str | None]
-    lane: NotRequired[str]
-    mode: NotRequired[Literal["queued", "on_demand"]]
+    lane: NotRequired[str | None]
+    mode: NotRequired[Literal["queued", "on_demand"] | None]
     resources: NotRequired[Mapping[str, Any] | None]
     target: NotRequired[str | None]
-    labels: NotRequired[Mapping[str, Any]]
+    labels: NotRequired[Mapping[str, Any] | None]
     not_before: NotRequired[str | None]
     expires_at: NotRequired[str | None]
-    depends_on: NotRequired[Sequence[str]]
-    on_dependency_failure: NotRequired[Literal["fail", "ignore"]]
+    depends_on: NotRequired[Sequence[str] | None]
+    on_dependency_failure: NotRequired[Literal["fail", "ignore"] | None]
     ref: NotRequired[str | None]
     idempotency_key: NotRequired[str | None]
 
@@ -1296,19 +1296,19 @@ class StartedResponse(TypedDict):
 
 class SubmitJobBody(TypedDict):
     definition: str
-    payload: NotRequired[Json]
-    priority: NotRequired[int]
+    payload: NotRequired[Json | None]
+    priority: NotRequired[int | None]
     tenant: NotRequired[str | None]
     fairness_key: NotRequired[str | None]
-    lane: NotRequired[str]
-    mode: NotRequired[Literal["queued", "on_demand"]]
+    lane: NotRequired[str | None]
+    mode: NotRequired[Literal["queued", "on_demand"] | None]
     resources: NotRequired[Mapping[str, Any] | None]
     target: NotRequired[str | None]
-    labels: NotRequired[Mapping[str, Any]]
+    labels: NotRequired[Mapping[str, Any] | None]
     not_before: NotRequired[str | None]
     expires_at: NotRequired[str | None]
-    depends_on: NotRequired[Sequence[str]]
-    on_dependency_failure: NotRequired[Literal["fail", "ignore"]]
+    depends_on: NotRequired[Sequence[str] | None]
+    on_dependency_failure: NotRequired[Literal["fail", "ignore"] | None]
 
 
 class TenantBody(TypedDict):

@@ -55,6 +55,7 @@ from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.job import BATCH_PREFIX, JobState, NewJob
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import JobSelection, KnownJob, Submission, SubmitAnswer
+from hascheduler.schema.noun import parse_request
 from hascheduler.telemetry.tracing import JOBS
 
 REF_PREFIX = "ref:"
@@ -201,7 +202,7 @@ def _parse_all(value: list[BatchJobBody | JsonValue]) -> Generator[None, None, l
 def _parse(value: BatchJobBody | JsonValue) -> _BatchItem:
     item = _BatchItem()
     try:
-        item.body = BatchJobBody.model_validate(value)
+        item.body = parse_request(BatchJobBody, value)
     except ValidationError as error:
         found = error.errors(include_url=False)[:ERRORS_SHOWN_MAX]
         # What was meant is looked for once a job: a batch may be nothing but unknown fields.

@@ -33,9 +33,10 @@ from hascheduler.errors import Conflict, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.model.trace import TRACEPARENT, TRACESTATE, TraceContext, trace_context
 from hascheduler.ports import StoredDocument, SubmitAnswer
+from hascheduler.schema.job import SubmitJobBody
+from hascheduler.schema.noun import AS_REQUEST
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, Attribute, Span, SpanKind, traced
 from hascheduler.wire.fields import QueryDurationMs, between
-from hascheduler.wire.job import SubmitJobBody
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +77,7 @@ Waiting = Annotated[WaitQuery, Query()]
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=_ANSWERS, openapi_extra=idempotency.PARAMETER)
 async def submit_job(
-    body: SubmitJobBody,
+    body: Annotated[SubmitJobBody, AS_REQUEST],
     services: Services,
     caller: Submitter,
     request: Request,

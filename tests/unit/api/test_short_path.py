@@ -239,7 +239,7 @@ async def prepared(app: Edge, pages: PageTerms = PAGES) -> World:
     parent = digest_of(SECRETS[Role.ADMIN])
     session = Token(digest_of(SESSION), "session-1", "admin", Role.ADMIN, "*", NOW, "test", WallMs(NOW + 1))
     await world.tokens.create(replace(session, session_of=parent))
-    await world.tenants.put(Tenant(name="full", max_pending=0))
+    await world.tenants.put(Tenant(name="full").model_copy(update={"max_pending": 0}))
     await world.work.register(make_processor(id=PROCESSOR, slots=2))
     for asked in (
         Asked("PUT", "/v1/definitions/unique", {"unique": {"by": ["target"]}}),

@@ -84,19 +84,19 @@ export interface BatchBody {
 
 export interface BatchJob {
   "definition": string;
-  "payload"?: JsonValue;
-  "priority": number;
+  "payload"?: (JsonValue | null);
+  "priority": (number | null);
   "tenant"?: (string | null);
   "fairness_key"?: (string | null);
-  "lane": string;
-  "mode": ("queued" | "on_demand");
+  "lane": (string | null);
+  "mode": (("queued" | "on_demand") | null);
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
   "not_before"?: (string | null);
   "expires_at"?: (string | null);
-  "depends_on": string[];
-  "on_dependency_failure": ("fail" | "ignore");
+  "depends_on": (string[] | null);
+  "on_dependency_failure": (("fail" | "ignore") | null);
   "ref"?: (string | null);
   "idempotency_key"?: (string | null);
 }
@@ -1151,19 +1151,19 @@ export interface StartedResponse {
 
 export interface SubmitJobBody {
   "definition": string;
-  "payload"?: JsonValue;
-  "priority": number;
+  "payload"?: (JsonValue | null);
+  "priority": (number | null);
   "tenant"?: (string | null);
   "fairness_key"?: (string | null);
-  "lane": string;
-  "mode": ("queued" | "on_demand");
+  "lane": (string | null);
+  "mode": (("queued" | "on_demand") | null);
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
   "not_before"?: (string | null);
   "expires_at"?: (string | null);
-  "depends_on": string[];
-  "on_dependency_failure": ("fail" | "ignore");
+  "depends_on": (string[] | null);
+  "on_dependency_failure": (("fail" | "ignore") | null);
 }
 
 export interface TemplateBody {
