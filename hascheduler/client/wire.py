@@ -107,7 +107,7 @@ class AttemptResponse(TypedDict):
     finished_at: str | None
     outcome: str
     error: str | None
-    traceback: NotRequired[str | None]
+    traceback: str | None
 
 
 class AuditResponse(TypedDict):
@@ -896,7 +896,7 @@ class JobSummary(TypedDict):
     depends_on: Sequence[str]
     on_dependency_failure: Literal["fail", "ignore"]
     batch: str | None
-    overdue_since: NotRequired[str | None]
+    overdue_since: str | None
     progress: ProgressResponse | None
     error: str | None
 
@@ -940,7 +940,7 @@ class JobResponse(TypedDict):
     depends_on: Sequence[str]
     on_dependency_failure: Literal["fail", "ignore"]
     batch: str | None
-    overdue_since: NotRequired[str | None]
+    overdue_since: str | None
     progress: ProgressResponse | None
     error: str | None
     payload: Json
@@ -949,7 +949,7 @@ class JobResponse(TypedDict):
 
 
 class JobRetryBody(TypedDict):
-    with_dependents: NotRequired[bool]
+    with_dependents: NotRequired[bool | None]
 
 
 RetryAnswer = Literal["ok", "not_ended", "not_failed"]
@@ -957,8 +957,8 @@ RetryAnswer = Literal["ok", "not_ended", "not_failed"]
 
 class JobRetryResponse(TypedDict):
     answer: RetryAnswer
-    dependents: NotRequired[Sequence[DependentResponse]]
-    complete: NotRequired[bool]
+    dependents: Sequence[DependentResponse]
+    complete: bool
 
 
 class LaneBody(TypedDict):

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.jobs.queries import JobQuery
-from hascheduler.api.jobs.responses import JobResponse, JobSummary, job_response, show_job_summary
+from hascheduler.api.jobs.responses import job_response, show_job_summary
 from hascheduler.api.jobs.waiting import end_of
 from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
@@ -24,6 +24,7 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound, Overloaded, WorldError
 from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
+from hascheduler.schema.job import JobResponse, JobSummary
 from hascheduler.wire.fields import QueryDurationMs, between
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])

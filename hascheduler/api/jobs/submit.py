@@ -20,7 +20,7 @@ from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.dependencies import Found, look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.keys import definitions_of, with_keys
-from hascheduler.api.jobs.responses import JobResponse, job_response
+from hascheduler.api.jobs.responses import job_response
 from hascheduler.api.jobs.waiting import Unwanted, end_of
 from hascheduler.api.middleware.audit import AuditNote, Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
@@ -33,7 +33,7 @@ from hascheduler.errors import Conflict, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.model.trace import TRACEPARENT, TRACESTATE, TraceContext, trace_context
 from hascheduler.ports import StoredDocument, SubmitAnswer
-from hascheduler.schema.job import SubmitJobBody
+from hascheduler.schema.job import JobResponse, SubmitJobBody
 from hascheduler.schema.noun import AS_REQUEST
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, Attribute, Span, SpanKind, traced
 from hascheduler.wire.fields import QueryDurationMs, between

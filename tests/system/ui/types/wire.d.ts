@@ -35,7 +35,7 @@ export interface AttemptResponse {
   "finished_at": (string | null);
   "outcome": string;
   "error": (string | null);
-  "traceback"?: (string | null);
+  "traceback": (string | null);
 }
 
 export interface AuditPage {
@@ -626,7 +626,7 @@ export interface JobResponse {
   "depends_on": string[];
   "on_dependency_failure": ("fail" | "ignore");
   "batch": (string | null);
-  "overdue_since"?: (string | null);
+  "overdue_since": (string | null);
   "progress": (ProgressResponse | null);
   "error": (string | null);
   "payload": JsonValue;
@@ -635,7 +635,7 @@ export interface JobResponse {
 }
 
 export interface JobRetryBody {
-  "with_dependents": boolean;
+  "with_dependents": (boolean | null);
 }
 
 export interface JobRetryResponse {
@@ -679,7 +679,7 @@ export interface JobSummary {
   "depends_on": string[];
   "on_dependency_failure": ("fail" | "ignore");
   "batch": (string | null);
-  "overdue_since"?: (string | null);
+  "overdue_since": (string | null);
   "progress": (ProgressResponse | null);
   "error": (string | null);
 }
