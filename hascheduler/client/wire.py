@@ -1410,6 +1410,6 @@ class WhyResponse(TypedDict):
     summary: str
     processor: str | None
     finished_at: str | None
-    error: NotRequired[str | None]
+    error: str | None
     blocks: Sequence[BlockResponse]
     standing: QueuePositionResponse | None

@@ -12,6 +12,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import JobRef, JobState, tries
 from hascheduler.model.values.fields import integer
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import StoredDocument
 from hascheduler.schema.forms import is_calendar_ms
 from hascheduler.schema.job import AttemptResponse, JobResponse, JobSummary, ProgressResponse
@@ -56,7 +57,7 @@ def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[s
     job = decode_job(document["_id"], document)
     revivals = integer(document, "revivals", default=0)
     shown = dict(zip(_DECODED, _decoded(job), strict=True))
-    shown |= {name: _instant_or_none(document, name) for name in _INSTANTS}
+    shown |= {name: instant_or_none(document, name) for name in _INSTANTS}
     is_pending = job.state is JobState.PENDING
     return shown | {
         "tries": tries(job.attempt, revivals),
@@ -64,10 +65,10 @@ def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[s
         "unschedulable": is_pending and job.id in unschedulable,
         "labels": texts(document, "labels"),
         "schedule": _text_or_none(document, "schedule"),
-        "retry_at_ms": _instant_or_none(document, "retry_at_ms") if is_pending else None,
+        "retry_at_ms": instant_or_none(document, "retry_at_ms") if is_pending else None,
         "depends_on": tuple(str(id) for id in document.get("depends_on") or ()),
         "on_dependency_failure": "ignore" if job.ignores_failures else "fail",
-        "overdue_since_ms": _instant_or_none(document, "overdue_since_ms") if job.is_overdue else None,
+        "overdue_since_ms": instant_or_none(document, "overdue_since_ms") if job.is_overdue else None,
         "progress": _progress(document.get("progress")),
         "error": _text_or_none(document, "error"),
     }
@@ -93,7 +94,7 @@ def _attempt(record: object, sees_payloads: bool) -> AttemptResponse:
     for name in ("processor", "error", "traceback"):
         shown[name] = _text_or_none(record, name)
     for name in ("dispatched_at_ms", "started_at_ms", "finished_at_ms"):
-        shown[name] = _instant_or_none(record, name)
+        shown[name] = instant_or_none(record, name)
     return made_of(AttemptResponse, shown if sees_payloads else shown | {"traceback": None})
 
 
@@ -102,12 +103,13 @@ def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
     return None if value is None else str(value)
 
 
-def _instant_or_none(fields: Mapping[str, Any], name: str) -> int | None:
+def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
+    """Return the stored instant; raise `InvalidInput` if no calendar has it."""
     value = fields.get(name)
     return None if value is None else _instant(value, name)
 
 
-def _instant(value: object, name: str) -> int:
+def _instant(value: object, name: str) -> WallMs:
     if isinstance(value, bool) or not isinstance(value, int) or not is_calendar_ms(value):
         raise InvalidInput((name,), "not an instant", "milliseconds since 1970")
-    return value
+    return WallMs(value)

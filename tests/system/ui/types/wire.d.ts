@@ -1346,7 +1346,7 @@ export interface WhyResponse {
   "summary": string;
   "processor": (string | null);
   "finished_at": (string | null);
-  "error"?: (string | null);
+  "error": (string | null);
   "blocks": BlockResponse[];
   "standing": (QueuePositionResponse | null);
 }
