@@ -756,9 +756,9 @@ class FailoversResponse(TypedDict):
 
 class FetchBody(TypedDict):
     processor: str
-    wait: NotRequired[str | float]
-    limit: NotRequired[int]
-    running: NotRequired[Sequence[AttemptName]]
+    wait: NotRequired[str | float | None]
+    limit: NotRequired[int | None]
+    running: NotRequired[Sequence[AttemptName] | None]
 
 
 class FetchResponse(TypedDict):
@@ -812,8 +812,8 @@ class Report(TypedDict):
 
 class HeartbeatBody(TypedDict):
     processor: str
-    running: NotRequired[Sequence[Report]]
-    draining: NotRequired[bool]
+    running: NotRequired[Sequence[Report] | None]
+    draining: NotRequired[bool | None]
 
 
 class HeldAttemptsResponse(TypedDict):
@@ -1126,8 +1126,8 @@ class ReadyResponse(TypedDict):
 class RegisterBody(TypedDict):
     name: str
     definitions: Sequence[str]
-    slots: NotRequired[int]
-    resources: NotRequired[Mapping[str, Any]]
+    slots: NotRequired[int | None]
+    resources: NotRequired[Mapping[str, Any] | None]
 
 
 class RegisteredResponse(TypedDict):

@@ -424,9 +424,9 @@ export interface FailoversResponse {
 
 export interface FetchBody {
   "processor": string;
-  "wait": (string | number);
-  "limit": number;
-  "running": AttemptName[];
+  "wait": (string | number | null);
+  "limit": (number | null);
+  "running": (AttemptName[] | null);
 }
 
 export interface FetchResponse {
@@ -523,8 +523,8 @@ export interface GraphJobResponse {
 
 export interface HeartbeatBody {
   "processor": string;
-  "running": Report[];
-  "draining": boolean;
+  "running": (Report[] | null);
+  "draining": (boolean | null);
 }
 
 export interface HeldAttemptsResponse {
@@ -926,8 +926,8 @@ export interface ReadyResponse {
 export interface RegisterBody {
   "name": string;
   "definitions": string[];
-  "slots": number;
-  "resources": Record<string, any>;
+  "slots": (number | null);
+  "resources": (Record<string, any> | null);
 }
 
 export interface RegisteredResponse {
