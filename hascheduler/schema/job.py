@@ -108,21 +108,18 @@ class SubmitJobBody(JobBody):
         """Return the job to insert, but for its dependencies and its idempotency key."""
         return NewJob(
             id=id,
-            definition=self.definition,
-            target=self.target or id,
-            payload=self.payload,
             tenant=tenant,
-            lane=self.lane,
+            target=self.target or id,
             fairness_key=self.key(tenant),
-            priority=self.priority,
-            mode=self.mode,
             labels=dict(self.labels),
             submitted_at_ms=now,
-            not_before_ms=self.not_before_ms,
-            resources=self.resources,
-            expires_at_ms=self.expires_at_ms,
             ignores_failures=self.on_dependency_failure == "ignore",
+            **{name: getattr(self, name) for name in _AS_THEY_ARE},
         )
+
+
+_MADE = ("tenant", "target", "fairness_key", "labels", "depends_on")
+_AS_THEY_ARE = tuple(name for name in SubmitJobBody.model_fields if name in NewJob.__match_args__ and name not in _MADE)
 
 
 class ProgressResponse(Part):
