@@ -31,10 +31,10 @@ from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.work import finishes
 from hascheduler.ports import AuditRecord, encode_audit_record
+from hascheduler.schema.job import DEPENDENCIES_MAX
 from hascheduler.testing.memory import work as memory_work
 from hascheduler.triggers.checks import WINDOWS_MAX
 from hascheduler.wire.fields import LABELS_MAX, TEXT_LENGTH_MAX
-from hascheduler.schema.job import DEPENDENCIES_MAX
 from tests.factories import NOW, make_job, make_processor, make_schedule
 
 MIB = 1024 * 1024
