@@ -39,6 +39,7 @@ _NAMES = {
     "lost_attempts_max": "lost_attempts",
     "backoff_factor": "factor",
     "backoff_max_ms": "max",
+    "nominal_ms": "nominal_at",
     "criteria": "policy",
     "token_id": "token",
     "request_id": "request",
@@ -204,6 +205,19 @@ def read_answer(part: type[P], given: Any) -> P:
 def named(noun: type[N], name: str, body: Part, rev: int = 0) -> N:
     """Return ``body``, which has been checked, under that name."""
     return cast("N", noun.model_construct(body.model_fields_set | {"name", "rev"}, name=name, rev=rev, **body.__dict__))
+
+
+def made_of(part: type[P], fields: Mapping[str, Any]) -> P:
+    """Return the part with these fields, which are all it has and are not checked.
+
+    It takes a quarter of the time of `BaseModel.model_construct`, which an answer for each job notices.
+    """
+    return cast("P", _blank(part).model_copy(update=fields))
+
+
+@cache
+def _blank(part: type[BaseModel]) -> BaseModel:
+    return part.model_construct(**dict.fromkeys(part.model_fields))
 
 
 def read_document(noun: type[S], id: object, document: Document) -> S:

@@ -14,15 +14,14 @@ from fastapi import APIRouter, Body, Response
 from hascheduler.api.http.problems import NOT_MODIFIED, problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.merge_patch import merge_patch
-from hascheduler.api.routing.part_bodies import PUBLISHED, read_part
+from hascheduler.api.routing.merge_patch import merge_patch, whole
 from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathName, page_in_slices
 from hascheduler.api.routing.revisions import TAGGED, IfBoth, IfMatch, IfNoneMatch
 from hascheduler.api.routing.route_rules import JsonRoute, UnreadableDocument
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.ports import ResourceStore, StoredDocument
-from hascheduler.schema.noun import N, Part, answer_of, named, read_document
+from hascheduler.schema.noun import AS_REQUEST, N, Part, answer_of, named, read_document
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,7 +69,7 @@ class Named(Generic[N]):
 def named_routes(row: Named[N]) -> APIRouter:
     """Return the five routes of ``row``."""
     kind = row.kind
-    writer, body_type, page_type = row.writer, Annotated[row.body, PUBLISHED], Page[row.noun]  # type: ignore[name-defined]
+    writer, body_type, page_type = row.writer, Annotated[row.body, AS_REQUEST], Page[row.noun]  # type: ignore[name-defined]
     merge = (
         f"Any part of a {kind}, as a JSON merge patch (RFC 7396): objects merge, null removes, that is, goes back to "
         "the default"
@@ -147,7 +146,7 @@ def named_routes(row: Named[N]) -> APIRouter:
         async def write(stored: StoredDocument) -> Response | None:
             known = row.readable(stored)
             shown = {field: value for field, value in answer_of(known).items() if field not in ("name", "rev")}
-            merged = read_part(row.body, merge_patch(shown, body))
+            merged = whole(row.body, merge_patch(shown, body))
             return await _written(row, store, stored, _over(row, known, name, merged))
 
         return await revisions.at_revision(kind, name, store, wanted, write)

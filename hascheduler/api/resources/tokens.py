@@ -26,7 +26,6 @@ from pydantic import BaseModel, Field
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Admin, Authenticated, Caller
-from hascheduler.api.routing.part_bodies import PUBLISHED
 from hascheduler.api.routing.queries import Page, Paging, page
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import Services
@@ -36,7 +35,7 @@ from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.ports import StoredDocument
-from hascheduler.schema.noun import read_document
+from hascheduler.schema.noun import AS_REQUEST, read_document
 from hascheduler.schema.token import CreateTokenBody, NewTokenResponse, Token, TokenResponse, show_token
 
 router = APIRouter(prefix="/tokens", tags=["access"], route_class=JsonRoute)
@@ -44,7 +43,7 @@ router = APIRouter(prefix="/tokens", tags=["access"], route_class=JsonRoute)
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=problem_responses(403, 413, 422))
 async def create_token(
-    body: Annotated[CreateTokenBody, PUBLISHED], services: Services, caller: Admin, response: Response, note: Noted
+    body: Annotated[CreateTokenBody, AS_REQUEST], services: Services, caller: Admin, response: Response, note: Noted
 ) -> NewTokenResponse:
     """Make a token. The answer alone has the secret; a request that is repeated makes another one: after a 503
     (`outcome-unknown`) revoke the `id` that it names, then repeat it.

@@ -12,7 +12,7 @@ from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.keys import definitions_of, with_limit_keys
-from hascheduler.api.jobs.responses import JobResponse, show_job
+from hascheduler.api.jobs.responses import show_job
 from hascheduler.api.jobs.submit import submit_span
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
@@ -40,6 +40,7 @@ from hascheduler.model.job import (
 )
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, StoredDocument, Submission, SubmitAnswer
+from hascheduler.schema.job import JobResponse
 from hascheduler.schema.schedule import Overlap, ScheduleRef
 from hascheduler.schema.schedule_bodies import require_known_placeholders
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from hascheduler.api.jobs.read import WaitForJobQuery
 from hascheduler.api.jobs.submit import WaitQuery
+from hascheduler.api.jobs.waiting import WaitForJobQuery
 from hascheduler.api.ops.recording import RecordingQuery
 from hascheduler.errors import InvalidInput
 from hascheduler.schema.definition import DefinitionBody

@@ -35,7 +35,7 @@ export interface AttemptResponse {
   "finished_at": (string | null);
   "outcome": string;
   "error": (string | null);
-  "traceback"?: (string | null);
+  "traceback": (string | null);
 }
 
 export interface AuditPage {
@@ -84,19 +84,19 @@ export interface BatchBody {
 
 export interface BatchJob {
   "definition": string;
-  "payload"?: JsonValue;
-  "priority": number;
+  "payload"?: (JsonValue | null);
+  "priority": (number | null);
   "tenant"?: (string | null);
   "fairness_key"?: (string | null);
-  "lane": string;
-  "mode": ("queued" | "on_demand");
+  "lane": (string | null);
+  "mode": (("queued" | "on_demand") | null);
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
   "not_before"?: (string | null);
   "expires_at"?: (string | null);
-  "depends_on": string[];
-  "on_dependency_failure": ("fail" | "ignore");
+  "depends_on": (string[] | null);
+  "on_dependency_failure": (("fail" | "ignore") | null);
   "ref"?: (string | null);
   "idempotency_key"?: (string | null);
 }
@@ -424,9 +424,9 @@ export interface FailoversResponse {
 
 export interface FetchBody {
   "processor": string;
-  "wait": (string | number);
-  "limit": number;
-  "running": AttemptName[];
+  "wait": (string | number | null);
+  "limit": (number | null);
+  "running": (AttemptName[] | null);
 }
 
 export interface FetchResponse {
@@ -523,8 +523,8 @@ export interface GraphJobResponse {
 
 export interface HeartbeatBody {
   "processor": string;
-  "running": Report[];
-  "draining": boolean;
+  "running": (Report[] | null);
+  "draining": (boolean | null);
 }
 
 export interface HeldAttemptsResponse {
@@ -626,7 +626,7 @@ export interface JobResponse {
   "depends_on": string[];
   "on_dependency_failure": ("fail" | "ignore");
   "batch": (string | null);
-  "overdue_since"?: (string | null);
+  "overdue_since": (string | null);
   "progress": (ProgressResponse | null);
   "error": (string | null);
   "payload": JsonValue;
@@ -635,7 +635,7 @@ export interface JobResponse {
 }
 
 export interface JobRetryBody {
-  "with_dependents": boolean;
+  "with_dependents": (boolean | null);
 }
 
 export interface JobRetryResponse {
@@ -679,7 +679,7 @@ export interface JobSummary {
   "depends_on": string[];
   "on_dependency_failure": ("fail" | "ignore");
   "batch": (string | null);
-  "overdue_since"?: (string | null);
+  "overdue_since": (string | null);
   "progress": (ProgressResponse | null);
   "error": (string | null);
 }
@@ -926,8 +926,8 @@ export interface ReadyResponse {
 export interface RegisterBody {
   "name": string;
   "definitions": string[];
-  "slots": number;
-  "resources": Record<string, any>;
+  "slots": (number | null);
+  "resources": (Record<string, any> | null);
 }
 
 export interface RegisteredResponse {
@@ -1151,19 +1151,19 @@ export interface StartedResponse {
 
 export interface SubmitJobBody {
   "definition": string;
-  "payload"?: JsonValue;
-  "priority": number;
+  "payload"?: (JsonValue | null);
+  "priority": (number | null);
   "tenant"?: (string | null);
   "fairness_key"?: (string | null);
-  "lane": string;
-  "mode": ("queued" | "on_demand");
+  "lane": (string | null);
+  "mode": (("queued" | "on_demand") | null);
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
   "not_before"?: (string | null);
   "expires_at"?: (string | null);
-  "depends_on": string[];
-  "on_dependency_failure": ("fail" | "ignore");
+  "depends_on": (string[] | null);
+  "on_dependency_failure": (("fail" | "ignore") | null);
 }
 
 export interface TemplateBody {
@@ -1346,7 +1346,7 @@ export interface WhyResponse {
   "summary": string;
   "processor": (string | null);
   "finished_at": (string | null);
-  "error"?: (string | null);
+  "error": (string | null);
   "blocks": BlockResponse[];
   "standing": (QueuePositionResponse | null);
 }
