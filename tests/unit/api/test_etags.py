@@ -135,7 +135,7 @@ async def test_what_is_not_there_is_at_no_revision(client: httpx.AsyncClient, wo
     check_problem(await client.put("/v1/definitions/log", json={}, headers=headers), 412)
     check_problem(await client.patch("/v1/definitions/log", json={}, headers=headers), 404)
     check_problem(await client.delete("/v1/definitions/log", headers=headers), 404)
-    check_problem(await client.put("/v1/schedules/tick", json=TICK, headers=headers), 404)
+    check_problem(await client.put("/v1/schedules/tick", json=TICK, headers=headers), 412)
     check_problem(await client.delete("/v1/schedules/tick", headers=headers), 404)
     assert world.everything() == World().everything()
 

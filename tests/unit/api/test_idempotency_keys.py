@@ -22,6 +22,7 @@ HONOURING = {
     ("POST", "/v1/jobs"),
     ("POST", "/v1/jobs:batch"),
     ("POST", "/v1/jobs/{id}/retry"),
+    ("POST", "/v1/schedules"),
     ("POST", "/v1/schedules:trigger"),
     ("POST", "/v1/schedules/{name}/trigger"),
 }

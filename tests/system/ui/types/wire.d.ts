@@ -245,7 +245,7 @@ export interface CreateScheduleBody {
 
 export interface CreateTokenBody {
   "name": string;
-  "role": ("viewer" | "submitter" | "operator" | "admin" | "worker");
+  "role": Role;
   "tenant": string;
   "expires_in"?: ((string | number) | null);
 }
@@ -295,16 +295,16 @@ export interface CronResponse {
 }
 
 export interface DefinitionBody {
-  "default_cost": ((string | number) | null);
+  "default_cost": (string | number | null);
   "max_concurrency"?: (number | null);
   "conflict_group"?: (string | null);
-  "conflict_scope"?: (("tenant" | "shared") | null);
+  "conflict_scope"?: (ConflictScope | null);
   "tier"?: (number | null);
   "rate_limit"?: (RateLimitBody | null);
   "key_limits": (KeyLimitBody[] | null);
   "resources": (Record<string, any> | null);
   "unique"?: (UniqueBody | null);
-  "retry": RetryBody;
+  "retry": (RetryBody | null);
   "timeout"?: ((string | number) | null);
   "total_timeout"?: ((string | number) | null);
   "owner"?: (string | null);
@@ -716,7 +716,7 @@ export interface LaneResponse {
   "rev": number;
   "weight": number;
   "promote_after": (string | string[]);
-  "policy": (Criterion[] | null);
+  "policy": (("lane" | "tier" | "fairness" | "deadline" | "aged_priority" | "score" | "arrival")[] | null);
   "owner": (string | null);
 }
 
@@ -769,6 +769,8 @@ export interface NewTokenResponse {
   "session": boolean;
   "token": string;
 }
+
+export type OnDuplicate = ("keep_first" | "replace" | "debounce");
 
 export interface OnceBody {
   "type": "once";
@@ -1012,18 +1014,18 @@ export interface ResumeSchedulesBody {
 export type RetryAnswer = ("ok" | "not_ended" | "not_failed");
 
 export interface RetryBody {
-  "attempts": number;
-  "lost_attempts": number;
-  "backoff": (string | number);
-  "factor": number;
-  "max": (string | number);
+  "attempts": (number | null);
+  "lost_attempts": (number | null);
+  "backoff": (string | number | null);
+  "factor": (number | null);
+  "max": (string | number | null);
 }
 
 export interface RetryResponse {
   "attempts": number;
   "lost_attempts": number;
   "backoff": string;
-  "factor": (number);
+  "factor": number;
   "max": string;
 }
 
@@ -1293,14 +1295,14 @@ export interface UndecidedResponse {
 
 export interface UniqueBody {
   "by": (string[] | null);
-  "on_duplicate": (("keep_first" | "replace" | "debounce") | null);
+  "on_duplicate": (OnDuplicate | null);
   "period"?: ((string | number) | null);
   "max_wait"?: ((string | number) | null);
 }
 
 export interface UniqueResponse {
   "by": string[];
-  "on_duplicate": ("keep_first" | "replace" | "debounce");
+  "on_duplicate": OnDuplicate;
   "period": (string | null);
   "max_wait": (string | null);
 }
