@@ -64,6 +64,7 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/model/values/redaction.py:_TOKEN": ("search", None),
     "hascheduler/model/resources.py:_NAME": ("match", None),
     "hascheduler/model/token.py:SECRET": ("fullmatch", 1_024),
+    "hascheduler/api/work/schemas.py:_DEFINITION": ("fullmatch", None),
     "hascheduler/model/trace.py:_FORM": ("fullmatch", 256),
     "hascheduler/processor/handlers.py:_NAME": ("fullmatch", None),
     "hascheduler/rabbitmq/connection.py:_PASSES": ("search", 1_024),
