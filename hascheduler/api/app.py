@@ -137,6 +137,8 @@ _PUBLISHED_NAMES = {
     "BatchJobResponse": "BatchResult",
     "BlockReason": "Rule",
     "FieldErrorDetails": "FieldProblem",
+    "JobFilter-Input": "FilterBody",
+    "JobFilter-Output": "ErrorGroupFilter",
     "Page_AuditResponse_": "AuditPage",
     "Page_DefinitionResponse_": "DefinitionPage",
     "Page_JobSummary_": "JobPage",
@@ -147,6 +149,7 @@ _PUBLISHED_NAMES = {
     "Page_TenantResponse_": "TenantPage",
     "Page_TokenResponse_": "TokenPage",
     "ProblemDetails": "Problem",
+    "ScheduleFilter": "ScheduleFilterBody",
 }
 """The names of these models in the document: generated clients have classes by those names."""
 

@@ -61,7 +61,8 @@ and errors.
 """
 
 from hascheduler.client.asynchronous.scheduler import AsyncScheduler
-from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
+from hascheduler.client.bodies import BatchJob, JobOptions
+from hascheduler.client.bodies import JobChangeFilter as JobFilter
 from hascheduler.client.failures import JobCancelled, JobFailed, Problem, Refused, StillRunning, Unavailable
 from hascheduler.client.results import Attempt, BatchResult, Changed, Job, JobEvent, ListPage, Progress, Submitted
 from hascheduler.client.synchronous.scheduler import Scheduler

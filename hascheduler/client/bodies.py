@@ -53,7 +53,7 @@ class JobErrorFilter(_JobAttributes, total=False):
     id: str
 
 
-class JobFilter(JobErrorFilter, total=False):
+class JobChangeFilter(JobErrorFilter, total=False):
     """As `JobErrorFilter`. ``unschedulable``: only those that no living processor could ever run."""
 
     state: JobState | str
@@ -68,7 +68,7 @@ class JobListFilter(JobErrorFilter, total=False):
     unschedulable: bool
 
 
-class ScheduleFilter(TypedDict, total=False):
+class ScheduleListFilter(TypedDict, total=False):
     """All that is given must hold. ``text`` is in the name, ``verdict`` was that of the last decided time; of several
     states or verdicts any one. ``ahead``: only those that fired ahead of time."""
 
@@ -80,7 +80,7 @@ class ScheduleFilter(TypedDict, total=False):
 
 
 class ScheduleChangeFilter(TypedDict, total=False):
-    """All that is given must hold, as in `ScheduleFilter`."""
+    """All that is given must hold, as in `ScheduleListFilter`."""
 
     text: str
     state: Literal["active", "paused", "ended"]
@@ -89,7 +89,7 @@ class ScheduleChangeFilter(TypedDict, total=False):
     labels: Mapping[str, str]
 
 
-class VerdictFilter(TypedDict, total=False):
+class VerdictListFilter(TypedDict, total=False):
     """All that is given must hold. ``since`` and ``until`` bound when it was decided; ``text`` is in the schedule's
     name, ``labels`` are the schedule's: a mapping, or texts such as ``team=a``."""
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from hascheduler.client import requests
 from hascheduler.client.batching import group_key, split_jobs
-from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions, ScheduleChangeFilter, job_body, plain
+from hascheduler.client.bodies import BatchJob, JobChangeFilter, JobOptions, ScheduleChangeFilter, job_body, plain
 from hascheduler.client.failures import JobCancelled, JobFailed, StillRunning
 from hascheduler.client.requests import Request
 from hascheduler.client.results import BatchResult, Changed, Job, Submitted
@@ -39,7 +39,7 @@ class ChangeOptions(TypedDict, total=False):
     progress: Progressed
 
 
-class JobChange(JobFilter, ChangeOptions, total=False):
+class JobChange(JobChangeFilter, ChangeOptions, total=False):
     """Which jobs to change, and how."""
 
 

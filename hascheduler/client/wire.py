@@ -272,7 +272,6 @@ JobState = Literal["pending", "dispatched", "running", "succeeded", "failed", "c
 
 
 class FilterBody(TypedDict):
-    state: NotRequired[JobState | None]
     definition: NotRequired[str | None]
     schedule: NotRequired[str | None]
     tenant: NotRequired[str | None]
@@ -281,14 +280,15 @@ class FilterBody(TypedDict):
     id: NotRequired[str | None]
     since: NotRequired[str | None]
     until: NotRequired[str | None]
-    unschedulable: NotRequired[bool]
-    labels: NotRequired[Mapping[str, Any]]
+    labels: NotRequired[Mapping[str, Any] | None]
+    state: NotRequired[JobState | Sequence[JobState] | None]
+    unschedulable: NotRequired[bool | None]
 
 
 class ChangeBody(TypedDict):
-    dry_run: NotRequired[bool]
-    expected: NotRequired[int | None]
     filter: FilterBody
+    dry_run: NotRequired[bool | None]
+    expected: NotRequired[int | None]
     after: NotRequired[str | None]
 
 
@@ -300,16 +300,17 @@ Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paus
 
 class ScheduleFilterBody(TypedDict):
     text: NotRequired[str | None]
-    state: NotRequired[ScheduleState | None]
-    verdict: NotRequired[Verdict | None]
+    state: NotRequired[ScheduleState | Sequence[ScheduleState] | None]
+    verdict: NotRequired[Verdict | Sequence[Verdict] | None]
     tenant: NotRequired[str | None]
-    labels: NotRequired[Mapping[str, Any]]
+    ahead: NotRequired[bool | None]
+    labels: NotRequired[Mapping[str, Any] | None]
 
 
 class ChangeSchedulesBody(TypedDict):
-    dry_run: NotRequired[bool]
-    expected: NotRequired[int | None]
     filter: ScheduleFilterBody
+    dry_run: NotRequired[bool | None]
+    expected: NotRequired[int | None]
     after: NotRequired[str | None]
 
 
@@ -699,13 +700,17 @@ class EditPreviewResponse(TypedDict):
 
 
 class ErrorGroupFilter(TypedDict):
-    state: JobState
-    definition: str
-    tenant: str | None
+    definition: str | None
     schedule: str | None
-    target: str | None
+    tenant: str | None
     batch: str | None
-    labels: Mapping[str, str]
+    target: str | None
+    id: str | None
+    since: str | None
+    until: str | None
+    labels: Mapping[str, Any]
+    state: JobState | Sequence[JobState]
+    unschedulable: bool
 
 
 class ErrorGroupResponse(TypedDict):
@@ -1058,9 +1063,9 @@ class PauseBody(TypedDict):
 
 
 class PauseSchedulesBody(TypedDict):
-    dry_run: NotRequired[bool]
-    expected: NotRequired[int | None]
     filter: ScheduleFilterBody
+    dry_run: NotRequired[bool | None]
+    expected: NotRequired[int | None]
     after: NotRequired[str | None]
     because: NotRequired[str | None]
 
@@ -1159,9 +1164,9 @@ class ReprioritizeResponse(TypedDict):
 
 
 class ReprioritizeSomeBody(TypedDict):
-    dry_run: NotRequired[bool]
-    expected: NotRequired[int | None]
     filter: FilterBody
+    dry_run: NotRequired[bool | None]
+    expected: NotRequired[int | None]
     after: NotRequired[str | None]
     priority: int
 
@@ -1174,11 +1179,11 @@ class ResumeBody(TypedDict):
 
 
 class ResumeSchedulesBody(TypedDict):
-    dry_run: NotRequired[bool]
-    expected: NotRequired[int | None]
     filter: ScheduleFilterBody
+    dry_run: NotRequired[bool | None]
+    expected: NotRequired[int | None]
     after: NotRequired[str | None]
-    catch_up: NotRequired[bool]
+    catch_up: NotRequired[bool | None]
 
 
 class ScheduleCountsResponse(TypedDict):

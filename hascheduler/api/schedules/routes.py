@@ -12,7 +12,8 @@ from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator, Viewer
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.queries import CheckedPathName, Page, PathName, page_in_slices
+from hascheduler.api.routing.published import query_of
+from hascheduler.api.routing.queries import CheckedPathName, Page, PageQuery, PathName, page_in_slices
 from hascheduler.api.routing.revisions import TAGGED, IfMatch, IfNoneMatch, etag, is_known
 from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.schedules.edits import (
@@ -27,11 +28,12 @@ from hascheduler.api.schedules.edits import (
     with_unseen_payloads,
 )
 from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
-from hascheduler.api.schedules.selection import ScheduleQuery, page_of_schedules
+from hascheduler.api.schedules.selection import page_of_schedules
 from hascheduler.api.schedules.tenant_scope import TenantSchedules, schedule_response, stored_schedule, with_tenant
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
 from hascheduler.ports import StoredDocument
+from hascheduler.schema.filters import ScheduleFilter
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
 from hascheduler.wire.schedule_jobs import TemplateBody
 
@@ -60,7 +62,12 @@ async def create_schedule(
 
 
 @router.get("", response_model=Page[ScheduleResponse], responses=problem_responses(403, 422))
-async def list_schedules(query: Annotated[ScheduleQuery, Query()], services: Services, caller: Viewer) -> Response:
+async def list_schedules(
+    filter: Annotated[ScheduleFilter, query_of(ScheduleFilter)],
+    query: Annotated[PageQuery, Query()],
+    services: Services,
+    caller: Viewer,
+) -> Response:
     """Schedules by name, a page at a time; with `label`, only those that have all of these labels. A page of large
     payloads ends after 4 MiB.
 
@@ -68,7 +75,7 @@ async def list_schedules(query: Annotated[ScheduleQuery, Query()], services: Ser
     moment ago. Where few of many match, a page may then hold less than `limit`, or nothing, and have a `next`: go on
     until that is null.
     """
-    documents, next = await page_of_schedules(query, caller, services)
+    documents, next = await page_of_schedules(filter, query, caller, services)
     calendars, payloads, now = services.view.calendars(), caller.sees_payloads, services.clock.wall_ms()
     return await page_in_slices(
         documents, query.limit, next, lambda document: show_schedule(document, calendars, payloads=payloads, now=now)

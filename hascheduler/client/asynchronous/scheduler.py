@@ -27,7 +27,7 @@ from hascheduler.client.bodies import (
     JobErrorFilter,
     JobListFilter,
     JobOptions,
-    VerdictFilter,
+    VerdictListFilter,
     query_of,
 )
 from hascheduler.client.exchange import Exchange
@@ -162,7 +162,7 @@ class AsyncScheduler:
         return await self._ask(Request("GET", "/v1/jobs:errors", requests.body_of, query_of(**filter)))
 
     async def verdicts(
-        self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictFilter]
+        self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictListFilter]
     ) -> AsyncIterator[ScheduleVerdictResponse]:
         """The nominal times of all schedules that did not fire, the newest decision first.
 

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from hascheduler.client.asynchronous.asking import Ask, Run, each
 from hascheduler.client.asynchronous.named import AsyncNamedApi
-from hascheduler.client.bodies import ScheduleFilter, encoded, plain, query_of
+from hascheduler.client.bodies import ScheduleListFilter, encoded, plain, query_of
 from hascheduler.client.flows import ScheduleChange, change_where, key_of
 from hascheduler.client.requests import (
     Request,
@@ -91,7 +91,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         return await self._ask(Request("POST", "/v1/schedules", body_of, content=content, look=look))
 
     async def list(
-        self, labels: Labels | None = None, **filter: Unpack[ScheduleFilter]
+        self, labels: Labels | None = None, **filter: Unpack[ScheduleListFilter]
     ) -> AsyncIterator[ScheduleResponse]:
         """All, by name; with ``labels`` those that have all of these, and with a filter those that match."""
         async for schedule in each(self._ask, "/v1/schedules", query_of(labels=labels, **filter)):
@@ -103,11 +103,11 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         *,
         limit: int | None = None,
         after: str | None = None,
-        **filter: Unpack[ScheduleFilter],
+        **filter: Unpack[ScheduleListFilter],
     ) -> ListPage[ScheduleResponse]:
         return await self._ask(page("/v1/schedules", query_of(labels=labels, **filter), as_it_is, limit, after))
 
-    async def count(self, labels: Labels | None = None, **filter: Unpack[ScheduleFilter]) -> ScheduleCountsResponse:
+    async def count(self, labels: Labels | None = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
         """How many match, by state."""
         return await self._ask(Request("GET", "/v1/schedules:counts", body_of, query_of(labels=labels, **filter)))
 

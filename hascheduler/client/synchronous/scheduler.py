@@ -16,7 +16,7 @@ from hascheduler.client.bodies import (
     JobErrorFilter,
     JobListFilter,
     JobOptions,
-    VerdictFilter,
+    VerdictListFilter,
     query_of,
 )
 from hascheduler.client.exchange import Exchange
@@ -163,7 +163,7 @@ class Scheduler:
         return self._ask(Request("GET", "/v1/jobs:errors", requests.body_of, query_of(**filter)))
 
     def verdicts(
-        self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictFilter]
+        self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictListFilter]
     ) -> Iterator[ScheduleVerdictResponse]:
         """The nominal times of all schedules that did not fire, the newest decision first.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Unpack
 
-from hascheduler.client.bodies import ScheduleFilter, encoded, plain, query_of
+from hascheduler.client.bodies import ScheduleListFilter, encoded, plain, query_of
 from hascheduler.client.flows import ScheduleChange, change_where, key_of
 from hascheduler.client.requests import (
     Request,
@@ -91,7 +91,7 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         look = look_for(named(self._collection, str(name)), document) if is_name else None
         return self._ask(Request("POST", "/v1/schedules", body_of, content=content, look=look))
 
-    def list(self, labels: Labels | None = None, **filter: Unpack[ScheduleFilter]) -> Iterator[ScheduleResponse]:
+    def list(self, labels: Labels | None = None, **filter: Unpack[ScheduleListFilter]) -> Iterator[ScheduleResponse]:
         """All, by name; with ``labels`` those that have all of these, and with a filter those that match."""
         for schedule in each(self._ask, "/v1/schedules", query_of(labels=labels, **filter)):
             yield schedule
@@ -102,11 +102,11 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         *,
         limit: int | None = None,
         after: str | None = None,
-        **filter: Unpack[ScheduleFilter],
+        **filter: Unpack[ScheduleListFilter],
     ) -> ListPage[ScheduleResponse]:
         return self._ask(page("/v1/schedules", query_of(labels=labels, **filter), as_it_is, limit, after))
 
-    def count(self, labels: Labels | None = None, **filter: Unpack[ScheduleFilter]) -> ScheduleCountsResponse:
+    def count(self, labels: Labels | None = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
         """How many match, by state."""
         return self._ask(Request("GET", "/v1/schedules:counts", body_of, query_of(labels=labels, **filter)))
 
