@@ -27,6 +27,11 @@ def names_of(kind: str) -> Complete:
     return lambda ctx, args, incomplete: _names(f"{kind}s", ctx, incomplete)
 
 
+def _complete_noun(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    """Names of the kind that the group of the command is called after."""
+    return _names(f"{ctx.parent.info_name}s", ctx, incomplete)
+
+
 complete_schedule = names_of("schedule")
 complete_definition = names_of("definition")
 complete_tenant = names_of("tenant")
@@ -44,6 +49,7 @@ def argument(metavar: str, help: str, complete: Complete | None = None) -> Any:
 _SOME = "The schedule; or options that say which"
 ScheduleName = Annotated[str, argument("NAME", "The schedule", complete_schedule)]
 ScheduleNameOrNone = Annotated[str | None, argument("NAME", _SOME, complete_schedule)]
+NounName = Annotated[str, argument("NAME", "What it is called", _complete_noun)]
 NewName = Annotated[str, argument("NAME", "What it is to be called")]
 JobId = Annotated[str, argument("JOB", "The job's id", complete_job)]
 JobIds = Annotated[list[str] | None, argument("JOB", "The ids of jobs", complete_job)]

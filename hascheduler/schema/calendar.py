@@ -113,12 +113,26 @@ _TEXTS = {"type": "array", "items": {"type": "string"}}
 Weekdays = Annotated[
     tuple[int, ...],
     Form(
-        _weekdays, _shown_weekdays, _stored_weekdays, {**_TEXTS, "maxItems": _WEEKDAYS_MAX}, _TEXTS, write_stored=list
+        _weekdays,
+        _shown_weekdays,
+        _stored_weekdays,
+        {**_TEXTS, "maxItems": _WEEKDAYS_MAX},
+        _TEXTS,
+        metavar="DAY,…",
+        write_stored=list,
     ),
 ]
 DayList = Annotated[
     Days,
-    Form(_day_list, Days.texts, _day_list, {**_TEXTS, "maxItems": DAYS_MAX}, _TEXTS, write_stored=Days.texts),
+    Form(
+        _day_list,
+        Days.texts,
+        _day_list,
+        {**_TEXTS, "maxItems": DAYS_MAX},
+        _TEXTS,
+        metavar="DAY,…",
+        write_stored=Days.texts,
+    ),
 ]
 
 

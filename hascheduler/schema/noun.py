@@ -206,13 +206,27 @@ def stored_fields(noun: type[Noun]) -> tuple[str, ...]:
 
 def answer_of(part: Part) -> dict[str, Any]:
     """Return what is answered, with the fields that a newer replica added."""
-    return {**part.model_dump(mode="json", by_alias=True), **(part.model_extra or {})}
+    return _with_unknown(part, part.model_dump(mode="json", by_alias=True))
 
 
 def normal_form(part: Part) -> dict[str, Any]:
     """Return what a file has to say: nothing that has its default. Equal nouns have equal normal forms."""
     said = part.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"rev"})
-    return {**said, **(part.model_extra or {})}
+    return _with_unknown(part, said)
+
+
+def _with_unknown(part: Part, said: dict[str, Any]) -> dict[str, Any]:
+    """Add to what is said the fields that a newer replica added, in parts too: pydantic leaves those out."""
+    if part.model_extra is None:
+        return said  # it was no answer
+    for name, field in type(part).model_fields.items():
+        value, shown = getattr(part, name), said.get(field.alias or name)
+        listed = isinstance(value, tuple) and isinstance(shown, list)
+        for inner, told in zip(value, shown or (), strict=False) if listed else ((value, shown),):
+            if isinstance(inner, Part) and isinstance(told, dict):
+                _with_unknown(inner, told)
+    said.update(part.model_extra)
+    return said
 
 
 def example_of(part: type[Part]) -> dict[str, Any]:

@@ -90,6 +90,19 @@ def test_definitions_have_one_form_too() -> None:
     assert FORMS["definition"]({"name": "a", "retry": {"attempts": 6}}) == {"name": "a", "retry": {"attempts": 6}}
 
 
+def test_what_a_newer_replica_added_stays_in_parts_too() -> None:
+    limit = {"key": "target", "max_concurrency": 2, "newer": {"a": 1}}
+    said = {"key_limits": [limit], "retry": {"attempts": 6, "newer": [1]}, "newer": "x"}
+    answered = {**said, "tier": None, "retry": {**said["retry"], "max": "1m"}, "rev": 3}  # type: ignore[dict-item]
+    assert FORMS["definition"](answered) == said
+
+
+def test_a_scope_is_said_beside_its_group_alone() -> None:
+    assert FORMS["definition"]({"conflict_scope": "shared", "tier": 1}) == {"tier": 1}
+    said = {"conflict_group": "git", "conflict_scope": "tenant"}
+    assert FORMS["definition"]({**said, "tier": None}) == said
+
+
 def test_retries_and_timeouts_have_one_form() -> None:
     retry = {"max": "60s", "factor": 2.0, "backoff": 2, "attempts": 5}
     assert FORMS["definition"]({"name": "a", "retry": retry, "timeout": None}) == {"name": "a"}
