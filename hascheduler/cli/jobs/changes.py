@@ -10,7 +10,7 @@ import typer
 from hascheduler.cli.completion import JobIds
 from hascheduler.cli.input.values import check_job_id, sendable_key, whole_or_none
 from hascheduler.cli.jobs.all_that_match import change_all
-from hascheduler.cli.jobs.options import CHANGED, filter_body
+from hascheduler.cli.jobs.filters import filter_of, filter_options
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
 from hascheduler.cli.output.console import console, print_json
@@ -18,6 +18,7 @@ from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import Scheduler
 from hascheduler.errors import CallerError, InvalidInput
+from hascheduler.schema.filters import JobFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ _PRIORITY_ANSWERS = {
     "hascheduler job cancel fire:nightly:1893456000000",
     "hascheduler job cancel --definition resize --state pending --label team=a --dry-run",
 )
-@with_options("given", CHANGED)
+@with_options("given", filter_options(JobFilter))
 def cancel(
     ids: JobIds = None,
     dry_run: DryRun = False,
@@ -94,7 +95,7 @@ def cancel(
 
 
 @example("hascheduler job reprioritize job:0194f3a1b2c3 9", "hascheduler job reprioritize 9 --tenant acme --yes")
-@with_options("given", CHANGED)
+@with_options("given", filter_options(JobFilter))
 def reprioritize(
     *,
     ids: JobIds = None,
@@ -118,7 +119,7 @@ def reprioritize(
 
 
 @example("hascheduler job retry job:0194f3a1b2c3", "hascheduler job retry --definition resize --yes")
-@with_options("given", CHANGED)
+@with_options("given", filter_options(JobFilter))
 def retry(
     ids: JobIds = None,
     *,
@@ -163,7 +164,7 @@ def _priority(text: str, ids: Sequence[str]) -> int:
 def _carry_out(
     change: _JobChange, ids: Sequence[str], given: Given, url: str, *, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
-    filter = filter_body(given)
+    filter = filter_of(given)
     if bool(ids) == bool(filter):
         problem = "ids and options can't be had together" if ids else f"nothing says which jobs to {change.verb}"
         raise InvalidInput(("JOB",), problem, "ids of jobs, or options such as --definition")

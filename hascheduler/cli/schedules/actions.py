@@ -9,22 +9,20 @@ from uuid import uuid4
 import typer
 from rich.text import Text
 
-from hascheduler.cli.completion import ScheduleName, ScheduleNameOrNone, complete_tenant
+from hascheduler.cli.completion import ScheduleName, ScheduleNameOrNone
 from hascheduler.cli.input.prompts import delete_stored
 from hascheduler.cli.input.values import check_name, read_payload, sendable_key
 from hascheduler.cli.jobs.all_that_match import change_all
-from hascheduler.cli.jobs.options import filter_body
+from hascheduler.cli.jobs.filters import filter_of, filter_options
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import (
     DEFAULT_URL,
     AsJson,
     DryRun,
     Given,
-    LabelFilter,
     Options,
     Url,
     Yes,
-    text_option,
     with_options,
 )
 from hascheduler.cli.output.console import console, print_answer, print_json
@@ -36,19 +34,13 @@ from hascheduler.client.wire import ScheduleResponse, TriggerNowBody
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 from hascheduler.model.schedule import Overlap, ScheduleState
-from hascheduler.model.verdict import Verdict
+from hascheduler.schema.filters import ScheduleFilter
 
 _SHOWN_MAX = 20
 
 _MATCHING: Options = {
     "all": Annotated[bool | None, typer.Option("--all", help="All that are active; of resume, all that are paused.")],
-    "text": text_option("--text", of="TEXT", help="All whose name contains it, in any case."),
-    "state": Annotated[ScheduleState | None, typer.Option("--state", help="Only those in this state.")],
-    "verdict": Annotated[
-        Verdict | None, typer.Option("--verdict", help="Only those whose last decided time got this verdict.")
-    ],
-    "tenant": text_option("--tenant", of="NAME", help="Only its own.", complete=complete_tenant),
-    "label": LabelFilter,
+    **filter_options(ScheduleFilter),
 }
 _DONE = {"pause": "paused", "resume": "resumed", "reset": "reset", "trigger": "triggered"}
 
@@ -141,7 +133,7 @@ def _change_one(
 def _is_of_many(verb: str, name: str | None, given: Given, *, asked: bool, of_one: tuple[str, ...] = ()) -> bool:
     """Whether no name is given; `InvalidInput` where nothing says which are meant, or both do. ``asked``: whether
     ``--dry-run`` or ``--yes`` is given, which are for many; ``of_one`` are given options for one alone."""
-    if (name is None) == (not given):
+    if (name is None) == (not any(given.values())):
         problem = "a name and options can't be had together"
         if name is None:
             problem = f"nothing says which schedules to {verb}"
@@ -165,7 +157,7 @@ def _change_all(
     **more: Any,
 ) -> None:
     """Count the schedules, ask, and change them; ``more`` are arguments of the SDK's method."""
-    filter = filter_body(given)
+    filter = filter_of({name: value for name, value in given.items() if name != "all"})
     if given.get("all"):
         filter.setdefault("state", ScheduleState.PAUSED.value if verb == "resume" else ScheduleState.ACTIVE.value)
     with replica(url) as scheduler:
