@@ -281,7 +281,7 @@ class FilterBody(TypedDict):
     since: NotRequired[str | None]
     until: NotRequired[str | None]
     labels: NotRequired[Mapping[str, Any] | None]
-    state: NotRequired[JobState | Sequence[JobState] | None]
+    state: NotRequired[JobState | None]
     unschedulable: NotRequired[bool | None]
 
 
@@ -300,8 +300,8 @@ Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paus
 
 class ScheduleFilterBody(TypedDict):
     text: NotRequired[str | None]
-    state: NotRequired[ScheduleState | Sequence[ScheduleState] | None]
-    verdict: NotRequired[Verdict | Sequence[Verdict] | None]
+    state: NotRequired[ScheduleState | None]
+    verdict: NotRequired[Verdict | None]
     tenant: NotRequired[str | None]
     ahead: NotRequired[bool | None]
     labels: NotRequired[Mapping[str, Any] | None]
@@ -709,7 +709,7 @@ class ErrorGroupFilter(TypedDict):
     since: str | None
     until: str | None
     labels: Mapping[str, Any]
-    state: JobState | Sequence[JobState]
+    state: JobState
     unschedulable: bool
 
 

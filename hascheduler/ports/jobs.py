@@ -122,8 +122,7 @@ class JobSelection(JobFilter):
 
 def revived_states(which: JobSelection) -> tuple[JobState, ...]:
     """Return the states of which `JobStore.retry_some` revives jobs: failed, and cancelled if that is asked for."""
-    named = tuple(state for state in which.states if state in TRANSITIONS[Move.REVIVE].sources)
-    return named or (JobState.FAILED,)
+    return (JobState.CANCELLED,) if which.states == (JobState.CANCELLED,) else (JobState.FAILED,)
 
 
 @dataclass(frozen=True, slots=True)

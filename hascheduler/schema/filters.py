@@ -10,13 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, Strict, ValidationError
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Strict,
+    ValidationError,
+    ValidationInfo,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from hascheduler.model.job import JobState
 from hascheduler.model.schedule import ScheduleState
 from hascheduler.model.verdict import Verdict
-from hascheduler.schema.forms import Instant, Labels, Listed, Name, Text, whole, wrong
+from hascheduler.schema.forms import REQUEST, Instant, Labels, Listed, Name, Text, whole, wrong
 from hascheduler.schema.noun import Part, together
 from hascheduler.schema.refusals import refusal_of
 
@@ -27,25 +35,30 @@ _NAME_TEXT_LENGTH_MAX = 128
 
 @dataclass(frozen=True, slots=True)
 class _AnyOf:
-    """Annotates a tuple of which any one is meant: in requests and answers one alone may stand without a list."""
+    """Annotates a tuple of which any one is meant.
+
+    A body says one alone, or null; a query, which may say several, is read from a tuple.
+    """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         def write(values: tuple[Any, ...], info: core_schema.SerializationInfo) -> Any:
-            return values[0] if info.by_alias and len(values) == 1 else list(values)
+            return list(values) if len(values) > 1 or not info.by_alias else next(iter(values), None)
 
         once = core_schema.no_info_after_validator_function(
             lambda values: tuple(dict.fromkeys(values)), handler(source)
         )
-        return core_schema.no_info_wrap_validator_function(
+        return core_schema.with_info_wrap_validator_function(
             _read_any_of, once, serialization=core_schema.plain_serializer_function_ser_schema(write, info_arg=True)
         )
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        several = handler(schema)
-        return {"anyOf": [several["items"], several]}
+        one: dict[str, Any] = handler(schema)["items"]
+        return one
 
 
-def _read_any_of(given: Any, read: core_schema.ValidatorFunctionWrapHandler) -> Any:
+def _read_any_of(given: Any, read: core_schema.ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    if info.context is REQUEST and isinstance(given, list):
+        raise wrong(f"a list of {len(given)}", "one of them alone")
     if not isinstance(given, str):
         return read(given)
     try:

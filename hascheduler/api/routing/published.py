@@ -37,9 +37,10 @@ def query_of(part: type[P]) -> Any:
 
     def read(_: Any, given: Mapping[str, Any]) -> P:
         # FastAPI gives all that the query has; `undeclared` refuses what no parameter of the route is.
-        said = {name: value for name, value in given.items() if name in parameters}
+        known = {name: value for name, value in given.items() if name in parameters}
+        said = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
         if "label" in said:
-            said["labels"] = LabelsQuery(label=said.pop("label")).labels()
+            said["labels"] = LabelsQuery(label=list(said.pop("label"))).labels()
         # All values are texts here, so it is not strict.
         return part.model_validate(said, by_alias=True, by_name=False, strict=False, context=REQUEST)
 

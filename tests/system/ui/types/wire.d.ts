@@ -389,7 +389,7 @@ export interface ErrorGroupFilter {
   "since": (string | null);
   "until": (string | null);
   "labels": Record<string, any>;
-  "state": (JobState | JobState[]);
+  "state": JobState;
   "unschedulable": boolean;
 }
 
@@ -455,7 +455,7 @@ export interface FilterBody {
   "since"?: (string | null);
   "until"?: (string | null);
   "labels": (Record<string, any> | null);
-  "state": (JobState | JobState[] | null);
+  "state"?: (JobState | null);
   "unschedulable": (boolean | null);
 }
 
@@ -1045,8 +1045,8 @@ export interface ScheduleCountsResponse {
 
 export interface ScheduleFilterBody {
   "text"?: (string | null);
-  "state": (ScheduleState | ScheduleState[] | null);
-  "verdict": (Verdict | Verdict[] | null);
+  "state"?: (ScheduleState | null);
+  "verdict"?: (Verdict | null);
   "tenant"?: (string | null);
   "ahead": (boolean | null);
   "labels": (Record<string, any> | null);
