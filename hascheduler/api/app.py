@@ -127,11 +127,14 @@ _PUBLISHED_NAMES = {
     "BatchJobResponse": "BatchResult",
     "BlockReason": "Rule",
     "FieldErrorDetails": "FieldProblem",
+    "JobFilter-Input": "FilterBody",
+    "JobFilter-Output": "ErrorGroupFilter",
     "ProblemDetails": "Problem",
     "RetryPolicy-Input": "RetryBody",
     "RetryPolicy-Output": "RetryResponse",
     "Uniqueness-Input": "UniqueBody",
     "Uniqueness-Output": "UniqueResponse",
+    "ScheduleFilter": "ScheduleFilterBody",
 }
 """The names of these models in the document: generated clients have classes by those names."""
 

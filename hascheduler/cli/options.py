@@ -10,7 +10,6 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 
 Url = Annotated[str, typer.Option("--url", envvar="HASCHEDULER_URL", help="Any replica", show_default=True)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
-AsYaml = Annotated[bool, typer.Option("--yaml", help="Print it as a document for `hascheduler apply`.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Show it again every second, until Ctrl-C.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]

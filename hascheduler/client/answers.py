@@ -249,13 +249,17 @@ class JobCountsResponse(Answer):
 
 
 class ErrorGroupFilter(Answer):
-    state: JobState
-    definition: str
-    tenant: str | None
+    definition: str | None
     schedule: str | None
-    target: str | None
+    tenant: str | None
     batch: str | None
-    labels: Mapping[str, str]
+    target: str | None
+    id: str | None
+    since: datetime | None
+    until: datetime | None
+    labels: Mapping[str, Json]
+    state: JobState
+    unschedulable: bool
 
 
 class ErrorGroupResponse(Answer):

@@ -228,46 +228,46 @@ class JobOptions(TypedDict):
 
 
 class JobListFilter(TypedDict):
-    labels: NotRequired[Mapping[str, str] | Sequence[str]]
     definition: NotRequired[str | None]
     schedule: NotRequired[str | None]
     tenant: NotRequired[str | None]
     batch: NotRequired[str | None]
     target: NotRequired[str | None]
+    id: NotRequired[str | None]
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
-    id: NotRequired[str | None]
+    labels: NotRequired[Mapping[str, str] | Sequence[str]]
     state: NotRequired[JobState | str | Sequence[JobState | str] | None]
     unschedulable: NotRequired[bool]
 
 
 class JobErrorFilter(TypedDict):
+    definition: NotRequired[str | None]
+    schedule: NotRequired[str | None]
+    tenant: NotRequired[str | None]
+    batch: NotRequired[str | None]
+    target: NotRequired[str | None]
+    id: NotRequired[str | None]
+    since: NotRequired[datetime | str | None]
+    until: NotRequired[datetime | str | None]
     labels: NotRequired[Mapping[str, str] | Sequence[str]]
+
+
+class JobChangeFilter(TypedDict):
     definition: NotRequired[str | None]
     schedule: NotRequired[str | None]
     tenant: NotRequired[str | None]
     batch: NotRequired[str | None]
     target: NotRequired[str | None]
+    id: NotRequired[str | None]
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
-    id: NotRequired[str | None]
-
-
-class JobFilter(TypedDict):
+    labels: NotRequired[Mapping[str, Json] | None]
     state: NotRequired[JobState | str | None]
-    definition: NotRequired[str | None]
-    schedule: NotRequired[str | None]
-    tenant: NotRequired[str | None]
-    batch: NotRequired[str | None]
-    target: NotRequired[str | None]
-    id: NotRequired[str | None]
-    since: NotRequired[datetime | str | None]
-    until: NotRequired[datetime | str | None]
-    unschedulable: NotRequired[bool]
-    labels: NotRequired[Mapping[str, Json]]
+    unschedulable: NotRequired[bool | None]
 
 
-class ScheduleFilter(TypedDict):
+class ScheduleListFilter(TypedDict):
     text: NotRequired[str | None]
     state: NotRequired[ScheduleState | Sequence[ScheduleState] | None]
     verdict: NotRequired[Verdict | Sequence[Verdict] | None]
@@ -280,7 +280,8 @@ class ScheduleChangeFilter(TypedDict):
     state: NotRequired[ScheduleState | None]
     verdict: NotRequired[Verdict | None]
     tenant: NotRequired[str | None]
-    labels: NotRequired[Mapping[str, Json]]
+    ahead: NotRequired[bool | None]
+    labels: NotRequired[Mapping[str, Json] | None]
 
 
 class ScheduleOptions(TypedDict):
@@ -291,12 +292,12 @@ class ScheduleOptions(TypedDict):
     labels: NotRequired[Mapping[str, Json] | None]
 
 
-class VerdictFilter(TypedDict):
-    labels: NotRequired[Mapping[str, str] | Sequence[str]]
+class VerdictListFilter(TypedDict):
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
     tenant: NotRequired[str | None]
     text: NotRequired[str | None]
+    labels: NotRequired[Mapping[str, str] | Sequence[str]]
 
 
 class TimelineFilter(TypedDict):

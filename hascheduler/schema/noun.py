@@ -11,7 +11,7 @@ form. So ``Definition(name="x", timeout_ms=5_000)`` is typed Python, and FastAPI
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast, get_origin
 
 from pydantic import (
     BaseModel,
@@ -24,6 +24,7 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, InitErrorDetails, core_schema
 
 from hascheduler.errors import InvalidInput
@@ -45,6 +46,9 @@ _NAMES = {
     "request_id": "request",
     "from_ms": "from",
     "excluding": "except",
+    "states": "state",
+    "verdicts": "verdict",
+    "id_prefix": "id",
 }
 """Published names that are not the field's without its unit."""
 
@@ -256,12 +260,18 @@ def normal_form(part: Part) -> dict[str, Any]:
 
 
 def example_of(part: type[Part]) -> dict[str, Any]:
-    """Return each field's first example; if it has none, its default."""
+    """Return each field's first example; if it has none, its default, or the example of the part that it has to be."""
     sent = part.model_construct().model_dump(mode="json", by_alias=True)
     return {
-        field.alias or name: field.examples[0] if field.examples else sent.get(field.alias or name)
-        for name, field in part.model_fields.items()
+        published: field.examples[0] if field.examples else sent[published] if published in sent else _example(field)
+        for published, field in ((field.alias or name, field) for name, field in part.model_fields.items())
     }
+
+
+def _example(field: FieldInfo) -> Any:
+    for part in parts_in(field.annotation):
+        return [example_of(part)] if get_origin(field.annotation) in (list, tuple) else example_of(part)
+    return None
 
 
 def together(names: Sequence[str], part: type[BaseModel], problem: str, expected: str) -> ValidationError:

@@ -24,7 +24,6 @@ PAGE_SIZE_MAX = 200
 _PAGE_SIZE_DEFAULT = 100
 _PAGE_BYTES_MAX = 4 * 1024 * 1024
 _CURSOR_LENGTH_MAX = 512
-_NAME_TEXT_LENGTH_MAX = 128
 
 Item = TypeVar("Item")
 Model = TypeVar("Model", bound=BaseModel)
@@ -34,17 +33,6 @@ PathName = Annotated[str, _PATH_NAME]
 CheckedPathName = Annotated[Name, _PATH_NAME]
 """The name of a resource that the request may be about to make."""
 JobId = Annotated[str, Path(description="The id of the job; its ':' may stand here as it is")]
-
-
-NameText = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=_NAME_TEXT_LENGTH_MAX,
-        description="A part of a name, taken as it is; upper and lower case do not differ",
-        examples=["nightly"],
-    ),
-]
 
 
 class PageQuery(BaseModel):
@@ -168,7 +156,7 @@ class LabelledQuery(LabelsQuery, PageQuery):
     pass
 
 
-class NewestFirstQuery(LabelledQuery):
+class NewestFirstQuery(PageQuery):
     """The query of a list that goes by when things happened."""
 
     def position(self) -> ListPosition | None:

@@ -13,7 +13,8 @@ from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator, Viewer
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.queries import CheckedPathName, Page, PathName, page_in_slices
+from hascheduler.api.routing.published import query_of
+from hascheduler.api.routing.queries import CheckedPathName, Page, PageQuery, PathName, page_in_slices
 from hascheduler.api.routing.revisions import TAGGED, IfBoth, IfMatch, IfNoneMatch, etag, is_known
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.warnings import warn_of_lane
@@ -30,7 +31,7 @@ from hascheduler.api.schedules.edits import (
     require_consistent,
     with_unseen_payloads,
 )
-from hascheduler.api.schedules.selection import ScheduleQuery, page_of_schedules
+from hascheduler.api.schedules.selection import page_of_schedules
 from hascheduler.api.schedules.tenant_scope import (
     TenantSchedules,
     schedule_response,
@@ -40,6 +41,7 @@ from hascheduler.api.schedules.tenant_scope import (
 )
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.ports import StoredDocument
+from hascheduler.schema.filters import ScheduleFilter
 from hascheduler.schema.noun import AS_REQUEST
 from hascheduler.schema.schedule_bodies import (
     CreateScheduleBody,
@@ -97,7 +99,12 @@ async def create_schedule(
 
 
 @router.get("", response_model=Page[ScheduleResponse], responses=problem_responses(403, 422))
-async def list_schedules(query: Annotated[ScheduleQuery, Query()], services: Services, caller: Viewer) -> Response:
+async def list_schedules(
+    filter: Annotated[ScheduleFilter, query_of(ScheduleFilter)],
+    query: Annotated[PageQuery, Query()],
+    services: Services,
+    caller: Viewer,
+) -> Response:
     """Schedules by name, a page at a time; with `label`, only those that have all of these labels. A page of large
     payloads ends after 4 MiB.
 
@@ -105,7 +112,7 @@ async def list_schedules(query: Annotated[ScheduleQuery, Query()], services: Ser
     moment ago. Where few of many match, a page may then hold less than `limit`, or nothing, and have a `next`: go on
     until that is null.
     """
-    documents, next = await page_of_schedules(query, caller, services)
+    documents, next = await page_of_schedules(filter, query, caller, services)
     calendars, payloads, now = services.view.calendars(), caller.sees_payloads, services.clock.wall_ms()
     return await page_in_slices(
         documents, query.limit, next, lambda document: show_schedule(document, calendars, payloads=payloads, now=now)

@@ -225,7 +225,7 @@ async def _live_jobs(
         after = None
         while True:
             page = await services.jobs.list(
-                JobSelection((state,), made_by=schedule, before_ms=before_ms), after, PAGE_SIZE_MAX
+                JobSelection(states=(state,), made_by=schedule, until_ms=before_ms), after, PAGE_SIZE_MAX
             )
             found |= {job["_id"]: (_instant(job.get("submitted_at_ms")), state) for job in page.documents}
             if len(found) > LIVE_MAX:

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.options import Command, widened
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.console import console, print_json, show_or_watch
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.errors import InvalidInput
 
@@ -113,6 +113,39 @@ def print_all(
                 typer.echo(one_printable_line(one[name]))
         case _:
             console().print(table(found))
+
+
+def print_one(
+    answer: Mapping[str, Any], manifest: Callable[[Any], str], output: OutputForm, name: str = "name"
+) -> None:
+    """Print one as JSON, as YAML, or its name."""
+    match output:
+        case OutputForm.JSON:
+            print_json(answer)
+        case OutputForm.YAML:
+            typer.echo(manifest(answer), nl=False)
+        case _:
+            typer.echo(one_printable_line(answer[name]))
+
+
+def show_list(
+    ask: Callable[[], Mapping[str, Any]],
+    table: Callable[[Sequence[Any]], RenderableType],
+    manifest: Callable[[Any], str],
+    output: OutputForm,
+    *,
+    watch: bool,
+    name: str = "name",
+) -> None:
+    """Print the ``items`` of what ``ask`` answers as `print_all` does, as JSON the whole; or keep showing the table."""
+    if watch and output not in (OutputForm.TEXT, OutputForm.WIDE):
+        raise InvalidInput(("--watch",), f"can't be had with -o {output}", "one of the two")
+    if watch:
+        show_or_watch(lambda: table(ask()["items"]), watch=True)
+    elif output is OutputForm.JSON:
+        print_json(ask())
+    else:
+        print_all(ask()["items"], table, manifest, output, name)
 
 
 Cell = Callable[[Any], str | Text]

@@ -155,7 +155,7 @@ def _decided(database: MemoryDatabase, which: VerdictSelection) -> Iterator[tupl
     for document in database.documents(Collection.VERDICTS):
         with suppress(InvalidInput):  # malformed by hand: no verdict
             verdict = DecidedVerdict(decode_verdict(document), integer(document, "decided_at_ms"))
-            since_ms, before_ms = which.since_ms, which.before_ms
+            since_ms, before_ms = which.since_ms, which.until_ms
             if (
                 verdict.run.verdict in which.verdicts
                 and (since_ms is None or verdict.decided_at_ms >= since_ms)

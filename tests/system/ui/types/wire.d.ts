@@ -165,16 +165,16 @@ export type CatchUp = ("none" | "latest" | "all");
 export type Cause = ("first" | "released" | "died" | "stood_still" | "lapsed" | "deleted");
 
 export interface ChangeBody {
-  "dry_run": boolean;
-  "expected"?: (number | null);
   "filter": FilterBody;
+  "dry_run": (boolean | null);
+  "expected"?: (number | null);
   "after"?: (string | null);
 }
 
 export interface ChangeSchedulesBody {
-  "dry_run": boolean;
-  "expected"?: (number | null);
   "filter": ScheduleFilterBody;
+  "dry_run": (boolean | null);
+  "expected"?: (number | null);
   "after"?: (string | null);
 }
 
@@ -380,13 +380,17 @@ export interface EditPreviewResponse {
 }
 
 export interface ErrorGroupFilter {
-  "state": JobState;
-  "definition": string;
-  "tenant": (string | null);
+  "definition": (string | null);
   "schedule": (string | null);
-  "target": (string | null);
+  "tenant": (string | null);
   "batch": (string | null);
-  "labels": Record<string, string>;
+  "target": (string | null);
+  "id": (string | null);
+  "since": (string | null);
+  "until": (string | null);
+  "labels": Record<string, any>;
+  "state": JobState;
+  "unschedulable": boolean;
 }
 
 export interface ErrorGroupResponse {
@@ -442,7 +446,6 @@ export interface FieldProblem {
 }
 
 export interface FilterBody {
-  "state"?: (JobState | null);
   "definition"?: (string | null);
   "schedule"?: (string | null);
   "tenant"?: (string | null);
@@ -451,8 +454,9 @@ export interface FilterBody {
   "id"?: (string | null);
   "since"?: (string | null);
   "until"?: (string | null);
-  "unschedulable": boolean;
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
+  "state"?: (JobState | null);
+  "unschedulable": (boolean | null);
 }
 
 export interface FindingsResponse {
@@ -835,9 +839,9 @@ export interface PauseResponse {
 }
 
 export interface PauseSchedulesBody {
-  "dry_run": boolean;
-  "expected"?: (number | null);
   "filter": ScheduleFilterBody;
+  "dry_run": (boolean | null);
+  "expected"?: (number | null);
   "after"?: (string | null);
   "because"?: (string | null);
 }
@@ -983,9 +987,9 @@ export interface ReprioritizeResponse {
 }
 
 export interface ReprioritizeSomeBody {
-  "dry_run": boolean;
-  "expected"?: (number | null);
   "filter": FilterBody;
+  "dry_run": (boolean | null);
+  "expected"?: (number | null);
   "after"?: (string | null);
   "priority": number;
 }
@@ -1004,11 +1008,11 @@ export interface ResumeBody {
 }
 
 export interface ResumeSchedulesBody {
-  "dry_run": boolean;
-  "expected"?: (number | null);
   "filter": ScheduleFilterBody;
+  "dry_run": (boolean | null);
+  "expected"?: (number | null);
   "after"?: (string | null);
-  "catch_up": boolean;
+  "catch_up": (boolean | null);
 }
 
 export type RetryAnswer = ("ok" | "not_ended" | "not_failed");
@@ -1046,7 +1050,8 @@ export interface ScheduleFilterBody {
   "state"?: (ScheduleState | null);
   "verdict"?: (Verdict | null);
   "tenant"?: (string | null);
-  "labels": Record<string, any>;
+  "ahead": (boolean | null);
+  "labels": (Record<string, any> | null);
 }
 
 export interface SchedulePage {
