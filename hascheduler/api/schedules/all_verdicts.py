@@ -16,7 +16,7 @@ from hascheduler.api.services import Services
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import DecidedVerdict, VerdictSelection
 from hascheduler.schema.filters import NOT_FIRED, VerdictFilter
-from hascheduler.wire.fields import instant_text
+from hascheduler.schema.forms import instant_text
 
 router = APIRouter(prefix="/verdicts", tags=["schedules"])
 
@@ -66,8 +66,8 @@ class ScheduleVerdictPage(BaseModel):
 
 @router.get("", responses=problem_responses(403, 422))
 async def list_all_verdicts(
-    filter: Annotated[VerdictFilter, query_of(VerdictFilter)],
     query: Annotated[NewestFirstQuery, Query()],
+    filter: Annotated[VerdictFilter, query_of(VerdictFilter)],
     services: Services,
     caller: Viewer,
 ) -> ScheduleVerdictPage:
