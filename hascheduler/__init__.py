@@ -23,7 +23,6 @@
                         dispatch   what to do: facts in, decisions out          │
                            │                                                    │ pure: no await, clock,
                          mirror    what MongoDB said, from one ordered stream   │ randomness, logging, driver
-                           │       wire: what is not yet said in schema         │
                         ┌──┴───┐                                                │
                    triggers  election   when;  may I lead?                      │
                         └──┬───┘                                                │

@@ -23,8 +23,8 @@ from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import format_instant
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.processor.process_group import ProcessGroup, signal_name
-from hascheduler.wire.fields import DurationMs, StrictModel, between
-from hascheduler.wire.validation import validated
+from hascheduler.schema.forms import span
+from hascheduler.schema.noun import Part, read_request
 from processors.texts import TEXT_JSON_BYTES_MAX, cut, one_line
 
 handlers = Handlers()
@@ -66,18 +66,18 @@ class CommandFailed(WorldError):
     """It ran and did not succeed, or could not be started now."""
 
 
-class CommandPayload(StrictModel):
+class CommandPayload(Part):
     argv: list[str] = Field(min_length=1, max_length=1_000)
     env: dict[str, str] = Field(default={}, max_length=200)
     cwd: str = "/"
     stdin: str = ""
-    timeout: Annotated[DurationMs, between(100, 24 * 3_600_000)] = 600_000
+    timeout_ms: Annotated[int, span(100, 24 * 3_600_000)] = 600_000
     ok_codes: list[Annotated[int, Field(ge=0, le=255)]] = Field(default=[0], min_length=1)
 
 
 @handlers.handler("command")
 async def command(job: JobContext) -> dict[str, Any]:
-    payload = validated(CommandPayload, job.payload, ("payload",))
+    payload = read_request(CommandPayload, job.payload, ("payload",))
     executable = allowed_executable(payload.argv, os.environ)
     process = started([executable, *payload.argv[1:]], child_environment(payload.env, job, os.environ), payload)
     stdout, stderr = Output(process.stdout), Output(process.stderr)
@@ -89,7 +89,7 @@ async def command(job: JobContext) -> dict[str, Any]:
         raise CommandFailed(f"can't be watched: {error}") from None
     try:
         try:
-            timed_out = not await _came(payload.timeout / 1000, group.exited)
+            timed_out = not await _came(payload.timeout_ms / 1000, group.exited)
         except asyncio.CancelledError:
             group.signal(signal.SIGTERM)
             grace_s = GRACE_S if job.cancel_requested else _GRACE_GIVEN_UP_S
@@ -114,7 +114,7 @@ async def command(job: JobContext) -> dict[str, Any]:
         (out, is_out_cut), (err, is_err_cut) = stdout.text(), stderr.text()
         return {"exit_code": code, "stdout": out, "stderr": err, "truncated": is_out_cut or is_err_cut}
     how = f"ended by {signal_name(-code)}" if code < 0 else f"exit code {code}"
-    how = f"timed out after {format_duration(payload.timeout)}" if timed_out else how
+    how = f"timed out after {format_duration(payload.timeout_ms)}" if timed_out else how
     raise CommandFailed(f"{how}: {last_line}" if last_line else how)
 
 

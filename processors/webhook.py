@@ -26,8 +26,8 @@ from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import format_instant
 from hascheduler.processor import Handlers, JobContext, RetryLater
-from hascheduler.wire.fields import DurationMs, StrictModel, between, invalid_value
-from hascheduler.wire.validation import validated
+from hascheduler.schema.forms import span, wrong
+from hascheduler.schema.noun import Part, read_request
 from processors.texts import cut, one_line
 
 handlers = Handlers()
@@ -163,47 +163,49 @@ def _destination(text: str) -> str:
     """Raise what is wrong with the form of a URL, without quoting it: people put passwords and tokens into URLs."""
     expected = "http:// or https://, and a host"
     if len(text) > 4_096:
-        raise invalid_value(f"{len(text)} characters", "at most 4096")
+        raise wrong(f"{len(text)} characters", "at most 4096")
     try:
         url = httpx.URL(text)
         host = url.host and url.raw_host.decode("ascii")
     except (httpx.InvalidURL, ValueError) as error:  # the second for a name that IDNA can't have
-        raise invalid_value(f"not a URL: {error}", expected) from None
+        raise wrong(f"not a URL: {error}", expected) from None
     if url.userinfo:
-        raise invalid_value("the URL has credentials in it", "an Authorization header instead")
+        raise wrong("the URL has credentials in it", "an Authorization header instead")
     if url.scheme not in ("http", "https"):
-        raise invalid_value(f"the scheme is {quoted(url.scheme)}", expected)
+        raise wrong(f"the scheme is {quoted(url.scheme)}", expected)
     if not _HOST.match(host):
-        raise invalid_value(f"the host is {quoted(host)}", expected)
+        raise wrong(f"the host is {quoted(host)}", expected)
     if url.port is not None and not 1 <= url.port <= 65_535:
-        raise invalid_value(f"port {url.port}", "1 to 65535")
+        raise wrong(f"port {url.port}", "1 to 65535")
     return text
 
 
 def _headers(headers: dict[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not _TOKEN.match(name):
-            raise invalid_value(f"{quoted(name)} is not the name of a header", "letters, digits and '-'")
+            raise wrong(f"{quoted(name)} is not the name of a header", "letters, digits and '-'")
         if name.lower() in _OURS or name.lower().startswith("x-hascheduler-"):
-            raise invalid_value(f"{name} is not for the payload to set", "other headers")
+            raise wrong(f"{name} is not for the payload to set", "other headers")
         if not _HEADER_VALUE.match(value):  # not quoted: it may be a secret
-            raise invalid_value(f"{name} has characters that a header can't hold", "printable ASCII, at most 8192")
+            raise wrong(f"{name} has characters that a header can't hold", "printable ASCII, at most 8192")
     if len({name.lower() for name in headers}) < len(headers):
-        raise invalid_value("a name comes twice", "each header once, in whatever case")
+        raise wrong("a name comes twice", "each header once, in whatever case")
     return headers
 
 
 _Status = Annotated[int, Field(ge=200, le=599)]
 
 
-class WebhookPayload(StrictModel):
+class WebhookPayload(Part):
+    null_is_said = ("body",)
+
     url: Annotated[str, AfterValidator(_destination)]
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "POST"
     headers: Annotated[dict[str, str], Field(max_length=64), AfterValidator(_headers)] = Field(default={})
     body: Any = None
     body_template: str | None = None
     values: dict[str, Any] = Field(default={})
-    timeout: Annotated[DurationMs, between(100, 600_000)] = 10_000
+    timeout_ms: Annotated[int, span(100, 600_000)] = 10_000
     expect: list[_Status] = Field(default=list(range(200, 300)), min_length=1)
     retry_on: list[_Status] = Field(default=[408, 425, 429, 500, 502, 503, 504])
     follow_redirects: Literal[False] = False  # 0.2.0 could follow them
@@ -212,9 +214,9 @@ class WebhookPayload(StrictModel):
     def _one_body(self) -> Self:
         bodies = {"body", "body_template"} & self.model_fields_set
         if len(bodies) > 1:
-            raise invalid_value("both body and body_template", "one of them")
+            raise wrong("both body and body_template", "one of them")
         if self.method in ("GET", "HEAD") and bodies:
-            raise invalid_value(f"{self.method} with a body", "POST, PUT or PATCH, or no body")
+            raise wrong(f"{self.method} with a body", "POST, PUT or PATCH, or no body")
         return self
 
 
@@ -225,14 +227,14 @@ async def webhook(job: JobContext) -> dict[str, Any]:
 
 async def deliver(job: JobContext, destinations: Destinations, resolve: Resolve = resolved) -> dict[str, Any]:
     """Return what the receiver answered, if it is a success; else raise one of the errors above, or `InvalidInput`."""
-    payload = validated(WebhookPayload, job.payload, ("payload",))
+    payload = read_request(WebhookPayload, job.payload, ("payload",))
     request = _request(payload, job)
     place = _place(request.url)
     # No connection is kept: one that was opened under one name must not serve another that shares the address.
     limits = httpx.Limits(max_keepalive_connections=0)
     pool = httpx.AsyncHTTPTransport(verify=_trusted(), trust_env=False, limits=limits)
     try:
-        async with asyncio.timeout(payload.timeout / 1000), pool as transport:
+        async with asyncio.timeout(payload.timeout_ms / 1000), pool as transport:
             response = await _answered(transport, request, destinations, resolve)
             body = bytearray()
             async for chunk in response.aiter_raw():
@@ -241,7 +243,7 @@ async def deliver(job: JobContext, destinations: Destinations, resolve: Resolve 
                     break
             await response.aclose()
     except TimeoutError:
-        raise WebhookUndelivered(f"no answer from {place} within {format_duration(payload.timeout)}") from None
+        raise WebhookUndelivered(f"no answer from {place} within {format_duration(payload.timeout_ms)}") from None
     except (httpx.LocalProtocolError, httpx.InvalidURL) as error:
         raise InvalidInput(("payload",), f"the request can't be sent: {one_line(str(error))}") from None
     except (httpx.TransportError, OSError) as error:

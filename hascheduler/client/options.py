@@ -209,7 +209,7 @@ class TimesBody(TypedDict):
 
 class TriggerNowBody(TypedDict):
     overlap: NotRequired[Overlap | None]
-    payload: NotRequired[Json]
+    payload: NotRequired[Json | None]
 
 
 class JobOptions(TypedDict):

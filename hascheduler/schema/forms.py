@@ -139,15 +139,22 @@ _SPAN_SCHEMA = {
 }
 
 
-def span(least_ms: int, most_ms: int) -> Form:
-    """Return the form of whole milliseconds, published as a text such as "1m30s"; requests may say seconds too."""
+_QUERY_SPAN_SCHEMA = {"type": "string", "description": 'A duration such as "90s", or a number of seconds'}
+
+
+def span(least_ms: int, most_ms: int, *, of_query: bool = False) -> Form:
+    """Return the form of whole milliseconds, published as a text such as "1m30s"; requests may say seconds too.
+
+    ``of_query``: every value is a text there, also a number of seconds.
+    """
 
     def read(value: Any) -> int:
         if isinstance(value, str) and len(value) > _TIME_LENGTH_MAX:
             raise InvalidInput((), f"{quoted(value)} is not a duration", 'a duration such as "90s" or "1m30s"')
-        ms = parse_duration(value)
+        is_number = not isinstance(value, str) or (of_query and _is_number(value))
+        ms = parse_duration(float(value) if is_number and isinstance(value, str) else value)
         if not least_ms <= ms <= most_ms:
-            shown = value if isinstance(value, str) else f"{value}s"
+            shown = f"{value}s" if is_number else value
             expected = f"{format_duration(least_ms)} to {format_duration(most_ms)}"
             raise InvalidInput((), f"{shown} is out of range", expected)
         return ms
@@ -159,7 +166,12 @@ def span(least_ms: int, most_ms: int) -> Form:
         return int(value)
 
     answered = {"type": "string"}
-    return Form(read, format_duration, read_stored, _SPAN_SCHEMA, answered, metavar="SPAN", read_answer=parse_duration)
+    said = _QUERY_SPAN_SCHEMA if of_query else _SPAN_SCHEMA
+    return Form(read, format_duration, read_stored, said, answered, metavar="SPAN", read_answer=parse_duration)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.replace(".", "", 1).isdecimal()
 
 
 def written_span(given: Mapping[str, Any], name: str, span_ms: int) -> str:

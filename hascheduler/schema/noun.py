@@ -76,7 +76,8 @@ class Part(BaseModel):
     """Fields that a request which leaves them out keeps as they are stored."""
     always_stored: ClassVar[tuple[str, ...]] = ()
     """Fields that a stored document must have: what was broken by hand must not pass for a default."""
-
+    null_is_said: ClassVar[tuple[str, ...]] = ()
+    """Fields of which null is not as good as left out: any JSON, in the place of what is there."""
     never_null: ClassVar[tuple[str, ...]] = ()
     """Published names of fields that a request may leave for others to say, and that answers always have."""
 
@@ -103,7 +104,7 @@ class Part(BaseModel):
             return read(given)
         if len(given) > FIELDS_MAX:
             raise wrong(f"{len(given)} fields", "only the fields that /docs lists")
-        said = {name: value for name, value in given.items() if value is not None or name in _required(cls)}
+        said = {name: value for name, value in given.items() if value is not None or name in _with_null(cls)}
         if info.context is STORED:
             said = cls.from_stored(said)
             missing = [name for name in cls.always_stored if name not in said]
@@ -290,10 +291,11 @@ def parts_in(annotation: Any) -> Iterator[type[Part]]:
 
 
 @cache
-def _required(part: type[Part]) -> frozenset[str]:
-    """Return the own and the published names of required fields."""
+def _with_null(part: type[Part]) -> frozenset[str]:
+    """Return the own and the published names of fields whose null is passed on."""
     fields = part.model_fields.items()
-    return frozenset(each for name, field in fields if field.is_required() for each in (name, field.alias or name))
+    kept = {name for name, field in fields if field.is_required() or name in part.null_is_said}
+    return frozenset(each for name, field in fields if name in kept for each in (name, field.alias or name))
 
 
 def _with_added(part: Part, said: dict[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def _without_tags(loc: Sequence[str | int], given: Any) -> Path:
     path: list[str | int] = []
     value, tag_passed = given, False
     for part in loc:
-        if isinstance(part, int) and not isinstance(value, list):
+        if isinstance(part, int) and not isinstance(value, list | None):
             continue  # of one value where a list of such values may stand
         if isinstance(value, dict) and value.get("type") == part and not tag_passed:
             tag_passed = True

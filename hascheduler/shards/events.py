@@ -21,24 +21,23 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice, zip_longest
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.ops.events import KEEPALIVE
 from hascheduler.api.ui.live import EVERY_MS, HISTORY_MAX
+from hascheduler.errors import InvalidInput
 from hascheduler.shards.answers import STRANGE
 from hascheduler.shards.following import FollowedShard, Piece, send_as_one
 from hascheduler.shards.overview import picture_as_one
 from hascheduler.shards.place import Place
-from hascheduler.wire.fields import QueryDurationMs, between
 
 HELD_BACK_MAX_S = 2.0
 _KEEPALIVE, _SILENCE = "500ms", "15s"
-_SILENCE_MS = TypeAdapter[int](Annotated[QueryDurationMs, between(200, 30_000)])
 _RETRY_MS = 2_000
 _PICTURE_RETRY_MS = 1_000
 _PICTURE_OLD_S = 5.0
@@ -51,8 +50,8 @@ async def follow_events(places: Sequence[Place], scope: Scope, receive: Receive,
     query = QueryParams(scope["query_string"])
     after = dict(scope["headers"]).get(_LAST_EVENT_ID, b"").decode("latin-1") or query.get("after")
     silence_ms, pairs = 0, query.multi_items()
-    with suppress(ValidationError):  # each shard refuses it
-        silence_ms = _SILENCE_MS.validate_python(query.get("keepalive", _SILENCE))
+    with suppress(InvalidInput):  # each shard refuses it
+        silence_ms = KEEPALIVE.read(query.get("keepalive", _SILENCE))
         pairs = [*(pair for pair in pairs if pair[0] != "keepalive"), ("keepalive", _KEEPALIVE)]
     headers = [each for each in scope["headers"] if each[0] not in (_LAST_EVENT_ID, b"accept-encoding")]
     part = {**scope, "headers": headers, "query_string": urlencode(pairs).encode()}

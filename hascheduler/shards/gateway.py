@@ -43,6 +43,7 @@ from hascheduler.model.pause import EVERYTHING, drain_id
 from hascheduler.model.processor import shard_in
 from hascheduler.model.token import Power
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.schema.forms import NAME
 from hascheduler.schema.tenant import DEFAULT_TENANT
 from hascheduler.shards.answers import Merge, answer_of, named, own_request, replayed, tenant_named, whole
 from hascheduler.shards.batches import read_batch, submit_batch, tenants_of
@@ -53,7 +54,6 @@ from hascheduler.shards.names import Names
 from hascheduler.shards.place import ONE_SHARD, Place, WholeAnswer
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.routes import EVENTS, FETCH, HEARTBEAT, NOUNS, REGISTER, Rule, RuledRoute, matched
-from hascheduler.wire.fields import NAME
 
 log = structlog.get_logger(__name__)
 

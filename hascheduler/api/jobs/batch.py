@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import islice
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import orjson
 from fastapi import APIRouter, Request, Response
@@ -54,7 +54,7 @@ from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.job import BATCH_PREFIX, JobState, NewJob
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import JobSelection, KnownJob, Submission, SubmitAnswer
-from hascheduler.schema.noun import parse_request
+from hascheduler.schema.noun import AS_REQUEST, parse_request
 from hascheduler.telemetry.tracing import JOBS
 
 REF_PREFIX = "ref:"
@@ -93,7 +93,13 @@ class _BatchItem:
     openapi_extra=idempotency.PARAMETER,
 )
 async def submit_batch(
-    body: BatchBody, services: Services, caller: Submitter, key: IdempotencyKey, *, note: Noted, request: Request
+    body: Annotated[BatchBody, AS_REQUEST],
+    services: Services,
+    caller: Submitter,
+    key: IdempotencyKey,
+    *,
+    note: Noted,
+    request: Request,
 ) -> Response:
     """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it, unless
     they are `atomic`."""

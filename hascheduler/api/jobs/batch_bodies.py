@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation
 from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemDetails, ProblemError
 from hascheduler.schema.forms import Name
 from hascheduler.schema.job import SubmitJobBody
-from hascheduler.wire.fields import StrictModel
+from hascheduler.schema.noun import Part
 
 JOBS_MAX = 1_000
 
@@ -18,13 +18,13 @@ JOBS_MAX = 1_000
 class BatchJobBody(SubmitJobBody):
     """One job of a batch."""
 
-    ref: Name | None = Field(default=None, description="What the others of this batch call it, as `ref:NAME`")
-    idempotency_key: str | None = Field(
-        default=None, description="As the header, for this job; default: the header's key and the place in the batch"
-    )
+    ref: Name | None = Field(default=None, examples=["a"])
+    """What the others of this batch call it, as `ref:NAME`"""
+    idempotency_key: str | None = None
+    """As the header, for this job; default: the header's key and the place in the batch"""
 
 
-class BatchBody(StrictModel):
+class BatchBody(Part):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -39,14 +39,11 @@ class BatchBody(StrictModel):
     )
 
     # Each job is validated on its own: an invalid one gets its problem in its place of the answer.
-    jobs: list[SkipValidation[BatchJobBody | JsonValue]] = Field(
-        description="Up to a thousand; each is accepted or refused by itself", min_length=1, max_length=JOBS_MAX
-    )
-    atomic: bool = Field(
-        default=False,
-        description="All or none: where one is refused, so is the request, with the errors of all at `jobs.0.…`, and "
-        "nothing is submitted. The only key is that of the header, and no definition may be `unique`",
-    )
+    jobs: list[SkipValidation[BatchJobBody | JsonValue]] = Field(min_length=1, max_length=JOBS_MAX)
+    """Up to a thousand; each is accepted or refused by itself"""
+    atomic: bool = False
+    """All or none: where one is refused, so is the request, with the errors of all at `jobs.0.…`, and nothing is
+    submitted. The only key is that of the header, and no definition may be `unique`"""
 
 
 class BatchJobResponse(BaseModel):

@@ -25,14 +25,15 @@ from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
 from hascheduler.schema.filters import JobFilter
 from hascheduler.schema.job import JobResponse, JobSummary
+from hascheduler.schema.noun import AS_REQUEST
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 
 @router.get("", responses=problem_responses(422))
 async def list_jobs(
-    filter: Annotated[JobFilter, query_of(JobFilter)],
     query: Annotated[NewestFirstQuery, Query()],
+    filter: Annotated[JobFilter, query_of(JobFilter)],
     services: Services,
     caller: Viewer,
 ) -> Page[JobSummary]:
@@ -48,7 +49,12 @@ async def list_jobs(
 
 @router.get("/{id}", responses=problem_responses(404, 422))
 async def get_job(
-    id: JobId, services: Services, caller: Viewer, *, request: Request, waiting: Annotated[WaitForJobQuery, Query()]
+    id: JobId,
+    services: Services,
+    caller: Viewer,
+    *,
+    request: Request,
+    waiting: Annotated[WaitForJobQuery, Query(), AS_REQUEST],
 ) -> JobResponse:
     """One job with everything about it; with `wait`, when it has ended. The id holds `:`, which needs no escape."""
     document = await stored_job(id, caller, services)

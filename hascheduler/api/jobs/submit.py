@@ -62,7 +62,7 @@ class WaitQuery(WaitForJobQuery):
     )
 
 
-Waiting = Annotated[WaitQuery, Query()]
+Waiting = Annotated[WaitQuery, Query(), AS_REQUEST]
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=_ANSWERS, openapi_extra=idempotency.PARAMETER)

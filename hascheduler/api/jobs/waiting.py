@@ -15,7 +15,7 @@ from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, notif
 from hascheduler.api.services import ApiServices
 from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
-from hascheduler.wire.fields import QueryDurationMs, between
+from hascheduler.schema.forms import span
 
 _LOOK_AGAIN_S = 5.0
 
@@ -23,7 +23,7 @@ _LOOK_AGAIN_S = 5.0
 class WaitForJobQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    wait: Annotated[QueryDurationMs, between(0, WAIT_S_MAX * 1_000)] | None = Field(
+    wait: Annotated[int, span(0, WAIT_S_MAX * 1_000, of_query=True)] | None = Field(
         default=None,
         description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. A "
         "caller that has used up its share of the waits at this replica is answered at once",

@@ -29,7 +29,7 @@ from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Header, Query, Request, Response
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.limits import holding_of
@@ -42,7 +42,8 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.event import POSITION_PATTERN, EventType, encode_event, is_position
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, NewEvents
-from hascheduler.wire.fields import Name, QueryDurationMs, StrictModel, TextOrEmpty, between, invalid_value
+from hascheduler.schema.forms import Name, TextOrEmpty, span, wrong
+from hascheduler.schema.noun import AS_REQUEST
 
 MEDIA_TYPE = "text/event-stream"
 _RETRY_MS = 2_000
@@ -134,15 +135,18 @@ router = APIRouter(tags=["events"])
 
 def _event_id(text: str) -> str:
     if not is_position(text):
-        raise invalid_value(f"{quoted(text)} is no id of an event", "that of an event, such as 1893456000.0000000007")
+        raise wrong(f"{quoted(text)} is no id of an event", "that of an event, such as 1893456000.0000000007")
     return text
 
 
 EventId = Annotated[str, AfterValidator(_event_id), Field(json_schema_extra={"pattern": POSITION_PATTERN})]
 
 
-class EventQuery(StrictModel):
-    type: list[Annotated[EventType, Field(strict=False)]] = Field(
+KEEPALIVE = span(200, 30_000, of_query=True)
+
+
+class EventQuery(BaseModel):
+    type: list[EventType] = Field(
         default=[], max_length=len(EventType), description="Only events of this type; again for more"
     )
     definition: Name | None = Field(default=None, description="Only of jobs of this type, and their schedules")
@@ -153,7 +157,7 @@ class EventQuery(StrictModel):
     after: EventId | None = Field(
         default=None, description="Go on after the event with this id; the header Last-Event-ID comes first"
     )
-    keepalive: Annotated[QueryDurationMs, between(200, 30_000)] | None = Field(
+    keepalive: Annotated[int, KEEPALIVE] | None = Field(
         default=None,
         description="How often a stream that has caught up and has no events says how far it is, with the `id` to come "
         f"back with: 200 ms to 30 s; {_SILENCE_MS // 1_000} s without it",
@@ -171,7 +175,7 @@ class EventQuery(StrictModel):
     responses={200: {"content": {MEDIA_TYPE: {}}, "description": "Server-sent events"}, **problem_responses(422, 429)},
 )
 async def follow_events(
-    query: Annotated[EventQuery, Query()],
+    query: Annotated[EventQuery, Query(), AS_REQUEST],
     request: Request,
     services: Services,
     caller: Viewer,

@@ -4,6 +4,7 @@ And how pauses are written, of everything and of processors (`hascheduler.api.op
 """
 
 from dataclasses import replace
+from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,7 +21,8 @@ from hascheduler.model.documents.pause import decode_pause
 from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.ports import ResourceStore
-from hascheduler.wire.fields import StrictModel, Text, instant_text
+from hascheduler.schema.forms import Text, instant_text
+from hascheduler.schema.noun import AS_REQUEST, Part
 
 router = APIRouter(prefix="/cluster", tags=["cluster"], route_class=JsonRoute)
 
@@ -32,13 +34,11 @@ _SHOWN: JsonDict = {
 }
 
 
-class PauseAllBody(StrictModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"because": "the database of the invoices moves"}]})
-
-    because: Text = Field(description="Why, for all who wonder why nothing happens")
-    schedules_only: bool = Field(
-        default=False, description="No schedule fires, and jobs that wait are dispatched all the same"
-    )
+class PauseAllBody(Part):
+    because: Text = Field(examples=["the database of the invoices moves"])
+    """Why, for all who wonder why nothing happens"""
+    schedules_only: bool = False
+    """No schedule fires, and jobs that wait are dispatched all the same"""
 
 
 class PauseResponse(BaseModel):
@@ -55,7 +55,9 @@ class PausedResponse(BaseModel):
 
 
 @router.post("/pause", responses=problem_responses(409, 413, 422))
-async def pause_all(body: PauseAllBody, services: Services, caller: AdminOfAll, note: Noted) -> PausedResponse:
+async def pause_all(
+    body: Annotated[PauseAllBody, AS_REQUEST], services: Services, caller: AdminOfAll, note: Noted
+) -> PausedResponse:
     """No schedule fires and no job is dispatched, by any leader, until it is resumed; what has been dispatched goes on.
 
     Said again, it is the same pause with another reason, author and extent.

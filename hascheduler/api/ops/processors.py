@@ -5,6 +5,7 @@ the leader. How many there may be is bounded, and those of names that are gone a
 """
 
 from collections.abc import Collection, Mapping
+from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -23,7 +24,8 @@ from hascheduler.model.processor import Rest
 from hascheduler.model.values.fields import NAME_CHARACTERS_MAX
 from hascheduler.model.values.instants import format_instant
 from hascheduler.ports import Cluster
-from hascheduler.wire.fields import StrictModel, Text
+from hascheduler.schema.forms import Text
+from hascheduler.schema.noun import AS_REQUEST, Part
 
 router = APIRouter(prefix="/processors", tags=["cluster"], route_class=JsonRoute)
 
@@ -75,10 +77,9 @@ class ProcessorsResponse(BaseModel):
     )
 
 
-class DrainBody(StrictModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"because": "its node is being replaced"}]})
-
-    because: Text | None = Field(default=None, description="Why, for people; default: as it was")
+class DrainBody(Part):
+    because: Text | None = Field(default=None, examples=["its node is being replaced"])
+    """Why, for people; default: as it was"""
 
 
 class DrainResponse(BaseModel):
@@ -125,7 +126,11 @@ def show_processors(cluster: Cluster) -> ProcessorsResponse:
 
 @router.post("/{name}/drain", responses=problem_responses(404, 409, 413, 422))
 async def drain_processors(
-    name: PathName, services: Services, caller: AdminOfAll, note: Noted, body: DrainBody | None = None
+    name: PathName,
+    services: Services,
+    caller: AdminOfAll,
+    note: Noted,
+    body: Annotated[DrainBody, AS_REQUEST] | None = None,
 ) -> DrainResponse:
     """The processors of that name get no new jobs until they are undrained, also after a restart; what they have been
     given goes on to its end. Repeating it is harmless."""

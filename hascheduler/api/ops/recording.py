@@ -7,7 +7,7 @@ from typing import Annotated
 import orjson
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.limits import holding_of
@@ -18,15 +18,16 @@ from hascheduler.api.services import Services
 from hascheduler.dispatch.recording import RecordingEnd, heading_line, step_line
 from hascheduler.errors import Conflict
 from hascheduler.ports import Recording
-from hascheduler.wire.fields import QueryDurationMs, StrictModel, between
+from hascheduler.schema.forms import span
+from hascheduler.schema.noun import AS_REQUEST
 
 MEDIA_TYPE = "application/x-ndjson"
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
 
 
-class RecordingQuery(StrictModel):
-    for_: Annotated[QueryDurationMs, between(100, RECORDING_S_MAX * 1_000)] = Field(
+class RecordingQuery(BaseModel):
+    for_: Annotated[int, span(100, RECORDING_S_MAX * 1_000, of_query=True)] = Field(
         default="30s",  # a number would be documented as it is, and be sent as seconds
         validate_default=True,
         alias="for",
@@ -44,7 +45,7 @@ class RecordingQuery(StrictModel):
     },
 )
 async def record(
-    query: Annotated[RecordingQuery, Query()], services: Services, caller: OperatorOfAll, request: Request
+    query: Annotated[RecordingQuery, Query(), AS_REQUEST], services: Services, caller: OperatorOfAll, request: Request
 ) -> StreamingResponse:
     """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
     caller.require_payloads()  # limits per key have values of payloads

@@ -9,11 +9,10 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Admin
 from hascheduler.api.routing.queries import Page, PageQuery, page
 from hascheduler.api.services import Services
-from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AuditFilter
 from hascheduler.schema.audit import AuditRecord
-from hascheduler.schema.noun import read_document
-from hascheduler.wire.fields import InstantMs
+from hascheduler.schema.forms import Instant
+from hascheduler.schema.noun import AS_REQUEST, read_document
 
 
 class AuditQuery(PageQuery):
@@ -22,11 +21,10 @@ class AuditQuery(PageQuery):
     path: str | None = Field(
         default=None, max_length=512, description="Only of paths that begin so", examples=["/v1/schedules"]
     )
-    since: InstantMs | None = Field(default=None, description="Only from this instant on")
+    since: Instant | None = Field(default=None, description="Only from this instant on")
 
     def filter(self, tenant: str | None) -> AuditFilter:
-        since_ms = None if self.since is None else WallMs(self.since)
-        return AuditFilter(who=self.who, tenant=tenant, path=self.path, since_ms=since_ms)
+        return AuditFilter(who=self.who, tenant=tenant, path=self.path, since_ms=self.since)
 
 
 router = APIRouter(prefix="/audit", tags=["access"])
@@ -34,7 +32,7 @@ router = APIRouter(prefix="/audit", tags=["access"])
 
 @router.get("", responses=problem_responses(403, 422))
 async def list_audit_records(
-    query: Annotated[AuditQuery, Query()], services: Services, caller: Admin
+    query: Annotated[AuditQuery, Query(), AS_REQUEST], services: Services, caller: Admin
 ) -> Page[AuditRecord]:
     """The newest first, a page at a time. An admin of one tenant sees what that tenant's tokens did.
 

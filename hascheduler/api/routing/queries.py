@@ -5,11 +5,12 @@ A page names a stored document that can't be read beside the others: it is neith
 """
 
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Annotated, Generic, TypeVar, get_args
 
 import orjson
 from fastapi import Path, Query, Response
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic.config import JsonDict
 
 from hascheduler.api.routing.time_slicing import run_in_slices
@@ -17,8 +18,8 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.ports import ListPosition, StoredDocument
+from hascheduler.schema.forms import LABELS_MAX, NAME, REQUEST, TEXT_LENGTH_MAX, Name, wrong
 from hascheduler.schema.noun import Part, example_of
-from hascheduler.wire.fields import LABELS_MAX, NAME, TEXT_LENGTH_MAX, Name, invalid_value
 
 PAGE_SIZE_MAX = 200
 _PAGE_SIZE_DEFAULT = 100
@@ -30,7 +31,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 _PATH_NAME = Path(description="The name it was given when it was made; upper and lower case differ")
 PathName = Annotated[str, _PATH_NAME]
-CheckedPathName = Annotated[Name, _PATH_NAME]
+CheckedPathName = Annotated[
+    Name, BeforeValidator(partial(TypeAdapter[str](Name).validate_python, context=REQUEST)), _PATH_NAME
+]
 """The name of a resource that the request may be about to make."""
 JobId = Annotated[str, Path(description="The id of the job; its ':' may stand here as it is")]
 
@@ -124,14 +127,14 @@ def _encoded(
 def _label(text: str) -> str:
     key, separator, value = text.partition("=")
     if not separator or not NAME.match(key) or len(value) > TEXT_LENGTH_MAX:
-        raise invalid_value(f"{quoted(text)} is not a label", "key=value, as in team=a")
+        raise wrong(f"{quoted(text)} is not a label", "key=value, as in team=a")
     return text
 
 
 def _each_key_once(labels: list[str]) -> list[str]:
     keys = [label.partition("=")[0] for label in labels]
     if len(set(keys)) < len(keys):
-        raise invalid_value("a key is there twice, and nothing has two values of one label", "each key once")
+        raise wrong("a key is there twice, and nothing has two values of one label", "each key once")
     return labels
 
 

@@ -36,7 +36,7 @@ from hascheduler.api.middleware.cross_site import READING
 from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.errors import CallerError, InvalidInput, NotFound, Overloaded, RevisionMismatch, TooMany, WorldError
 from hascheduler.model.values.error_texts import expected_name, quoted
-from hascheduler.wire.validation import refused, with_known_names
+from hascheduler.schema.refusals import refusal_of
 
 log = structlog.get_logger(__name__)
 
@@ -362,7 +362,5 @@ def field_error(error: Mapping[str, Any], body: Any, model: Any) -> FieldError:
     where, *rest = error["loc"]
     if where != "body":
         body = None
-    found = refused({**error, "loc": tuple(rest)}, body)
-    if error["type"] == "extra_forbidden" and isinstance(model, type) and issubclass(model, BaseModel):
-        found = with_known_names(found, model, body)
+    found = refusal_of({**error, "loc": tuple(rest)}, body, model)
     return FieldError(found.path, found.problem, found.expected)

@@ -7,7 +7,7 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import format_instant
-from hascheduler.wire.fields import is_calendar_ms
+from hascheduler.schema.forms import is_calendar_ms
 
 
 def instant(fields: Mapping[str, Any], name: str) -> str:

@@ -8,7 +8,7 @@ time: it is submitted after the others, so a request that broke off is completed
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,9 +35,10 @@ from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker, be
 from hascheduler.model.job import NewJob, ScheduleId, backfill_job_ids
 from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.ports import SubmitAnswer
+from hascheduler.schema.forms import Instant
+from hascheduler.schema.noun import AS_REQUEST, Part
 from hascheduler.telemetry.tracing import JOB_SCHEDULE, JOBS, Attribute
 from hascheduler.triggers import with_calendars
-from hascheduler.wire.fields import InstantMs, StrictModel
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -45,21 +46,17 @@ _READ_AT_ONCE_MAX = 1_000
 _SUBMITTED_AT_ONCE_MAX = 100
 
 
-class BackfillBody(StrictModel):
+class BackfillBody(Part):
     """The nominal times from `from` through `to`."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True}]
-        }
-    )
-
-    from_: InstantMs = Field(alias="from")
-    to: InstantMs = Field(description="Not in the future")
-    overlap: Literal["allow", "buffer_one"] = Field(
-        default="buffer_one", description="allow: as many at once as may be; buffer_one: one after the other"
-    )
-    dry_run: bool = Field(default=False, description="Say what would be made, and make nothing")
+    from_ms: Instant = Field(examples=["2026-01-01T00:00:00Z"])
+    """The first of them"""
+    to_ms: Instant = Field(examples=["2026-01-02T00:00:00Z"])
+    """Not in the future"""
+    overlap: Literal["allow", "buffer_one"] = "buffer_one"
+    """allow: as many at once as may be; buffer_one: one after the other"""
+    dry_run: bool = Field(default=False, examples=[True])
+    """Say what would be made, and make nothing"""
 
 
 class BackfillResponse(BaseModel):
@@ -86,7 +83,13 @@ class BackfillResponse(BaseModel):
 
 @router.post("/{name}/backfill", responses=problem_responses(404, 409, 413, 422, 429))
 async def backfill_schedule(
-    name: PathName, body: BackfillBody, services: Services, caller: Operator, *, note: Noted, request: Request
+    name: PathName,
+    body: Annotated[BackfillBody, AS_REQUEST],
+    services: Services,
+    caller: Operator,
+    *,
+    note: Noted,
+    request: Request,
 ) -> BackfillResponse:
     """Make the jobs of nominal times that have passed and have no job, by the trigger of now; paused or not.
 
@@ -100,7 +103,7 @@ async def backfill_schedule(
     stored = await stored_schedule(name, caller, services)
     schedule = with_calendars(readable_schedule(stored), services.view.calendars())
     times_max = BACKFILL_TIMES_MAX // schedule.jobs_per_fire
-    times = await run_in_slices(backfill_times(schedule.trigger, body.from_, body.to, times_max))
+    times = await run_in_slices(backfill_times(schedule.trigger, body.from_ms, body.to_ms, times_max))
     makers = await _makers(possible_job_ids(schedule.identity, times), services)
     plan = plan_backfill(schedule, times, makers, now)
     ids = {nominal_ms: plan.job_ids[nominal_ms] for nominal_ms in plan.missing}
@@ -131,15 +134,15 @@ async def backfill_schedule(
     )
 
 
-def _require_past(body: BackfillBody, now: WallMs) -> None:
-    if body.from_ < BACKFILL_EARLIEST_MS:
-        problem = f"{format_instant(body.from_)} is too long ago"
+def _require_past(body: Annotated[BackfillBody, AS_REQUEST], now: WallMs) -> None:
+    if body.from_ms < BACKFILL_EARLIEST_MS:
+        problem = f"{format_instant(body.from_ms)} is too long ago"
         raise InvalidInput(("from",), problem, f"at least {format_instant(BACKFILL_EARLIEST_MS)}")
-    if body.to > now:
-        raise InvalidInput(("to",), f"{format_instant(body.to)} is in the future", f"at most {format_instant(now)}")
-    if body.to < body.from_:
-        problem = f"{format_instant(body.to)} is before from"
-        raise InvalidInput(("to",), problem, f"at least {format_instant(body.from_)}")
+    if body.to_ms > now:
+        raise InvalidInput(("to",), f"{format_instant(body.to_ms)} is in the future", f"at most {format_instant(now)}")
+    if body.to_ms < body.from_ms:
+        problem = f"{format_instant(body.to_ms)} is before from"
+        raise InvalidInput(("to",), problem, f"at least {format_instant(body.from_ms)}")
 
 
 async def _makers(ids: Sequence[str], services: ApiServices) -> dict[str, ScheduleId | None]:

@@ -1,10 +1,11 @@
 """``/v1/schedules/{name}/pause``, ``…/resume`` and ``…/reset``: repeating any of them is harmless."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
@@ -19,32 +20,29 @@ from hascheduler.dispatch.schedules.edits import paused, resumed
 from hascheduler.errors import Conflict
 from hascheduler.model.documents.schedule import encode_schedule_edit
 from hascheduler.ports import StoredDocument
+from hascheduler.schema.forms import Text
+from hascheduler.schema.noun import AS_REQUEST, Part
 from hascheduler.schema.schedule_bodies import ScheduleResponse
-from hascheduler.wire.fields import StrictModel, Text
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
 
-class PauseBody(StrictModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"because": "the printer is on fire"}]})
-
-    because: Text | None = Field(default=None, description="Why, for people; default: as it was")
-
-
-class ResumeBody(StrictModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"catch_up": True}]})
-
-    catch_up: bool = Field(
-        default=False,
-        description="What becomes of the nominal times since the pause: false: the verdict `paused`; true: the misfire "
-        "policy says",
-    )
+class PauseBody(Part):
+    because: Text | None = Field(default=None, examples=["the printer is on fire"])
+    """Why, for people; default: as it was"""
 
 
-class ResetBody(StrictModel):
-    model_config = ConfigDict(populate_by_name=True, json_schema_extra={"examples": [{"from": "now"}]})
+class ResumeBody(Part):
+    catch_up: bool = Field(default=False, examples=[True])
+    """What becomes of the nominal times since the pause: false: the verdict `paused`; true: the misfire policy says"""
 
-    start: Literal["now"] = Field(default="now", alias="from", description="The times after this instant fire again")
+
+class ResetBody(Part):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"from": "now"}]})
+
+    from_: Literal["now"] = Field(default="now", alias="from")
+    """The times after this instant fire again"""
+    start: SkipJsonSchema[Literal["now"]] = "now"  # 0.2.0 takes the field by this name too
 
 
 @router.post("/{name}/pause", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
@@ -56,7 +54,7 @@ async def pause_schedule(
     note: Noted,
     *,
     precondition: IfMatch,
-    body: PauseBody | None = None,
+    body: Annotated[PauseBody, AS_REQUEST] | None = None,
 ) -> ScheduleResponse:
     """The nominal times after this instant do not fire until it is resumed. Jobs that it made go on."""
     because = note.because = None if body is None else body.because
@@ -72,7 +70,7 @@ async def resume_schedule(
     response: Response,
     *,
     precondition: IfMatch,
-    body: ResumeBody | None = None,
+    body: Annotated[ResumeBody, AS_REQUEST] | None = None,
 ) -> ScheduleResponse:
     """The nominal times after this instant fire again; with `catch_up`, so do those since the pause."""
     catch_up = body is not None and body.catch_up
@@ -88,7 +86,7 @@ async def reset_schedule(
     response: Response,
     *,
     precondition: IfMatch,
-    body: ResetBody | None = None,
+    body: Annotated[ResetBody, AS_REQUEST] | None = None,
 ) -> ScheduleResponse:
     """A schedule that fired ahead of time, by a clock that was wrong, fires again from now on; `ahead_until` says
     whether it is one. Times that have a job already keep it and do not fire again. The leader does it, at once."""

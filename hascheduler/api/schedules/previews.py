@@ -37,14 +37,13 @@ from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker
 from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.values.instants import WallMs
-from hascheduler.schema.forms import Name, instant_text
+from hascheduler.schema.forms import Instant, Name, instant_text
 from hascheduler.schema.noun import AS_REQUEST
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.trigger import Trigger
 from hascheduler.schema.trigger_bodies import HasTrigger
 from hascheduler.triggers import Upcoming, missing_calendar, on_calendars, with_calendars
 from hascheduler.triggers.requests import trigger_of
-from hascheduler.wire.fields import InstantMs
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -99,7 +98,7 @@ class CountQuery(BaseModel):
 
 
 class PreviewQuery(CountQuery):
-    from_: InstantMs | None = Field(default=None, alias="from", description="From this instant on; default: now")
+    from_: Instant | None = Field(default=None, alias="from", description="From this instant on; default: now")
 
 
 class FireResponse(BaseModel):
@@ -149,7 +148,7 @@ class EditPreviewResponse(PreviewResponse):
 
 @router.get("/{name}/preview", responses=problem_responses(404, 422))
 async def preview_schedule(
-    name: PathName, query: Annotated[PreviewQuery, Query()], services: Services, caller: Viewer
+    name: PathName, query: Annotated[PreviewQuery, Query(), AS_REQUEST], services: Services, caller: Viewer
 ) -> PreviewResponse:
     """The next fires of a schedule, paused or not, and what the clock changes of the next 400 days do to it."""
     stored = await stored_schedule(name, caller, services)

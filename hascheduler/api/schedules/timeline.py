@@ -31,9 +31,10 @@ from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.ports import ClusterView, VerdictRecord
 from hascheduler.schema.definition import DEFAULT_COST_MS
+from hascheduler.schema.forms import instant_text, span
+from hascheduler.schema.noun import AS_REQUEST
 from hascheduler.schema.schedule import JobTemplate, ScheduleRef
 from hascheduler.triggers import count_firing, due_ms, next_firing, with_calendars
-from hascheduler.wire.fields import QueryDurationMs, between, instant_text
 
 router = APIRouter(prefix="/timeline", tags=["schedules"])
 
@@ -80,10 +81,10 @@ Found = TypeVar("Found")
 
 class TimelineQuery(LabelledQuery):
     limit: int = Field(default=_PAGE_DEFAULT, ge=1, le=PAGE_SIZE_MAX, description="How many rows at most")
-    behind: Annotated[QueryDurationMs, between(0, 7 * _DAY_MS)] = Field(
+    behind: Annotated[int, span(0, 7 * _DAY_MS, of_query=True)] = Field(
         default="24h", validate_default=True, description="How far back to look, at most `7d`", examples=["24h"]
     )
-    ahead: Annotated[QueryDurationMs, between(0, 7 * _DAY_MS)] = Field(
+    ahead: Annotated[int, span(0, 7 * _DAY_MS, of_query=True)] = Field(
         default="24h", validate_default=True, description="How far ahead to look, at most `7d`", examples=["24h"]
     )
     text: str | None = Field(
@@ -158,7 +159,7 @@ class TimelineResponse(BaseModel):
 
 @router.get("", responses=problem_responses(422))
 async def get_timeline(
-    query: Annotated[TimelineQuery, Query()], services: Services, caller: Viewer
+    query: Annotated[TimelineQuery, Query(), AS_REQUEST], services: Services, caller: Viewer
 ) -> TimelineResponse:
     """All schedules on one axis of time: what fired, was late or was passed over, and what is to come.
 

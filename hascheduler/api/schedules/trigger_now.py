@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import ConfigDict, Field, JsonValue, SkipValidation, Strict
+from pydantic import Field, JsonValue, SkipValidation, Strict
 
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
@@ -41,10 +41,10 @@ from hascheduler.model.job import (
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, StoredDocument, Submission, SubmitAnswer
 from hascheduler.schema.job import JobResponse
+from hascheduler.schema.noun import AS_REQUEST, Part
 from hascheduler.schema.schedule import Overlap, ScheduleRef
 from hascheduler.schema.schedule_bodies import require_known_placeholders
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
-from hascheduler.wire.fields import StrictModel
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -53,15 +53,14 @@ LIVE_MAX = 1_000
 _STATES = (JobState.PENDING, JobState.DISPATCHED, JobState.RUNNING)
 
 
-class TriggerNowBody(StrictModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"overlap": "skip", "payload": {"message": "now"}}]})
+class TriggerNowBody(Part):
+    null_is_said = ("payload",)
 
-    overlap: Annotated[Overlap, Strict(False)] | None = Field(
-        default=None,
-        description="While a job of the schedule has not ended: allow: beside it; skip: 409; buffer_one: after it, "
-        "409 if another one waits; cancel_running: instead of those that fires made. Default: the schedule's",
-    )
-    payload: SkipValidation[JsonValue] = Field(default=None, description="Default: the schedule's")
+    overlap: Annotated[Overlap, Strict(False)] | None = Field(default=None, examples=["skip"])
+    """While a job of the schedule has not ended: allow: beside it; skip: 409; buffer_one: after it, 409 if another one
+    waits; cancel_running: instead of those that fires made. Default: the schedule's"""
+    payload: SkipValidation[JsonValue] = Field(default=None, examples=[{"message": "now"}])
+    """Default: the schedule's"""
 
 
 _ANSWERS: Responses = {
@@ -78,7 +77,7 @@ async def trigger_schedule(
     *,
     request: Request,
     response: Response,
-    body: TriggerNowBody | None = None,
+    body: Annotated[TriggerNowBody, AS_REQUEST] | None = None,
     key: IdempotencyKey,
     note: Noted,
 ) -> JobResponse:

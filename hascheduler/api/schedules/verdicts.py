@@ -26,10 +26,10 @@ from hascheduler.model.job import JobState, fire_job_id
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
+from hascheduler.schema.forms import instant_text
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.schedule_bodies import CountsResponse
 from hascheduler.triggers import MissingCalendar, next_nominal, with_calendars, without_calendars
-from hascheduler.wire.fields import instant_text
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 

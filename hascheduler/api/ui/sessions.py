@@ -34,8 +34,9 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
 from hascheduler.model.token import SECRET_BYTES, SECRET_PREFIX, Power, Role, digest_of, session_id
 from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.schema.forms import instant_text, wrong
+from hascheduler.schema.noun import AS_REQUEST, Part
 from hascheduler.schema.token import Token
-from hascheduler.wire.fields import StrictModel, instant_text, invalid_value
 
 LOGIN = ("POST", SESSION_PATH)
 """The request that needs no caller: it shows its token in the body."""
@@ -52,18 +53,18 @@ class _SmallJsonRoute(JsonRoute):
 def _token(value: object) -> object:
     # Never quoted: it may be a secret, in a form that no redaction knows.
     if not isinstance(value, str) or not 0 < len(value) <= _TOKEN_LENGTH_MAX:
-        raise invalid_value("not the text of a token", f"a text of 1 to {_TOKEN_LENGTH_MAX} characters")
+        raise wrong("not the text of a token", f"a text of 1 to {_TOKEN_LENGTH_MAX} characters")
     return value
 
 
-class LoginBody(StrictModel):
+class LoginBody(Part):
     token: Annotated[str, BeforeValidator(_token)] = Field(description="The secret of a token", repr=False)
 
     @model_validator(mode="before")
     @classmethod
     def _an_object(cls, given: Any) -> Any:
         if not isinstance(given, dict):
-            raise invalid_value("not an object", "an object with a token")
+            raise wrong("not an object", "an object with a token")
         return given
 
 
@@ -90,7 +91,7 @@ router = APIRouter(include_in_schema=False, route_class=_SmallJsonRoute)
 
 @router.post(SESSION_PATH)
 async def log_in(
-    body: LoginBody, services: Services, request: Request, response: Response, note: Noted
+    body: Annotated[LoginBody, AS_REQUEST], services: Services, request: Request, response: Response, note: Noted
 ) -> SessionResponse:
     """Begin a session; its cookie is in the answer."""
     config = services.auth

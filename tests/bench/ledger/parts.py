@@ -86,7 +86,7 @@ PARTS = {
     "hascheduler.api.services": _HANDLERS,
     "hascheduler.api.swagger_ui": _HANDLERS,
     "hascheduler.api.work": _HANDLERS,
-    "hascheduler.wire": _VALIDATION,
+    "hascheduler.schema": _VALIDATION,
     # The driver of MongoDB, and what goes through it.
     "bson": _CODING,
     "pymongo": _BOOKKEEPING,

@@ -12,7 +12,7 @@ from schemathesis.checks import (
     status_code_conformance,
 )
 
-from hascheduler.wire.fields import NAME
+from hascheduler.schema.forms import NAME
 
 SECRET = "the-token-that-the-settings-hold"
 HEADERS = {"Authorization": f"Bearer {SECRET}"}

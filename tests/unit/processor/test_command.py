@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.wire.validation import validated
+from hascheduler.schema.noun import read_request
 from processors.command import (
     ALLOW,
     ENV,
@@ -272,7 +272,7 @@ def test_a_variable_that_decides_which_code_runs_is_refused(name: str) -> None:
 )
 def test_a_payload_that_makes_no_sense_is_refused_with_its_path(payload: Any, path: str, problem: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        validated(CommandPayload, payload, ("payload",))
+        read_request(CommandPayload, payload, ("payload",))
     assert str(caught.value).startswith(f"{path}: ")
     assert problem in str(caught.value)
 

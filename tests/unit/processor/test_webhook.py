@@ -12,7 +12,7 @@ from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import load_handlers
-from hascheduler.wire.validation import validated
+from hascheduler.schema.noun import read_request
 from processors.webhook import ALLOW_PRIVATE, WebhookPayload, filled
 from tests.unit.processor.ready_made import error_of, make_job, result_of
 from tests.unit.processor.receiver import Receiver, a_flood, a_trickle, answer, receiving, silence
@@ -157,7 +157,7 @@ async def test_a_template_that_can_not_be_filled_sends_nothing(receiver: Receive
 )
 def test_a_payload_that_makes_no_sense_is_refused_with_its_path(payload: Any, path: str, problem: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        validated(WebhookPayload, payload, ("payload",))
+        read_request(WebhookPayload, payload, ("payload",))
     assert str(caught.value).startswith(f"{path}: ")
     assert problem in str(caught.value)
 

@@ -29,13 +29,13 @@ from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.work import finishes
 from hascheduler.schema.audit import AuditRecord
+from hascheduler.schema.forms import LABELS_MAX, TEXT_LENGTH_MAX
 from hascheduler.schema.job import DEPENDENCIES_MAX
 from hascheduler.schema.noun import document_of
 from hascheduler.schema.schedule import PAST_MAX, TriggerPeriod
 from hascheduler.schema.trigger import TIMES_MAX, Times, Trigger, Window
 from hascheduler.testing.memory import work as memory_work
 from hascheduler.triggers.checks import WINDOWS_MAX
-from hascheduler.wire.fields import LABELS_MAX, TEXT_LENGTH_MAX
 from tests.factories import NOW, make_job, make_processor, make_schedule
 
 MIB = 1024 * 1024

@@ -38,7 +38,6 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/api/middleware/cross_site.py:_ORIGIN": ("fullmatch", 16_384),
     "hascheduler/api/routing/revisions.py:_TAG": ("fullmatch", 16_384),
     "hascheduler/schema/forms.py:NAME": ("match", None),
-    "hascheduler/wire/fields.py:NAME": ("match", None),
     "hascheduler/model/limit_keys.py:_KEY": ("fullmatch", 160),
     "hascheduler/schema/schedule.py:_REF": ("match", None),
     "hascheduler/cli/setup/bootstrap.py:_KEY": ("fullmatch", None),

@@ -65,8 +65,8 @@ export interface AuditResponse {
 export interface BackfillBody {
   "from": string;
   "to": string;
-  "overlap": ("allow" | "buffer_one");
-  "dry_run": boolean;
+  "overlap": (("allow" | "buffer_one") | null);
+  "dry_run": (boolean | null);
 }
 
 export interface BackfillResponse {
@@ -79,7 +79,7 @@ export interface BackfillResponse {
 
 export interface BatchBody {
   "jobs": (BatchJob | JsonValue)[];
-  "atomic": boolean;
+  "atomic": (boolean | null);
 }
 
 export interface BatchJob {
@@ -824,7 +824,7 @@ export interface PassedOver {
 
 export interface PauseAllBody {
   "because": string;
-  "schedules_only": boolean;
+  "schedules_only": (boolean | null);
 }
 
 export interface PauseBody {
@@ -995,7 +995,7 @@ export interface ReprioritizeSomeBody {
 }
 
 export interface ResetBody {
-  "from": "now";
+  "from": ("now" | null);
 }
 
 export interface RestResponse {
@@ -1004,7 +1004,7 @@ export interface RestResponse {
 }
 
 export interface ResumeBody {
-  "catch_up": boolean;
+  "catch_up": (boolean | null);
 }
 
 export interface ResumeSchedulesBody {
@@ -1289,7 +1289,7 @@ export interface TokenResponse {
 
 export interface TriggerNowBody {
   "overlap"?: (Overlap | null);
-  "payload"?: JsonValue;
+  "payload"?: (JsonValue | null);
 }
 
 export interface UndecidedResponse {
