@@ -2,17 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from tests.bench.floor.at_rest import FOLLOWING, LEADING, LIBRARIES, PROGRAM
-from tests.bench.floor.forms import Form
 from tests.bench.report_rows import ROWS, Row
 from tests.bench.results import Measured, Results, read_results
-from tests.bench.stacks import BATCH_DELAY_MAX_MS, with_batch_delay
 
 _HEAD = """\
 <!-- Written by `python -m tests.bench report`; what is changed here by hand is lost with the next one. -->
@@ -42,84 +38,7 @@ whole, and a row of its own.
 - *Sampler*: what the sampling itself costs, in per cent of the process's CPU; it is in the figures. `--no-parts` \
 measures without it.
 - *MongoDB's commands*: the server's own count by name, of all clients.
-- The floor is what `python -m tests.bench floor` measures: the exchanges of a job, from HTTP to its end, through the \
-same server and drivers, in one process, with nothing around them. No work on hascheduler gets below it.
 """
-
-FLOORS_TEXT = """\
-## How far above the floor
-
-*Least*: the exchanges of the protocol through the same server and drivers, in one process, with a small document, no \
-index and streams that nobody decodes; at rest, a process that shows life, renews its lease where it leads, and reads \
-its stream; of memory, the libraries loaded; at a start, a process that reads what waits as raw bytes. No work on \
-hascheduler gets below it. *As stored*: the same with the documents, indexes, updates and events of the system, \
-decoded by the driver; of memory, libraries and program loaded. *Mirrored*: three replicas' mirrors and cores fold \
-each event besides, as each of them may lead the next moment; at a start, one that knows all that waits, and does \
-nothing else. *In processes*: each of the three replicas and two processors is a process of its own, as one may die \
-without the others, and the leader learns from its stream what is pending and what has ended. Of many at once, it is \
-how long the machine needs for the CPU of that if no core is ever idle. What is above that is the rest of hascheduler, \
-and its HTTP framework.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class _Floor:
-    """A figure of the benchmark ``bench``, and its floors: cases of the benchmarks of floors, where these have
-    them."""
-
-    what: str
-    bench: str
-    case: str
-    figure: str
-    floors: Mapping[Form, str]
-    floor_figure: str = ""
-    """Of the floors, where another one."""
-
-
-def _in_forms(case: str) -> Mapping[Form, str]:
-    return {form: form.case(case) for form in Form}
-
-
-_AT_ONCE = "10,000 at once"
-_SINGLE = tuple(with_batch_delay(f"{rate} jobs/s", max_ms) for rate in (50, 200) for max_ms in (BATCH_DELAY_MAX_MS, 0))
-_FLOORS = (
-    *(
-        _Floor(f"{what} at {load}", bench, load, figure, _in_forms(load))
-        for what, bench, figure, loads in (
-            (
-                "CPU of a job, ms,",
-                "cost",
-                "cpu_ms_per_job",
-                ("50 jobs/s", "200 jobs/s", "1,000 jobs/s in batches of 500", _AT_ONCE),
-            ),
-            ("submit to start, p50, ms,", "latency", "start_p50_ms", _SINGLE),
-            ("submit to start, p99, ms,", "latency", "start_p99_ms", _SINGLE),
-        )
-        for load in loads
-    ),
-    _Floor(
-        f"{_AT_ONCE}, the last start, ms",
-        "storm",
-        _AT_ONCE,
-        "last_started_ms",
-        _in_forms(_AT_ONCE),
-        "cpu_bound_ms",
-    ),
-    _Floor("a leading replica with nothing to do, % of a core", "idle", "leader", "cpu_percent", {Form.LEAST: LEADING}),
-    _Floor("a replica that follows, % of a core", "idle", "follower", "cpu_percent", {Form.LEAST: FOLLOWING}),
-    _Floor(
-        "a replica that follows, MB",
-        "idle",
-        "follower",
-        "resident_mb",
-        {Form.LEAST: LIBRARIES, Form.AS_STORED: PROGRAM},
-    ),
-    *(
-        _Floor(f"{what}, {of}", bench, what, figure, _in_forms(what))
-        for bench, what in (("schedules", "1,000,000 schedules"), ("pending", "1,000,000 pending"))
-        for of, figure in (("ready, s", "ready_s"), ("MB", "resident_mb"))
-    ),
-)
 
 
 def write_report(folder: Path, results: Path, peers: Path, soak: Path, ledger: Path) -> list[Path]:
@@ -171,7 +90,7 @@ def save_ledger(ledger: Mapping[str, Any], path: Path) -> None:
 
 
 def markdown(results: Results, peers: Mapping[str, Any] | None) -> str:
-    lines = [_HEAD.format(**results.machine), *_table(results), *_floors(results)]
+    lines = [_HEAD.format(**results.machine), *_table(results)]
     if peers:
         lines += ["", *_peers(peers)]
     lines += ["", LEDGER_TEXT.rstrip()]
@@ -188,25 +107,6 @@ def _table(results: Results) -> list[str]:
                 shown = f"{row.what.format(case=label)} | {_shown(row, label, measured)} | {row.goal}"
                 lines.append(f"| {shown} | {measured.date} | `{measured.command}` |")
     return lines
-
-
-def _floors(results: Results) -> list[str]:
-    """The lines about what was measured beside its floor; none where nothing was."""
-    rows: list[str] = []
-    benches = ("floor", "floor-at-once", "floor-at-start")
-    floors = {case: found for bench in benches for case, found in results.benches.get(bench, {}).items()}
-    for each in _FLOORS:
-        measured = results.benches.get(each.bench, {}).get(each.case)
-        if measured is not None and each.floors[Form.LEAST] in floors:
-            cases = (each.floors.get(form, "") for form in reversed(Form))
-            found = (
-                floors[case].figures.get(each.floor_figure or each.figure) if case in floors else None for case in cases
-            )
-            cells = map(_amount, (measured.figures.get(each.figure), *found))
-            rows.append(f"| {each.what} | {' | '.join(cells)} |")
-    columns = ("figure", "measured", *reversed(Form))
-    head = ["", *FLOORS_TEXT.splitlines(), "", f"| {' | '.join(columns)} |", f"|---|{'---:|' * (len(columns) - 1)}"]
-    return [*head, *rows] if rows else []
 
 
 def _shown(row: Row, label: str, measured: Measured) -> str:
