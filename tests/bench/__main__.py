@@ -1,6 +1,5 @@
 """Runs the benchmarks: shows a table, prints one line of JSON for machines, and keeps what was found."""
 
-import json
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -10,12 +9,11 @@ from signal import SIGKILL, SIGSTOP, SIGTERM
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import CallerError, WorldError
-from tests.bench.cost import figures_by_load, measure_ledger, read_loads
+from tests.bench.cost import measure_cost, read_loads
 from tests.bench.decisions import SIZES, measure_decisions
 from tests.bench.failover import measure_failover
 from tests.bench.figures import Figures
@@ -23,9 +21,6 @@ from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
 from tests.bench.idle import measure_idle
-from tests.bench.ledger.accounts import Span
-from tests.bench.ledger.ledger import Ledger
-from tests.bench.ledger.samples import sampling
 from tests.bench.numbers import read_numbers
 from tests.bench.overload import measure_overload
 from tests.bench.pending import measure_pending
@@ -40,7 +35,6 @@ from tests.bench.stacks import (
     BATCH_DELAY_MAX_MS,
     DATABASE,
     FOLDER,
-    LEDGER,
     Crew,
     batch_delay_setting,
     on_stack,
@@ -182,47 +176,20 @@ def cost(
     processors: Count = 2,
     batch_delay_max_ms: BatchDelay = BATCH_DELAY_MAX_MS,
     runs: Runs = 1,
-    parts: Annotated[bool, typer.Option(help="Sample the processes, to tell parts apart.")] = True,
-    plot: Annotated[Path | None, typer.Option(help="Draw the ledger to this file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The whole ledger on standard output, for machines.")] = False,
 ) -> None:
-    """CPU of a job by process and by part, MongoDB's commands, switches and turns, at rest and by load."""
+    """CPU of a job by kind of process, and MongoDB's operations, by load."""
     rates, crew = read_loads(loads), Crew(replicas, processors)
-    samples = FOLDER / "samples" if parts else None
-    spans: list[list[Span]] = []
-    if plot is not None:
-        from tests.bench.report import require_matplotlib
-
-        require_matplotlib("--plot")
 
     def measure() -> dict[str, Figures]:
-        settings = batch_delay_setting(batch_delay_max_ms) | ({} if samples is None else sampling(samples))
-        measured = on_stack(
+        found = on_stack(
             "cost",
             crew,
-            lambda stack: measure_ledger(stack, DATABASE, rates, seconds, samples, at_once=at_once),
-            settings,
+            lambda stack: measure_cost(stack, DATABASE, rates, seconds, at_once=at_once),
+            batch_delay_setting(batch_delay_max_ms),
         )
-        spans.append([each.span for each in measured])
-        found = figures_by_load(measured)
-        if batch_delay_max_ms == BATCH_DELAY_MAX_MS:
-            return found
-        labels = [each.span.label for each in measured[1:]]
-        return {with_batch_delay(label, batch_delay_max_ms): found[label] for label in labels}
+        return {with_batch_delay(label, batch_delay_max_ms): figures for label, figures in found.items()}
 
-    run_bench("cost", measure, runs, quiet=as_json)
-    ledger = Ledger.of(spans)
-    ledger.write(LEDGER)
-    if as_json:
-        sys.stdout.write(json.dumps(ledger.as_json()) + "\n")
-    else:
-        console = Console(stderr=True)
-        for table in ledger.tables():
-            console.print(table)
-    if plot is not None:
-        from tests.bench.report import save_ledger
-
-        save_ledger(ledger.as_json(), plot)
+    run_bench("cost", measure, runs)
 
 
 @app.command()
@@ -416,12 +383,11 @@ def report(
     folder: Annotated[Path, typer.Option(help="The table and the pictures go there.")] = Path("docs"),
     results: Path = RESULTS,
     peers: Path = FOLDER / "peers.json",
-    ledger: Path = LEDGER,
 ) -> None:
     """A table in Markdown, and pictures, of what was measured last."""
     from tests.bench.report import write_report
 
-    for path in write_report(folder, results, peers, FOLDER / "soak" / "samples.json", ledger):
+    for path in write_report(folder, results, peers, FOLDER / "soak" / "samples.json"):
         typer.echo(path)
 
 

@@ -19,45 +19,23 @@ largest; of what went wrong the worst run. Such a machine is two to three times 
 all: figures of one date, of one table or ratios can be compared.
 """
 
-LEDGER_TEXT = """\
-## What a job costs, by part
 
-`python -m tests.bench cost --plot cost.png` prints the ledger of CPU, `--json` prints it for machines; `--loads \
-50,200 --seconds 10` is short. It measures first at rest, then under each load; `1000/500` is 1,000 jobs a second, \
-500 of them a request. How to read it:
-
-- *By process*: the kernel's account, all processes of a kind together, divided by the jobs that started. Beside it \
-context switches of all threads, and turns of the event loop as libuv counts them.
-- *By part*: shares of that CPU, so they sum to it. The kernel interrupts a process after each 10 ms of CPU, and the \
-interpreter writes the running stack. A sample belongs to the innermost frame whose module has a part in the table \
-of `tests/bench/ledger/parts.py`. A part with *n* samples is known to about √*n* of them: a longer run tells more. \
-Of MongoDB and RabbitMQ the parts are their threads, by name.
-- *For whom libraries work*: the driver's own code is a part; here is which part called it.
-- *At rest*: what the same part spends when there is nothing to do, at most what it spent under load. It is in the \
-whole, and a row of its own.
-- *Sampler*: what the sampling itself costs, in per cent of the process's CPU; it is in the figures. `--no-parts` \
-measures without it.
-- *MongoDB's commands*: the server's own count by name, of all clients.
-"""
-
-
-def write_report(folder: Path, results: Path, peers: Path, soak: Path, ledger: Path) -> list[Path]:
-    """The files it has written to ``folder``. Of ``peers``, ``soak`` and ``ledger`` only if there are such files.
+def write_report(folder: Path, results: Path, peers: Path, soak: Path) -> list[Path]:
+    """The files it has written to ``folder``. Of ``peers`` and ``soak`` only if there are such files.
 
     `InvalidInput` where results are missing or not what they should be, or matplotlib is.
     """
-    require_matplotlib("report")
+    if find_spec("matplotlib") is None:
+        raise InvalidInput(("report",), "matplotlib is not installed", "pip install 'hascheduler[plot]'")
     from tests.bench import report_pictures
-    from tests.bench.ledger.picture import draw_ledger
 
-    measured, others, samples, parts = read_results(results), _read(peers), _read(soak), _read(ledger)
+    measured, others, samples = read_results(results), _read(peers), _read(soak)
     folder.mkdir(parents=True, exist_ok=True)
     table = folder / "bench.md"
     pictures = {
         "bench-peers.png": report_pictures.draw_peers(others) if others else None,
         "bench-latency.png": report_pictures.draw_latency(measured.benches),
         "bench-cost.png": report_pictures.draw_cost(measured.benches.get("cost", {})),
-        "bench-ledger.png": draw_ledger(parts) if parts else None,
         "bench-soak.png": report_pictures.draw_soak(samples) if samples else None,
     }
     written = [table]
@@ -69,31 +47,10 @@ def write_report(folder: Path, results: Path, peers: Path, soak: Path, ledger: P
     return written
 
 
-def require_matplotlib(what: str) -> None:
-    """`InvalidInput` where it is not installed, which ``what`` needs."""
-    if find_spec("matplotlib") is None:
-        raise InvalidInput((what,), "matplotlib is not installed", "pip install 'hascheduler[plot]'")
-
-
-def save_ledger(ledger: Mapping[str, Any], path: Path) -> None:
-    """The picture alone; nothing where no load ran a job. `InvalidInput` where that is no name of a picture."""
-    from tests.bench.ledger.picture import draw_ledger
-    from tests.bench.report_pictures import DPI
-
-    figure = draw_ledger(ledger)
-    if figure is None:
-        return
-    try:
-        figure.savefig(path, dpi=DPI)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(("--plot",), f"{path}: {error}", "a file such as cost.png") from None
-
-
 def markdown(results: Results, peers: Mapping[str, Any] | None) -> str:
     lines = [_HEAD.format(**results.machine), *_table(results)]
     if peers:
         lines += ["", *_peers(peers)]
-    lines += ["", LEDGER_TEXT.rstrip()]
     return "\n".join(lines) + "\n"
 
 

@@ -69,6 +69,7 @@ ROWS = (
         "get, why and lists with {case} jobs",
         "get p99 {get_p99_ms}, the slowest list p99 {slowest_list_p99_ms} ms",
     ),
+    # Older results have what it costs at rest, and how it grows.
     Row("cost", "what a job costs at {case}", _COST, headline="cpu_ms_per_job", without=("at rest", "growth")),
     Row("idle", "a leading replica with nothing to do", _AT_REST, case="leader", goal="≤ 1 %, ≤ 80 MB"),
     Row("idle", "a replica that follows", _AT_REST, case="follower", goal="≤ 1 %, ≤ 80 MB"),
