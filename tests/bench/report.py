@@ -50,7 +50,7 @@ def write_report(folder: Path, results: Path, peers: Path, soak: Path) -> list[P
 def markdown(results: Results, peers: Mapping[str, Any] | None) -> str:
     lines = [_HEAD.format(**results.machine), *_table(results)]
     if peers:
-        lines += ["", *_peers(peers)]
+        lines += ["", *peers_table(peers)]
     return "\n".join(lines) + "\n"
 
 
@@ -75,7 +75,8 @@ def _shown(row: Row, label: str, measured: Measured) -> str:
     return f"{text} ({low:,} to {high:,} in {measured.runs} runs)" if measured.runs > 1 and low != high else text
 
 
-def _peers(peers: Mapping[str, Any]) -> list[str]:
+def peers_table(peers: Mapping[str, Any]) -> list[str]:
+    """Return the lines about all systems that were measured in one run."""
     lines = [
         f"Beside others, in one run on {peers['date']} with Python {peers['machine']['python']}, `{peers['command']}`:",
         "",
