@@ -19,7 +19,7 @@ from hascheduler.embedded.stack import Stack
 from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.load import Load, Sent, loading
-from tests.bench.stacks import drained
+from tests.bench.stacks import drained, waits_ms
 
 _FIRST_PER_S = 150
 _GROWTH = 1.5
@@ -50,7 +50,7 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
         backlog = await jobs.count_documents({"state": "pending"})
         end_ms = _now_ms()
         settled_s = await drained(jobs)
-        waits_ms = await _waits_ms(jobs, begin_ms, end_ms)
+        waited_ms = await waits_ms(jobs, {"submitted_at_ms": {"$gte": begin_ms, "$lt": end_ms}})
         _, best_after_per_s = await _offered(jobs, Load(urls, offered_best, _WARM_UP_S + _STEP_S, batch))
         await drained(jobs)
     ratio = 2 * goodput_per_s / max(best_per_s + best_after_per_s, 1)
@@ -71,9 +71,9 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
         "accepted": sent.acknowledged,
         "refused": sent.refused,
         "failed_otherwise": sent.failed - (sent.refused - sent.readmitted),
-        "wait_p50_ms": percentile(waits_ms, 50),
-        "wait_p99_ms": percentile(waits_ms, 99),
-        "wait_max_ms": max(waits_ms, default=0),
+        "wait_p50_ms": percentile(waited_ms, 50),
+        "wait_p99_ms": percentile(waited_ms, 99),
+        "wait_max_ms": max(waited_ms, default=0),
         "unfinished_after": backlog,
         "settled_s": settled_s,
         "ack_p50_ms": sent.ack_p50_ms,
@@ -95,12 +95,6 @@ async def _offered(jobs: Any, load: Load) -> tuple[Sent, int]:
         after, ended = await jobs.count_documents({"state": "succeeded"}), time.monotonic()
         sent = await under_way.sent()
     return sent, round((after - before) / (ended - began))
-
-
-async def _waits_ms(jobs: Any, from_ms: int, until_ms: int) -> list[int]:
-    query = {"submitted_at_ms": {"$gte": from_ms, "$lt": until_ms}, "first_started_at_ms": {"$ne": None}}
-    times = ["submitted_at_ms", "first_started_at_ms"]
-    return [job["first_started_at_ms"] - job["submitted_at_ms"] async for job in jobs.find(query, times)]
 
 
 def _now_ms() -> int:

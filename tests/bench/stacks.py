@@ -76,6 +76,13 @@ async def drained(jobs: Any) -> float:
     return round(time.monotonic() - began, 1)
 
 
+async def waits_ms(jobs: Any, which: Mapping[str, Any]) -> list[int]:
+    """Return how long those jobs of that collection waited, from submission to first start, by the stored times."""
+    started = {**which, "first_started_at_ms": {"$ne": None}}
+    times = ["submitted_at_ms", "first_started_at_ms"]
+    return [job["first_started_at_ms"] - job["submitted_at_ms"] async for job in jobs.find(started, times)]
+
+
 def batch_delay_setting(max_ms: int) -> dict[str, str]:
     """Empty for the default."""
     return {} if max_ms == BATCH_DELAY_MAX_MS else {"HASCHEDULER_BATCH_DELAY_MAX": f"{max_ms}ms"}
