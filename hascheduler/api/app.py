@@ -30,7 +30,7 @@ from hascheduler.api.ops import (
     processors,
     recording,
 )
-from hascheduler.api.resources import audit_log, calendars, definitions, lanes, tenants, tokens
+from hascheduler.api.resources import audit_log, named, tokens
 from hascheduler.api.routing import route_rules
 from hascheduler.api.routing.route_rules import MERGE_PATCH, honours_key, only_declared
 from hascheduler.api.schedules import all_that_match as all_schedules_that_match
@@ -40,6 +40,7 @@ from hascheduler.api.schedules import routes as schedules
 from hascheduler.api.services import ApiServices
 from hascheduler.api.ui import live, pages, sessions
 from hascheduler.api.work import routes as work
+from hascheduler.schema.noun import Noun
 
 __all__ = ["DESCRIPTION", "ApiServices", "create_app", "create_routes", "description_of", "with_edge"]
 
@@ -105,10 +106,7 @@ _ROUTERS = (
     verdicts.router,
     all_verdicts.router,
     timeline.router,
-    definitions.router,
-    lanes.router,
-    calendars.router,
-    tenants.router,
+    *named.ROUTERS,
     processors.router,
     cluster.router,
     live.router,
@@ -124,22 +122,35 @@ _SCHEMAS = "#/components/schemas/"
 _PROBLEM = {"$ref": f"{_SCHEMAS}ProblemDetails"}
 _PUBLISHED_NAMES = {
     "AttemptProgress": "Report",
+    "AuditRecord": "AuditResponse",
     "BatchJobBody": "BatchJob",
     "BatchJobResponse": "BatchResult",
     "BlockReason": "Rule",
     "FieldErrorDetails": "FieldProblem",
-    "Page_AuditResponse_": "AuditPage",
-    "Page_DefinitionResponse_": "DefinitionPage",
-    "Page_JobSummary_": "JobPage",
-    "Page_LaneResponse_": "LanePage",
-    "Page_OperationResponse_": "OperationPage",
-    "Page_CalendarResponse_": "CalendarPage",
-    "Page_ScheduleResponse_": "SchedulePage",
-    "Page_TenantResponse_": "TenantPage",
-    "Page_TokenResponse_": "TokenPage",
     "ProblemDetails": "Problem",
+    "RetryPolicy-Input": "RetryBody",
+    "RetryPolicy-Output": "RetryResponse",
+    "Uniqueness-Input": "UniqueBody",
+    "Uniqueness-Output": "UniqueResponse",
 }
 """The names of these models in the document: generated clients have classes by those names."""
+
+
+_ITEM_ENDS = ("Response", "Summary", "Record", "")
+
+
+def _published_name(model: str) -> str:
+    """Return the name of a model in the document: a part of a noun has two, ``…Body`` and ``…Response``."""
+    if model.startswith("Page_"):
+        item = model.removeprefix("Page_").removesuffix("_")
+        return next(item.removesuffix(end) for end in _ITEM_ENDS if item.endswith(end)) + "Page"
+    if model in _PUBLISHED_NAMES:
+        return _PUBLISHED_NAMES[model]
+    name, _, mode = model.partition("-")
+    if mode == "Input":
+        return name if name.endswith(("Body", "Part")) else f"{name}Body"
+    is_answer = mode == "Output" or model in {noun.__name__ for noun in Noun.__subclasses__()}
+    return f"{name.removesuffix('Body')}Response" if is_answer else model
 
 
 class _Api(FastAPI):
@@ -178,7 +189,7 @@ def _with_published_names(document: dict[str, Any]) -> dict[str, Any]:
     for name, schema in document["components"]["schemas"].items():
         for example in schema.get("examples", ()):
             _put_nulls_back(example, schema, document["components"]["schemas"])
-        published = _PUBLISHED_NAMES.get(name, name)
+        published = _published_name(name)
         schemas[published] = {**schema, "title": published} if published != name else schema
     document["components"]["schemas"] = {name: schemas[name] for name in sorted(schemas)}
     renamed: dict[str, Any] = _with_published_references(document)
@@ -210,8 +221,7 @@ def _with_published_references(value: Any) -> Any:
         case list():
             return [_with_published_references(item) for item in value]
         case str() if value.startswith(_SCHEMAS):
-            name = value.removeprefix(_SCHEMAS)
-            return _SCHEMAS + _PUBLISHED_NAMES.get(name, name)
+            return _SCHEMAS + _published_name(value.removeprefix(_SCHEMAS))
         case _:
             return value
 

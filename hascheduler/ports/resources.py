@@ -142,11 +142,8 @@ class ResourceStore(Protocol[Resource_contra]):
     async def create(self, noun: Resource_contra) -> StoredDocument | None:
         """Insert with rev 1; None when the name is taken."""
 
-    async def put(self, noun: Resource_contra) -> tuple[StoredDocument, bool]:
-        """Create or replace (the stored rev grows, ``noun.rev`` is ignored); the document, and if it is new."""
-
     async def replace(self, noun: Resource_contra, rev: int) -> StoredDocument | None:
-        """Replace the one at that revision; None when there is none."""
+        """Replace the one at that revision, which grows by one; None when there is none. ``noun.rev`` is ignored."""
 
     async def get(self, name: str) -> StoredDocument | None: ...
 

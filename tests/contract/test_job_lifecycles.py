@@ -162,7 +162,7 @@ async def test_a_start_returns_the_definition_and_the_earlier_failures(backend: 
         timeout_ms=1_000,
         total_timeout_ms=60_000,
     )
-    await backend.definitions.put(rules)
+    await backend.definitions.create(rules)
     await bring_to(backend, JobState.RUNNING)
     await finish(backend, outcome=AGAIN)
     await dispatch(backend, attempt=2)

@@ -17,6 +17,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.ports import ListPosition, StoredDocument
+from hascheduler.schema.noun import Part, example_of
 from hascheduler.wire.fields import LABELS_MAX, NAME, TEXT_LENGTH_MAX, Name, invalid_value
 
 PAGE_SIZE_MAX = 200
@@ -65,8 +66,10 @@ class Unlisted(BaseModel):
 def _with_example(schema: JsonDict, model: type[BaseModel]) -> None:
     """An example of a page, made of the examples of its items."""
     for item in get_args(model.model_fields["items"].annotation):
+        is_part = isinstance(item, type) and issubclass(item, Part)
         extra = getattr(item, "model_config", {}).get("json_schema_extra", {})
-        schema["examples"] = [{"items": extra["examples"], "next": "the-last-of-this-page", "unreadable": []}]
+        items = [example_of(item)] if is_part else extra["examples"]
+        schema["examples"] = [{"items": items, "next": "the-last-of-this-page", "unreadable": []}]
 
 
 class Page(BaseModel, Generic[Item]):

@@ -44,9 +44,9 @@ from hascheduler.api.schedules.selection import (
 from hascheduler.api.schedules.trigger_now import TriggerNowBody, trigger
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import CallerError, InvalidInput, NotFound, TooMany, WorldError
-from hascheduler.model.schedule import ScheduleState
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import StoredDocument, SubmitAnswer
+from hascheduler.schema.schedule import ScheduleState
 from hascheduler.wire.fields import Labels, Name, Text
 
 _SLICE = 64

@@ -9,7 +9,7 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.schedules.selection import DECISIONS_MAX, LABELLED_MAX, ScheduleFilterQuery, count_matching
 from hascheduler.api.services import Services
-from hascheduler.model.schedule import ScheduleState
+from hascheduler.schema.schedule import ScheduleState
 
 router = APIRouter(tags=["schedules"])
 

@@ -21,11 +21,11 @@ from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.partition import partition_of
-from hascheduler.model.schedule import ScheduleRef, ScheduleState
-from hascheduler.model.trigger import Once, Times, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
 from hascheduler.ports import StoredDocument, VerdictSelection
+from hascheduler.schema.schedule import ScheduleRef, ScheduleState
+from hascheduler.schema.trigger import Once, Times, Trigger
 from hascheduler.triggers import without_calendars
 
 LABELS_LOOKED_AT_MAX = 2_000

@@ -36,8 +36,8 @@ from hascheduler.client.options import TriggerNowBody
 from hascheduler.client.synchronous.schedules import SchedulesApi
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
-from hascheduler.model.schedule import Overlap, ScheduleState
 from hascheduler.model.verdict import Verdict
+from hascheduler.schema.schedule import Overlap, ScheduleState
 
 _SHOWN_MAX = 20
 

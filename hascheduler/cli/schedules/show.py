@@ -20,8 +20,8 @@ from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.tables import VERDICT_STYLES, schedule_page, schedules_table
 from hascheduler.clock import SystemClock
-from hascheduler.model.schedule import ScheduleState
 from hascheduler.model.verdict import Verdict
+from hascheduler.schema.schedule import ScheduleState
 
 
 @example(

@@ -59,16 +59,6 @@ class MemoryResourceStore(_NamedStore, Generic[Resource]):
             document = self._encode(resource) | {"rev": 1}
             return document if database.insert(self._collection, document) else None
 
-    async def put(self, resource: Resource) -> tuple[StoredDocument, bool]:
-        async with self._connection.exchange(f"{self._collection}.put") as database:
-            fields = self._encode(resource)
-            stored = database.find(self._collection, fields["_id"])
-            document = fields | {"rev": 1 if stored is None else stored["rev"] + 1}
-            if stored is None:
-                database.insert(self._collection, document)
-                return document, True
-            return copied(database.update(self._collection, stored, document)), False
-
     async def replace(self, resource: Resource, rev: int) -> StoredDocument | None:
         async with self._connection.exchange(f"{self._collection}.replace") as database:
             fields = self._encode(resource) | {"rev": rev + 1}
