@@ -3,6 +3,7 @@
 The document is a file of the package, which `make reference` writes: to make it takes most of a second and 11 MB.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -128,18 +129,14 @@ _PUBLISHED_NAMES = {
     "BatchJobResponse": "BatchResult",
     "BlockReason": "Rule",
     "FieldErrorDetails": "FieldProblem",
-    "Page_AuditResponse_": "AuditPage",
-    "Page_DefinitionResponse_": "DefinitionPage",
-    "Page_JobSummary_": "JobPage",
-    "Page_LaneResponse_": "LanePage",
-    "Page_OperationResponse_": "OperationPage",
-    "Page_CalendarResponse_": "CalendarPage",
-    "Page_ScheduleResponse_": "SchedulePage",
-    "Page_TenantResponse_": "TenantPage",
-    "Page_TokenResponse_": "TokenPage",
     "ProblemDetails": "Problem",
 }
 """The names of these models in the document: generated clients have classes by those names."""
+_PAGE = re.compile(r"Page_([A-Za-z]+)(?:Response|Summary)_")
+
+
+def _published(name: str) -> str:
+    return _PUBLISHED_NAMES.get(name) or _PAGE.sub(r"\1Page", name)
 
 
 class _Api(FastAPI):
@@ -178,7 +175,7 @@ def _with_published_names(document: dict[str, Any]) -> dict[str, Any]:
     for name, schema in document["components"]["schemas"].items():
         for example in schema.get("examples", ()):
             _put_nulls_back(example, schema, document["components"]["schemas"])
-        published = _PUBLISHED_NAMES.get(name, name)
+        published = _published(name)
         schemas[published] = {**schema, "title": published} if published != name else schema
     document["components"]["schemas"] = {name: schemas[name] for name in sorted(schemas)}
     renamed: dict[str, Any] = _with_published_references(document)
@@ -210,8 +207,7 @@ def _with_published_references(value: Any) -> Any:
         case list():
             return [_with_published_references(item) for item in value]
         case str() if value.startswith(_SCHEMAS):
-            name = value.removeprefix(_SCHEMAS)
-            return _SCHEMAS + _PUBLISHED_NAMES.get(name, name)
+            return _SCHEMAS + _published(value.removeprefix(_SCHEMAS))
         case _:
             return value
 

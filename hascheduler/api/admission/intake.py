@@ -21,7 +21,7 @@ than was, is the other sign.
 - The queue never runs dry: while less than `QUEUE_S` seconds of work wait, all submits are let in.
 - Each replica limits its own submits. All cut in proportion to what they have let in, so their shares stay.
 - The limit is shared between tenants: one that submits less than an equal part of it is not refused.
-- Most refusals are made before a request is read (`turned_away_s`): reading and checking it first would cost nearly
+- Most refusals are made before a request is read (``unread_bytes``): reading and checking it first would cost nearly
   what a submit costs, and crowd dispatch out as well.
 - Fires are never refused. They count as arrivals, so submits get less where they take more.
 - A leader of an earlier release does not tell the lag of its decisions; then that of its stream counts.
