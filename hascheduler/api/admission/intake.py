@@ -33,7 +33,7 @@ Analysis of the Increase and Decrease Algorithms, 1989 (cuts in proportion share
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, exp
 
 from hascheduler.api.admission.estimates import Observed
 from hascheduler.ports import LeaderLag
@@ -64,7 +64,7 @@ _OF_DONE = 0.8
 _OF_MOST_DONE = 0.3
 _FORGET_PER_S = 0.99
 _OF_ADMITTED = 0.5
-_QUEUED_OF_MOST = 0.85
+_QUEUED_OF_MOST = (0.8, 0.9)
 """While a queue waits, all replicas together let in so much of what was done at most."""
 _LITTLE = 0.05
 """The part of what was done at most that one replica may always let in more than."""
@@ -77,8 +77,9 @@ _LOOK_BYTES = 1_024
 """A longer one counts for as many as it has of these."""
 _TENANT_MEMORY_MS = 5_000
 _TENANTS_MAX = 1_000
-_CAME, _OWN, _DONE, _ADMITTED = range(4)
-"""What is counted: jobs that came, those of them that this replica let in, that left the queue, that were let in."""
+_SHARE_MEMORY_MS = 10_000.0
+_CAME, _DONE, _ADMITTED = range(3)
+"""What is observed: jobs that came, that left the queue, that this replica let in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ class IntakeControl:
     def __init__(self) -> None:
         self.limit_per_s: float | None = None
         """Jobs a second that are let in here while work for longer than `QUEUE_S` waits; None: no limit."""
-        self._arrived = self._own_arrived = self._admitted = 0
+        self._arrived = self._admitted = 0
+        self._faded_arrived = self._faded_own = 0.0
         self._observed = Observed(_WINDOW_MS)
         self._most_done_per_s = self._came_then_per_s = 0.0
         self._refused_at_ms = self._refusals = 0
@@ -131,7 +133,8 @@ class IntakeControl:
     def arrived(self, *, own: bool) -> None:
         """The core counts one more job; ``own``: this replica let it in."""
         self._arrived += 1
-        self._own_arrived += own
+        self._faded_arrived += 1
+        self._faded_own += own
 
     def forget(self) -> None:
         """Drop the observations: the core may have started over, so its counts can't be compared with earlier ones."""
@@ -174,10 +177,12 @@ class IntakeControl:
 
     def _observe(self, sight: IntakeSight) -> None:
         """Look at how much comes and is done, and set the limit by it; twice a second."""
-        now_ms, counts = sight.now_ms, (self._arrived, self._own_arrived, self._arrived - sight.pending, self._admitted)
+        now_ms, counts = sight.now_ms, (self._arrived, self._arrived - sight.pending, self._admitted)
         elapsed_ms = self._observed.add(now_ms, counts)
         if elapsed_ms is None:
             return
+        faded = exp(-elapsed_ms / _SHARE_MEMORY_MS)  # what is older counts less
+        self._faded_arrived, self._faded_own = self._faded_arrived * faded, self._faded_own * faded
         self._most_done_per_s *= _FORGET_PER_S ** (elapsed_ms / 1_000)
         came_per_s, done_per_s = self._per_s(_CAME), self._per_s(_DONE)
         if done_per_s >= self._most_done_per_s:
@@ -187,16 +192,17 @@ class IntakeControl:
         is_crowded_out = is_less_done and came_per_s > _BEYOND * self._came_then_per_s and sight.lag.busy < _IDLE_BELOW
         is_long = self._is_long(sight.runnable)
         if is_long and (is_crowded_out or is_late(sight.lag)):
-            self._cut(now_ms, came_per_s, done_per_s)
+            self._cut(now_ms, done_per_s)
         elif self.limit_per_s is None or now_ms - self._refused_at_ms >= _FREE_AFTER_MS:
             self.limit_per_s = None
         else:
             # While a queue waits, a little less comes in all than can be done, so that it is worked off; a replica that
             # lets in next to nothing gets its share of that all the same.
-            came_lately = self._observed.per_s(_CAME, _LATELY_MS) or 0.0
-            comes_enough = came_lately > _QUEUED_OF_MOST * self._most_done_per_s
-            shrinks = is_long and comes_enough and self.limit_per_s > _LITTLE * self._most_done_per_s
-            self.limit_per_s *= (1 / _GROWTH_PER_S if shrinks else _GROWTH_PER_S) ** (elapsed_ms / 1_000)
+            growth, came_per_s = _GROWTH_PER_S, self._observed.per_s(_CAME, _LATELY_MS) or 0.0
+            least_per_s, most_per_s = (part * self._most_done_per_s for part in _QUEUED_OF_MOST)
+            if is_long and came_per_s >= least_per_s and self.limit_per_s >= _LITTLE * self._most_done_per_s:
+                growth = 1.0 if came_per_s < most_per_s else 1 / _GROWTH_PER_S
+            self.limit_per_s *= growth ** (elapsed_ms / 1_000)
 
     def _is_long(self, runnable: int) -> bool:
         """Whether work for longer than `QUEUE_S` waits; not while too little is known of the rate."""
@@ -206,8 +212,8 @@ class IntakeControl:
     def _per_s(self, count: int) -> float:
         return max(self._observed.per_s(count) or 0.0, 0.0)
 
-    def _cut(self, now_ms: int, came_per_s: float, done_per_s: float) -> None:
-        share = self._per_s(_OWN) / came_per_s if came_per_s else 1.0
+    def _cut(self, now_ms: int, done_per_s: float) -> None:
+        share = self._faded_own / self._faded_arrived if self._faded_arrived else 1.0
         # While intake crowds it out, little is done; so what was done before bounds the cut from below.
         done_per_s = max(_OF_DONE * done_per_s, _OF_MOST_DONE * self._most_done_per_s)
         admitted_per_s = self._observed.per_s(_ADMITTED, _LATELY_MS) or 0.0
