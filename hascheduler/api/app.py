@@ -247,9 +247,8 @@ def create_routes(*, hot: bool = True) -> FastAPI:
     for router in _ROUTERS:
         app.include_router(router, prefix=_PREFIX, responses=ANY_PROBLEM)
     app.state.live = live.LivePictures()
-    app.router.routes.extend(pages.routes())
+    app.router.routes.extend([*pages.routes(), *docs_page.routes()])
     app.include_router(sessions.router)
-    app.include_router(docs_page.router)
     app.include_router(health.router)
     app.include_router(health.metrics_router, responses=ANY_PROBLEM)
     app.add_api_route("/openapi.json", _description, include_in_schema=False)

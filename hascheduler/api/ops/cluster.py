@@ -15,7 +15,7 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION, OLDEST_VERSION
 from hascheduler.ports import FAILOVERS_MAX, Cluster
-from hascheduler.wire.fields import instant_text
+from hascheduler.schema.forms import instant_text
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
 

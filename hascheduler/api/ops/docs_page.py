@@ -1,4 +1,4 @@
-"""``/docs``: the API's description for people; every asset comes from the package.
+"""``/docs``: the API's description for people; the page and every asset come from the package.
 
 The page may load nothing from other hosts: its Content-Security-Policy names this replica alone, and no inline script
 or style runs. The README in `swagger_ui/` says what is there and where it comes from.
@@ -7,7 +7,11 @@ or style runs. The README in `swagger_ui/` says what is there and where it comes
 from functools import cache
 from importlib.resources import files
 
-from fastapi import APIRouter, Response
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hascheduler.api.ui.pages import SAFE
 
 DOCS_PATH = "/docs"
 ASSETS = {
@@ -20,51 +24,18 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-cache",
-}
-_PAGE = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>hascheduler</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="docs/swagger-ui.css">
-</head>
-<body>
-<div id="swagger-ui"></div>
-<script src="docs/swagger-ui-bundle.js"></script>
-<script src="docs/start.js"></script>
-</body>
-</html>
-"""
-
-router = APIRouter(include_in_schema=False)
-
-
-@router.get(DOCS_PATH)
-async def docs() -> Response:
-    return Response(_PAGE, headers=_HEADERS, media_type="text/html")
+_HEADERS = {**SAFE, "Content-Security-Policy": _POLICY, "Cache-Control": "no-cache"}
 
 
 @cache
-def _asset(name: str) -> bytes:
+def _read(name: str) -> bytes:
     return (files("hascheduler.api") / "swagger_ui" / name).read_bytes()
 
 
-def _add(name: str) -> None:
-    async def asset() -> Response:
-        return Response(_asset(name), headers=_HEADERS, media_type=ASSETS[name])
-
-    router.add_api_route(f"{DOCS_PATH}/{name}", asset, name=f"docs_{name}")
+async def _show(request: Request) -> Response:
+    name = request.scope["path"].removeprefix(DOCS_PATH).lstrip("/") or "page.html"
+    return Response(_read(name), headers=_HEADERS, media_type=ASSETS.get(name, "text/html"))
 
 
-for _name in ASSETS:
-    _add(_name)
+def routes() -> list[Route]:
+    return [Route(path, _show, methods=["GET"]) for path in (DOCS_PATH, *(f"{DOCS_PATH}/{name}" for name in ASSETS))]

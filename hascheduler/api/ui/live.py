@@ -40,7 +40,7 @@ from hascheduler.errors import Overloaded
 from hascheduler.model.event import EventType
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Closing, ClusterView, EventFeed, EventFilter, Follower, Lagging, NewEvents
-from hascheduler.wire.fields import instant_text
+from hascheduler.schema.forms import instant_text
 
 EVERY_MS = 1_000
 HISTORY_MAX = 300

@@ -34,7 +34,8 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
 from hascheduler.model.token import SECRET_BYTES, SECRET_PREFIX, Power, Role, Token, digest_of, session_id
 from hascheduler.model.values.instants import LATEST_MS, WallMs
-from hascheduler.wire.fields import StrictModel, instant_text, invalid_value
+from hascheduler.schema.forms import instant_text
+from hascheduler.wire.fields import StrictModel, invalid_value
 
 LOGIN = ("POST", SESSION_PATH)
 """The request that needs no caller: it shows its token in the body."""
