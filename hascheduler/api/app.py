@@ -24,7 +24,6 @@ from hascheduler.api.middleware.audit import tell_match
 from hascheduler.api.middleware.overload import TurnedAway
 from hascheduler.api.ops import (
     cluster,
-    docs_page,
     events,
     health,
     pause_all,
@@ -39,7 +38,7 @@ from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, 
 from hascheduler.api.schedules import counts as schedule_counts
 from hascheduler.api.schedules import routes as schedules
 from hascheduler.api.services import ApiServices
-from hascheduler.api.ui import live, pages, sessions
+from hascheduler.api.ui import docs_page, live, pages, sessions
 from hascheduler.api.work import routes as work
 
 __all__ = ["DESCRIPTION", "ApiServices", "create_app", "create_routes", "description_of", "with_edge"]
