@@ -13,15 +13,16 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.schedule import Basis, JobTemplate
-from hascheduler.model.token import Role, Token, digest_of
-from hascheduler.model.trigger import Interval, Trigger
+from hascheduler.model.token import Role, digest_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.schedule import Basis, JobTemplate
 from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.token import Token
+from hascheduler.schema.trigger import Interval, Trigger
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
 TEMPLATE = JobTemplate("log", "target", "tenant", "default", "", 5, "queued")

@@ -151,10 +151,11 @@ def _body(schema: Schema) -> str:
 
 def _field(field: Schema) -> str:
     text = str(field.get("description", ""))
+    [form, *others] = [each for each in field.get("anyOf", ()) if each != {"type": "null"}] or [field]
     bounds = [
-        f"{word} {field[key]:.10g}"
+        f"{word} {form[key]:.10g}"
         for key, word in (("minimum", "at least"), ("maximum", "at most"), ("maxLength", "length at most"))
-        if key in field
+        if key in form and not others
     ]
     default = field.get("default")
     if default not in (None, "", [], {}):

@@ -3,7 +3,6 @@
 The document is a file of the package, which `make reference` writes: to make it takes most of a second and 11 MB.
 """
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -30,7 +29,7 @@ from hascheduler.api.ops import (
     processors,
     recording,
 )
-from hascheduler.api.resources import audit_log, calendars, definitions, lanes, tenants, tokens
+from hascheduler.api.resources import audit_log, named, tokens
 from hascheduler.api.routing import route_rules
 from hascheduler.api.routing.route_rules import MERGE_PATCH, honours_key, only_declared
 from hascheduler.api.schedules import all_that_match as all_schedules_that_match
@@ -40,6 +39,7 @@ from hascheduler.api.schedules import routes as schedules
 from hascheduler.api.services import ApiServices
 from hascheduler.api.ui import docs_page, live, pages, sessions
 from hascheduler.api.work import routes as work
+from hascheduler.schema.noun import Noun
 
 __all__ = ["DESCRIPTION", "ApiServices", "create_app", "create_routes", "description_of", "with_edge"]
 
@@ -105,10 +105,7 @@ _ROUTERS = (
     verdicts.router,
     all_verdicts.router,
     timeline.router,
-    definitions.router,
-    lanes.router,
-    calendars.router,
-    tenants.router,
+    *named.ROUTERS,
     processors.router,
     cluster.router,
     live.router,
@@ -124,18 +121,36 @@ _SCHEMAS = "#/components/schemas/"
 _PROBLEM = {"$ref": f"{_SCHEMAS}ProblemDetails"}
 _PUBLISHED_NAMES = {
     "AttemptProgress": "Report",
+    "AuditRecord": "AuditResponse",
     "BatchJobBody": "BatchJob",
     "BatchJobResponse": "BatchResult",
     "BlockReason": "Rule",
     "FieldErrorDetails": "FieldProblem",
+    "JobFilter-Input": "FilterBody",
+    "JobFilter-Output": "ErrorGroupFilter",
     "ProblemDetails": "Problem",
+    "RetryPolicy-Input": "RetryBody",
+    "RetryPolicy-Output": "RetryResponse",
+    "Uniqueness-Input": "UniqueBody",
+    "Uniqueness-Output": "UniqueResponse",
+    "ScheduleFilter": "ScheduleFilterBody",
 }
 """The names of these models in the document: generated clients have classes by those names."""
-_PAGE = re.compile(r"Page_([A-Za-z]+)(?:Response|Summary)_")
+_ITEM_ENDS = ("Response", "Summary", "Record", "")
 
 
-def _published(name: str) -> str:
-    return _PUBLISHED_NAMES.get(name) or _PAGE.sub(r"\1Page", name)
+def _published_name(model: str) -> str:
+    """Return the name of a model in the document: a part of a noun has two, ``…Body`` and ``…Response``."""
+    if model.startswith("Page_"):
+        item = model.removeprefix("Page_").removesuffix("_")
+        return next(item.removesuffix(end) for end in _ITEM_ENDS if item.endswith(end)) + "Page"
+    if model in _PUBLISHED_NAMES:
+        return _PUBLISHED_NAMES[model]
+    name, _, mode = model.partition("-")
+    if mode == "Input":
+        return name if name.endswith(("Body", "Part")) else f"{name}Body"
+    is_answer = mode == "Output" or model in {noun.__name__ for noun in Noun.__subclasses__()}
+    return f"{name.removesuffix('Body')}Response" if is_answer else model
 
 
 class _Api(FastAPI):
@@ -174,7 +189,7 @@ def _with_published_names(document: dict[str, Any]) -> dict[str, Any]:
     for name, schema in document["components"]["schemas"].items():
         for example in schema.get("examples", ()):
             _put_nulls_back(example, schema, document["components"]["schemas"])
-        published = _published(name)
+        published = _published_name(name)
         schemas[published] = {**schema, "title": published} if published != name else schema
     document["components"]["schemas"] = {name: schemas[name] for name in sorted(schemas)}
     renamed: dict[str, Any] = _with_published_references(document)
@@ -206,7 +221,7 @@ def _with_published_references(value: Any) -> Any:
         case list():
             return [_with_published_references(item) for item in value]
         case str() if value.startswith(_SCHEMAS):
-            return _SCHEMAS + _published(value.removeprefix(_SCHEMAS))
+            return _SCHEMAS + _published_name(value.removeprefix(_SCHEMAS))
         case _:
             return value
 

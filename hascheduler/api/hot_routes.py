@@ -17,8 +17,9 @@ from starlette.types import Scope
 
 from hascheduler.api.http.strict_json import VALUES_MAX
 from hascheduler.api.jobs.idempotency import key_of
-from hascheduler.api.jobs.read import WaitForJobQuery, get_job
+from hascheduler.api.jobs.read import get_job
 from hascheduler.api.jobs.submit import WaitQuery, submit_job
+from hascheduler.api.jobs.waiting import WaitForJobQuery
 from hascheduler.api.middleware.audit import note_of
 from hascheduler.api.middleware.auth import Caller, RequiredPower
 from hascheduler.api.routing.merge_patch import whole
@@ -27,7 +28,7 @@ from hascheduler.api.services import ApiServices
 from hascheduler.api.work.routes import beat, finish_attempt, start_attempt
 from hascheduler.api.work.schemas import WORK_VALUES_MAX, FinishBody, HeartbeatBody, StartBody
 from hascheduler.model.token import Power
-from hascheduler.wire.job import SubmitJobBody
+from hascheduler.schema.job import SubmitJobBody
 
 _READ, _SUBMIT = RequiredPower(Power.READ), RequiredPower(Power.SUBMIT)
 _WORK = RequiredPower(Power.WORK, of_all=True)

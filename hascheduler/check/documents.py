@@ -14,7 +14,6 @@ from hascheduler.model.documents.pause import decode_pause
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.replica import decode_replica
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.documents.token import decode_token
 from hascheduler.model.documents.verdict import decode_verdict
 from hascheduler.model.schema_version import decode_schema_version, why_unreadable
 from hascheduler.schema.calendar import Calendar
@@ -22,6 +21,7 @@ from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.noun import read_document
 from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.token import Token
 
 Decode = Callable[[object, Mapping[str, Any]], Any]
 
@@ -30,7 +30,7 @@ DECODERS: Mapping[Collection, Decode] = {
     Collection.LANES: partial(read_document, Lane),
     Collection.CALENDARS: partial(read_document, Calendar),
     Collection.TENANTS: partial(read_document, Tenant),
-    Collection.TOKENS: decode_token,
+    Collection.TOKENS: partial(read_document, Token),
     Collection.PAUSES: decode_pause,
     Collection.HOLDS: decode_hold,
     Collection.PROCESSORS: decode_processor,

@@ -21,8 +21,8 @@ from hascheduler.dispatch.schedules.resets import reset_command
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
 from hascheduler.model.documents.fired_job import rendered_payload_bytes_max
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.triggers import count_nominal, due_ms, next_nominal, without_calendars
 from hascheduler.triggers.local_order import offset_zones, over_through_ms
 

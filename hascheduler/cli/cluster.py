@@ -4,6 +4,7 @@ refused; ``pause``, ``resume`` and ``processor list``, ``drain`` and ``undrain``
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
@@ -14,9 +15,9 @@ from hascheduler.cli.commands import CLUSTER
 from hascheduler.cli.completion import complete_tenant
 from hascheduler.cli.lazy_groups import example, lazy_group
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
-from hascheduler.cli.output.console import console, or_dash, print_answer, print_json, show, yes_or_no
+from hascheduler.cli.output.console import or_dash, print_answer, show, yes_or_no
 from hascheduler.cli.output.instants import instant_text, with_utc
-from hascheduler.cli.output.tables import FittedTable, with_columns, with_wide
+from hascheduler.cli.output.tables import Cell, table_of, with_columns, with_wide
 from hascheduler.cli.replica import replica
 from hascheduler.client import Scheduler
 from hascheduler.errors import InvalidInput
@@ -29,7 +30,6 @@ _MOST = 20
 
 All = Annotated[bool, typer.Option("--all", help="Everything there is; demanded, as it concerns all.")]
 ProcessorName = Annotated[str, typer.Argument(metavar="NAME", help="What it is called; in Kubernetes, its pod's name")]
-_DRAIN_COLUMNS = ("processor", "runs", "occupied", "state", "since", "by", "because")
 
 
 @cluster.callback(epilog="\b\nExample:\n  hascheduler cluster --watch")
@@ -96,62 +96,67 @@ def _summary(answer: Answer) -> Text:
 
 
 def _shards(answer: Answer) -> RenderableType:
-    columns = ["shard", "leader", "term", "journal", "pending", "running", "schedules", "processors", "lag"]
-    some_follow = any(row.get("followers") for row in answer["shards"])  # a replica of an older release does not tell
-    columns += ["followed by"] if some_follow else []
-    table = FittedTable("Shards", *columns, spare=("journal", "lag", "schedules"))
-    for row in answer["shards"]:
-        leader, counts, lag_ms = row["leader"], row["counts"], row["stream_lag_ms"]
-        table.add_row(
-            Text(row["name"]),
-            Text(_name(leader["holder"]), style="green") if leader else Text("nobody", style="bold red"),
-            str(leader["term"]) if leader else "–",
-            or_dash(row["journal_seq"]),
-            *(str(counts[name]) for name in ("pending", "running", "schedules")),
-            str(row["processors"]),
-            Text(row["unready_reason"], style="red")
-            if row["unready_reason"]
-            else Text("–" if lag_ms is None else f"{lag_ms} ms"),
-            *((Text(", ".join(row["followers"]) or "all"),) if some_follow else ()),
-        )
-    return table
+    columns: dict[str, Cell] = {
+        "shard": itemgetter("name"),
+        "leader": lambda row: (
+            Text(_name(row["leader"]["holder"]), style="green") if row["leader"] else Text("nobody", style="bold red")
+        ),
+        "term": lambda row: str(row["leader"]["term"]) if row["leader"] else "–",
+        "journal": lambda row: or_dash(row["journal_seq"]),
+        "pending": lambda row: str(row["counts"]["pending"]),
+        "running": lambda row: str(row["counts"]["running"]),
+        "schedules": lambda row: str(row["counts"]["schedules"]),
+        "processors": lambda row: str(row["processors"]),
+        "lag": lambda row: Text(row["unready_reason"], style="red") if row["unready_reason"] else _lag(row),
+    }
+    if any(row.get("followers") for row in answer["shards"]):  # a replica of an older release does not tell
+        columns["followed by"] = lambda row: ", ".join(row["followers"]) or "all"
+    return table_of("Shards", answer["shards"], columns, spare=("journal", "lag", "schedules"))
 
 
 def _replicas(answer: Answer) -> RenderableType:
-    columns = ("replica", "start", "version", "HTTP", "ready", "lag", "digest", "bad")
-    table = FittedTable("Replicas", *columns, spare=("start", "digest", "version", "HTTP", "bad", "lag"))
     holder = (answer["leader"] or {}).get("holder")
-    for row in answer["replicas"]:
-        lag_ms = row["stream_lag_ms"]
-        table.add_row(
-            Text(_name(row["id"]), style="bold green" if row["id"] == holder else ""),
-            Text(_start(row["id"])),
-            Text(or_dash(row.get("version"))),  # a replica of an older release does not tell
-            Text(row["http_endpoint"]),
-            yes_or_no(row["ready"]) if row.get("alive", True) else Text("silent", style="red"),
-            "–" if lag_ms is None else f"{lag_ms} ms",
-            Text(row["digest"][:8]),
-            str(row["quarantined"]),
-        )
-    return table
+    columns: dict[str, Cell] = {
+        "replica": lambda row: Text(_name(row["id"]), style="bold green" if row["id"] == holder else ""),
+        "start": lambda row: _start(row["id"]),
+        "version": lambda row: or_dash(row.get("version")),  # a replica of an older release does not tell
+        "HTTP": itemgetter("http_endpoint"),
+        "ready": lambda row: yes_or_no(row["ready"]) if row.get("alive", True) else Text("silent", style="red"),
+        "lag": _lag,
+        "digest": lambda row: row["digest"][:8],
+        "bad": lambda row: str(row["quarantined"]),
+    }
+    spare = ("start", "digest", "version", "HTTP", "bad", "lag")
+    return table_of("Replicas", answer["replicas"], columns, spare)
+
+
+def _lag(row: Answer) -> str:
+    return "–" if row["stream_lag_ms"] is None else f"{row['stream_lag_ms']} ms"
 
 
 def _processors(answer: Answer) -> RenderableType:
-    columns = ("processor", "start", "runs", "slots", "resources", "alive", "draining", "parked")
+    columns: dict[str, Cell] = {
+        "processor": lambda row: _name(row["id"]),
+        "start": lambda row: _start(row["id"]),
+        "runs": lambda row: ", ".join(row["definitions"]),
+        "slots": _slots,
+        "resources": lambda row: format_resources(row["resources"]),
+        "alive": lambda row: yes_or_no(row["alive"]),
+        "draining": lambda row: state if (state := processor_state(row)) not in ("live", "lost") else "",
+        "parked": lambda row: str(row["parked"]),
+    }
     spare = ("start", "parked", "resources", "draining", "runs")
-    table = FittedTable("Processors", *columns, spare=spare, wraps=("runs",))
-    for processor in answer["processors"]:
-        table.add_row(
-            Text(_name(processor["id"])),
-            Text(_start(processor["id"])),
-            Text(", ".join(processor["definitions"])),
-            f"{processor['occupied']}/{processor['slots']}",
-            format_resources(processor["resources"]),
-            yes_or_no(processor["alive"]),
-            state if (state := processor_state(processor)) not in ("live", "lost") else "",
-            str(processor["parked"]),
-        )
-    return table
+    return table_of("Processors", answer["processors"], columns, spare, wraps=("runs",))
+
+
+def _slots(processor: Answer) -> str:
+    return f"{processor['occupied']}/{processor['slots']}"
+
+
+def _quarantine(answer: Answer) -> RenderableType:
+    columns = {name: itemgetter(name) for name in ("collection", "id", "reason")}
+    title = "Quarantine: documents that can't be read"
+    return table_of(title, answer["quarantine"], columns, spare=("collection",), wraps=("reason",))
 
 
 def _name(id: str) -> str:
@@ -161,15 +166,6 @@ def _name(id: str) -> str:
 
 def _start(id: str) -> str:
     return id.rpartition(".")[2] if "." in id else ""
-
-
-def _quarantine(answer: Answer) -> RenderableType:
-    title = "Quarantine: documents that can't be read"
-    table = FittedTable(title, "collection", "id", "reason", spare=("collection",), wraps=("reason",))
-    for row in answer["quarantine"]:
-        # As Text: such a document may hold markup.
-        table.add_row(Text(row["collection"]), Text(row["id"]), Text(row["reason"]))
-    return table
 
 
 @example("hascheduler cluster failovers --limit 10", "hascheduler cluster failovers --json")
@@ -187,18 +183,21 @@ def failovers(
     print_answer({"items": items}, lambda _: _failovers_table(items), as_json=as_json)
 
 
-def _failovers_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
+def _failovers_table(items: Sequence[Answer]) -> RenderableType:
     if not items:
         return Text("No change of leadership has been reported yet.", style="dim")
-    by_shard = len({item["shard"] for item in items}) > 1
-    columns = ["term", "at", "leader", "cause", "gap", "first decision"]
-    table = FittedTable("", *(["shard"] if by_shard else []), *columns, spare=("first decision", "leader", "cause"))
-    for item in items:
-        gap = or_dash(None) if item["gap_ms"] is None else f"{item['gap_ms']} ms"
-        first = or_dash(item["first_decision_at"] and instant_text(item["first_decision_at"]))
-        texts = (str(item["term"]), instant_text(item["deciding_at"]), _name(item["holder"]), item["cause"], gap, first)
-        table.add_row(*map(Text, (*([item["shard"]] if by_shard else []), *texts)))
-    return table
+    columns: dict[str, Cell] = {
+        "shard": itemgetter("shard"),
+        "term": lambda item: str(item["term"]),
+        "at": lambda item: instant_text(item["deciding_at"]),
+        "leader": lambda item: _name(item["holder"]),
+        "cause": itemgetter("cause"),
+        "gap": lambda item: "–" if item["gap_ms"] is None else f"{item['gap_ms']} ms",
+        "first decision": lambda item: instant_text(item["first_decision_at"]),
+    }
+    if len({item["shard"] for item in items}) == 1:
+        del columns["shard"]
+    return table_of("", items, columns, spare=("first decision", "leader", "cause"))
 
 
 @example('hascheduler pause --all --because "the database of the invoices moves"')
@@ -224,7 +223,7 @@ def pause(
         raise InvalidInput(("--because",), "missing", "a reason, for all who wonder why nothing happens")
     with replica(url) as scheduler:
         answer = scheduler.cluster.pause(because, schedules_only=schedules_only)
-    _show_paused(answer, as_json=as_json)
+    print_answer(answer, _paused_line, as_json=as_json)
 
 
 @example("hascheduler resume --all")
@@ -236,10 +235,10 @@ def resume(everything: All = False, url: Url = DEFAULT_URL, as_json: AsJson = Fa
     _demand_all("resume", everything=everything)
     with replica(url) as scheduler:
         answer = scheduler.cluster.resume()
-    _show_paused(answer, as_json=as_json)
+    print_answer(answer, _paused_line, as_json=as_json)
 
 
-def pause_line(paused: Mapping[str, Any]) -> str:
+def pause_line(paused: Answer) -> str:
     """``everything is paused since 2030-01-01T00:00:00Z by deployer: the database moves``."""
     what = "all schedules are paused" if paused["schedules_only"] else "everything is paused"
     return f"{what} since {instant_text(paused['since'])} by {paused['by']}: {paused['because']}"
@@ -250,12 +249,8 @@ def _demand_all(command: str, *, everything: bool) -> None:
         raise InvalidInput(("--all",), "missing", f"--all, or for one schedule: hascheduler schedule {command} NAME")
 
 
-def _show_paused(answer: Mapping[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-        return
-    paused = answer["paused"]
-    console().print("nothing is paused" if paused is None else pause_line(paused), markup=False, soft_wrap=True)
+def _paused_line(answer: Answer) -> str:
+    return "nothing is paused" if answer["paused"] is None else pause_line(answer["paused"])
 
 
 @example("hascheduler processor list", "hascheduler processor list --json")
@@ -283,7 +278,7 @@ def drain(
     """
     with replica(url) as scheduler:
         answer = scheduler.cluster.drain(name, because)
-    _show_drained(answer, as_json=as_json)
+    print_answer(answer, _drained_line, as_json=as_json)
 
 
 @example("hascheduler processor undrain resizer-0")
@@ -291,10 +286,10 @@ def undrain(name: ProcessorName, url: Url = DEFAULT_URL, as_json: AsJson = False
     """Give the processors of a name jobs again."""
     with replica(url) as scheduler:
         answer = scheduler.cluster.undrain(name)
-    _show_drained(answer, as_json=as_json)
+    print_answer(answer, _drained_line, as_json=as_json)
 
 
-def processor_state(processor: Mapping[str, Any]) -> str:
+def processor_state(processor: Answer) -> str:
     """``lost``, ``resting`` (it did not take up its last jobs), ``not consuming`` its queue, ``drained`` (nothing runs
     there any more), ``draining`` or ``live``."""
     if not processor["alive"]:
@@ -307,42 +302,36 @@ def processor_state(processor: Mapping[str, Any]) -> str:
     return "drained" if processor.get("drained") and not processor["occupied"] else "draining"
 
 
-def _drains_table(answer: Mapping[str, Any]) -> RenderableType:
-    if not answer["items"] and not answer.get("absent"):
+def _drains_table(answer: Answer) -> RenderableType:
+    absent = [{"definitions": ["–"], "drained": drain, **drain} for drain in answer.get("absent", ())]
+    if not answer["items"] and not absent:
         return Text("There are no processors.", style="dim")
-    table = FittedTable("", *_DRAIN_COLUMNS, spare=("runs", "by", "since"), wraps=("because", "runs"))
-    for one in answer["items"]:
-        state = processor_state(one)
-        style = {"live": "green", "lost": "red"}.get(state, "yellow")
-        table.add_row(
-            Text(one["name"]),
-            Text(", ".join(one["definitions"])),
-            f"{one['occupied']}/{one['slots']}",
-            Text(state, style=style),
-            *_of_drain(one.get("drained")),
-        )
-    for drain in answer.get("absent", ()):
-        table.add_row(Text(drain["name"]), Text("–"), "–", Text("absent, drained", style="dim"), *_of_drain(drain))
-    return table
+    columns: dict[str, Cell] = {
+        "processor": itemgetter("name"),
+        "runs": lambda one: ", ".join(one["definitions"]),
+        "occupied": lambda one: _slots(one) if "slots" in one else "–",
+        "state": _state_text,
+        "since": lambda one: instant_text((one.get("drained") or {}).get("since")),
+        "by": lambda one: or_dash((one.get("drained") or {}).get("by")),
+        "because": lambda one: or_dash((one.get("drained") or {}).get("because")),
+    }
+    rows = [*answer["items"], *absent]
+    return table_of("", rows, columns, spare=("runs", "by", "since"), wraps=("because", "runs"))
 
 
-def _of_drain(drain: Mapping[str, Any] | None) -> tuple[Text, Text, Text]:
-    if drain is None:
-        return Text("–"), Text("–"), Text("–")
-    return Text(instant_text(drain["since"])), Text(drain["by"]), Text(or_dash(drain["because"]))
+def _state_text(one: Answer) -> Text:
+    if "slots" not in one:
+        return Text("absent, drained", style="dim")
+    state = processor_state(one)
+    return Text(state, style={"live": "green", "lost": "red"}.get(state, "yellow"))
 
 
-def _show_drained(answer: Mapping[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-        return
+def _drained_line(answer: Answer) -> str:
     drained = answer["drained"]
     if drained is None:
-        line = f"{answer['name']} gets jobs"
-    else:
-        reason = "" if drained["because"] is None else f": {drained['because']}"
-        line = f"{answer['name']} is drained since {instant_text(drained['since'])} by {drained['by']}{reason}"
-    console().print(line, markup=False, soft_wrap=True)
+        return f"{answer['name']} gets jobs"
+    reason = "" if drained["because"] is None else f": {drained['because']}"
+    return f"{answer['name']} is drained since {instant_text(drained['since'])} by {drained['by']}{reason}"
 
 
 @example(
@@ -374,14 +363,16 @@ def audit_log(
     print_answer({"items": found}, lambda _: _audit_table(found), as_json=as_json)
 
 
-def _audit_table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
+def _audit_table(records: Sequence[Answer]) -> RenderableType:
     if not records:
         return Text("There are no such records.", style="dim")
-    columns = ("at", "who", "tenant", "from", "request", "answer", "because")
-    table = FittedTable("", *columns, spare=("from", "tenant", "because", "answer"), wraps=("because",))
-    for record in records:
-        status = Text(str(record["status"]), style="" if record["status"] < 400 else "red")
-        texts = (instant_text(record["at"]), record["who"], or_dash(record["tenant"]), record["address"])
-        request, because = Text(f"{record['method']} {record['path']}"), Text(or_dash(record.get("because")))
-        table.add_row(*map(Text, texts), request, status, because)
-    return table
+    columns: dict[str, Cell] = {
+        "at": lambda record: instant_text(record["at"]),
+        "who": itemgetter("who"),
+        "tenant": lambda record: or_dash(record["tenant"]),
+        "from": itemgetter("address"),
+        "request": lambda record: f"{record['method']} {record['path']}",
+        "answer": lambda record: Text(str(record["status"]), style="" if record["status"] < 400 else "red"),
+        "because": lambda record: or_dash(record.get("because")),
+    }
+    return table_of("", records, columns, spare=("from", "tenant", "because", "answer"), wraps=("because",))

@@ -75,7 +75,8 @@ def _named(kind: str, condition: str = "") -> CommandTable:
 _TOKEN: CommandTable = {
     "list": LazyCommand("resources.token:list_tokens", "List tokens and sessions, without their secrets."),
     "create": LazyCommand("resources.token:create", "Make a token."),
-    "revoke": LazyCommand("resources.token:revoke", "Revoke a token: it opens nothing any more."),
+    "delete": LazyCommand("resources.token:delete", "Revoke a token: it opens nothing any more."),
+    "revoke": LazyCommand("resources.token:delete", "The old name of `hascheduler token delete`.", hidden=True),
     "whoami": LazyCommand("resources.token:whoami", "Show who you are to a replica, and what you may do."),
 }
 

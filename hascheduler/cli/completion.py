@@ -27,6 +27,11 @@ def names_of(kind: str) -> Complete:
     return lambda ctx, args, incomplete: _names(f"{kind}s", ctx, incomplete)
 
 
+def _complete_noun(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    """Names of the kind that the group of the command is called after."""
+    return _names(f"{ctx.parent.info_name}s", ctx, incomplete)
+
+
 complete_schedule = names_of("schedule")
 complete_definition = names_of("definition")
 complete_tenant = names_of("tenant")
@@ -44,6 +49,7 @@ def argument(metavar: str, help: str, complete: Complete | None = None) -> Any:
 _SOME = "The schedule; or options that say which"
 ScheduleName = Annotated[str, argument("NAME", "The schedule", complete_schedule)]
 ScheduleNameOrNone = Annotated[str | None, argument("NAME", _SOME, complete_schedule)]
+NounName = Annotated[str, argument("NAME", "What it is called", _complete_noun)]
 NewName = Annotated[str, argument("NAME", "What it is to be called")]
 JobId = Annotated[str, argument("JOB", "The job's id", complete_job)]
 JobIds = Annotated[list[str] | None, argument("JOB", "The ids of jobs", complete_job)]
@@ -67,7 +73,8 @@ def _ask(url: str, kind: str, incomplete: str, found: list[str]) -> None:
     if incomplete:
         # The list begins after a name; "~" comes after every character that names have.
         query["after"] = f"{incomplete[:-1]}{chr(ord(incomplete[-1]) - 1)}~"
-    address = f"{url.rstrip('/')}/v1/{kind}?{urlencode(query, quote_via=quote)}"
+    first = url.partition(",")[0].strip()
+    address = f"{first.rstrip('/')}/v1/{kind}?{urlencode(query, quote_via=quote)}"
     try:
         request = Request(address, headers=credentials.auth_headers())  # noqa: S310  # the scheme was looked at
         with urlopen(request, timeout=_PATIENCE_S, context=credentials.ssl_context()) as answer:  # noqa: S310  # as above

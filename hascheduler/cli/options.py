@@ -1,7 +1,7 @@
 """The options that commands share, and what makes commands of options that no signature spells out."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +10,6 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 
 Url = Annotated[str, typer.Option("--url", envvar="HASCHEDULER_URL", help="Any replica", show_default=True)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
-AsYaml = Annotated[bool, typer.Option("--yaml", help="Print it as a document for `hascheduler apply`.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Show it again every second, until Ctrl-C.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
@@ -50,9 +49,12 @@ def with_parameters(run: Command, parameters: Iterable[inspect.Parameter], help:
     return run
 
 
-def widened(command: Command, run: Command, more: Mapping[str, tuple[Any, Any]]) -> Command:
-    """``run`` with the help and the options of ``command``, and with ``more``: an annotation and a default by name."""
-    own = inspect.signature(command).parameters.values()
+def widened(command: Command, run: Command, more: Mapping[str, tuple[Any, Any]], made: Collection[str] = ()) -> Command:
+    """``run`` with the help and the options of ``command``, and with ``more``: an annotation and a default by name.
+
+    ``made`` are arguments of ``command`` that no option says: ``run`` makes them.
+    """
+    own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name not in made]
     flags = [keyword(name, annotation, default) for name, (annotation, default) in more.items()]
     run.__dict__.update(command.__dict__)
     return with_parameters(run, [*own, *flags], command.__doc__)
@@ -62,14 +64,11 @@ def with_options(argument: str, options: Options) -> Callable[[Command], Command
     """The command with all of ``options``; it gets those that were given as its argument ``argument``."""
 
     def widen(command: Command) -> Command:
-        own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name != argument]
-
         def run(**values: Any) -> None:
             offered = {name: values.pop(name) for name in options}
             given = {name: value for name, value in offered.items() if value not in (None, [])}
             command(**values, **{argument: given})
 
-        more = (keyword(name, annotation) for name, annotation in options.items())
-        return with_parameters(run, [*own, *more], command.__doc__)
+        return widened(command, run, {name: (annotation, None) for name, annotation in options.items()}, {argument})
 
     return widen

@@ -5,14 +5,19 @@ a usable answer is the world's: nothing listens, it is too slow, it is no replic
 database.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hascheduler.cli import credentials
-from hascheduler.client import Problem, Refused, Scheduler, Unavailable
-from hascheduler.client.synchronous.named import NamedApi
 from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
+
+if TYPE_CHECKING:  # the SDK brings an HTTP client, which no help needs
+    from hascheduler.client import Problem, Refused, Scheduler, Unavailable
+    from hascheduler.client.synchronous.named import NamedApi
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 _ANSWER_S = 5.0
 _NO_REPLICA = "does not answer as a replica does"
@@ -23,11 +28,13 @@ class RevisionChanged(Conflict):
 
 
 @contextmanager
-def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
+def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator["Scheduler"]:
     """With this user's credentials, and one try a request; an `InvalidInput` when ``url`` is no URL.
 
     In the block, what the SDK raises is what `as_cli_errors` makes of it.
     """
+    from hascheduler.client import Scheduler
+
     token, tls = credentials.token(), credentials.ssl_context()
     try:
         scheduler = Scheduler(url, token=token, tls=tls, patience=0, answer_timeout=_ANSWER_S)
@@ -40,23 +47,35 @@ def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
 @contextmanager
 def as_cli_errors(unanswered: str = _NO_REPLICA) -> Iterator[None]:
     """Where failures are met inside of the block of `replica`: each as a `CallerError` or a `WorldError`."""
+    from hascheduler.client import Refused, Unavailable
+
     try:
         yield
     except (Refused, Unavailable) as failure:
         raise _cli_error(failure, unanswered) from None
 
 
-def named_api(scheduler: Scheduler, kind: str) -> NamedApi[Any]:
+def named_api(scheduler: "Scheduler", kind: str) -> "NamedApi[Any]":
     collection: Any = f"{kind}s"
     return scheduler.documents(collection)
 
 
-def is_unreadable(refused: Refused) -> bool:
-    """Return whether the stored document is what can't be read: a replacement mends it, and it may be deleted."""
-    return refused.problem.type.endswith(":unreadable-document")
+def unless_unreadable(ask: Callable[[], T], unreadable: U) -> T | U:
+    """Return what ``ask`` returns, or ``unreadable`` if what is stored can't be read: a replacement mends that, and it
+    may be deleted."""
+    from hascheduler.client import Refused
+
+    try:
+        return ask()
+    except Refused as refused:
+        if not refused.problem.type.endswith(":unreadable-document"):
+            raise
+        return unreadable
 
 
-def _cli_error(failure: Refused | Unavailable, unanswered: str) -> CallerError | WorldError:
+def _cli_error(failure: "Refused | Unavailable", unanswered: str) -> CallerError | WorldError:
+    from hascheduler.client import Problem, Unavailable
+
     where = failure.replica
     if isinstance(failure, Unavailable) and failure.cause is not None:
         return _unreached(where, type(failure.cause).__name__, str(failure.cause), unanswered)
@@ -93,7 +112,7 @@ def _unreached(where: str, kind: str, reason: str, unanswered: str) -> CallerErr
     return WorldError(f"nothing answers at {where}; is a replica running there?")
 
 
-def _invalid(problem: Problem) -> CallerError:
+def _invalid(problem: "Problem") -> CallerError:
     errors = problem.errors
     if len(errors) == 1:
         one = errors[0]

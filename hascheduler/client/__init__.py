@@ -74,7 +74,7 @@ from hascheduler.client.asynchronous.scheduler import AsyncScheduler
 from hascheduler.client.failures import JobCancelled, JobFailed, Refused, StillRunning, Unavailable
 from hascheduler.client.failures import RefusedConflict as Conflict
 from hascheduler.client.failures import RefusedNotFound as NotFound
-from hascheduler.client.options import BatchJob, JobFilter, JobOptions
+from hascheduler.client.options import BatchJob, JobChangeFilter, JobOptions
 from hascheduler.client.results import BatchResult, Changed, Job, JobEvent, ListPage, Problem, Submitted
 from hascheduler.client.synchronous.scheduler import Scheduler
 from hascheduler.errors import InvalidInput
@@ -105,9 +105,9 @@ __all__ = [
     "InvalidInput",
     "Job",
     "JobCancelled",
+    "JobChangeFilter",
     "JobEvent",
     "JobFailed",
-    "JobFilter",
     "JobOptions",
     "JobState",
     "KeyLimit",

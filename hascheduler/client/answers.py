@@ -249,13 +249,17 @@ class JobCountsResponse(Answer):
 
 
 class ErrorGroupFilter(Answer):
-    state: JobState
-    definition: str
-    tenant: str | None
+    definition: str | None
     schedule: str | None
-    target: str | None
+    tenant: str | None
     batch: str | None
-    labels: Mapping[str, str]
+    target: str | None
+    id: str | None
+    since: datetime | None
+    until: datetime | None
+    labels: Mapping[str, Json]
+    state: JobState
+    unschedulable: bool
 
 
 class ErrorGroupResponse(Answer):
@@ -342,7 +346,7 @@ class DependentResponse(Answer):
 class JobRetryResponse(Answer):
     answer: RetryAnswer
     dependents: tuple[DependentResponse, ...]
-    complete: bool | None
+    complete: bool
 
 
 Role = Literal["viewer", "submitter", "operator", "admin", "worker"]
@@ -431,49 +435,49 @@ class CalendarUseResponse(Answer):
 
 
 class CronResponse(Answer):
-    jitter: timedelta
-    start_at: datetime | None
-    end_at: datetime | None
-    max_fires: int | None
-    exclude: tuple[WindowResponse, ...]
-    calendars: CalendarUseResponse | None
     type: Literal["cron"]
     expression: str
     timezone: str
+    jitter: timedelta
+    start_at: datetime | None
+    end_at: datetime | None
+    max_fires: int | None
+    exclude: tuple[WindowResponse, ...]
+    calendars: CalendarUseResponse | None
 
 
 class IntervalResponse(Answer):
-    jitter: timedelta
-    start_at: datetime | None
-    end_at: datetime | None
-    max_fires: int | None
-    exclude: tuple[WindowResponse, ...]
-    calendars: CalendarUseResponse | None
     type: Literal["interval"]
     every: timedelta
     anchor: datetime
+    jitter: timedelta
+    start_at: datetime | None
+    end_at: datetime | None
+    max_fires: int | None
+    exclude: tuple[WindowResponse, ...]
+    calendars: CalendarUseResponse | None
 
 
 class TimesResponse(Answer):
+    type: Literal["times"]
+    at: tuple[datetime, ...]
     jitter: timedelta
     start_at: datetime | None
     end_at: datetime | None
     max_fires: int | None
     exclude: tuple[WindowResponse, ...]
     calendars: CalendarUseResponse | None
-    type: Literal["times"]
-    at: tuple[datetime, ...]
 
 
 class OnceResponse(Answer):
+    type: Literal["once"]
+    at: datetime
     jitter: timedelta
     start_at: datetime | None
     end_at: datetime | None
     max_fires: int | None
     exclude: tuple[WindowResponse, ...]
     calendars: CalendarUseResponse | None
-    type: Literal["once"]
-    at: datetime
 
 
 class CronPartResponse(Answer):
@@ -499,14 +503,14 @@ class OncePartResponse(Answer):
 
 
 class AnyResponse(Answer):
+    type: Literal["any"]
+    of: tuple[CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse, ...]
     jitter: timedelta
     start_at: datetime | None
     end_at: datetime | None
     max_fires: int | None
     exclude: tuple[WindowResponse, ...]
     calendars: CalendarUseResponse | None
-    type: Literal["any"]
-    of: tuple[CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse, ...]
 
 
 CatchUp = Literal["none", "latest", "all"]
@@ -528,7 +532,7 @@ class TemplateResponse(Answer):
     tenant: str
     fairness_key: str
     lane: str
-    mode: str
+    mode: Literal["queued", "on_demand"]
     resources: Mapping[str, int] | None
     target: str
     expires_in: timedelta | None
@@ -542,7 +546,7 @@ class GraphJobResponse(Answer):
     tenant: str
     fairness_key: str
     lane: str
-    mode: str
+    mode: Literal["queued", "on_demand"]
     resources: Mapping[str, int] | None
     target: str
     expires_in: timedelta | None
@@ -563,15 +567,15 @@ class CountsResponse(Answer):
 
 
 class ScheduleResponse(Answer):
-    name: str
-    rev: int
     trigger: CronResponse | IntervalResponse | TimesResponse | OnceResponse | AnyResponse
     misfire: MisfireResponse
     overlap: Overlap
     pause_after_failures: int | None
     job: TemplateResponse
     jobs: tuple[GraphJobResponse, ...] | None
-    labels: Mapping[str, str]
+    labels: Mapping[str, Json]
+    name: str
+    rev: int
     created_at: datetime
     paused: bool
     paused_at: datetime | None

@@ -14,7 +14,7 @@ from hascheduler.client import requests
 from hascheduler.client.batching import group_key, split_jobs
 from hascheduler.client.bodies import job_body, plain
 from hascheduler.client.failures import JobCancelled, JobFailed, StillRunning
-from hascheduler.client.options import BatchJob, JobFilter, JobOptions, ScheduleChangeFilter
+from hascheduler.client.options import BatchJob, JobChangeFilter, JobOptions, ScheduleChangeFilter
 from hascheduler.client.requests import Request
 from hascheduler.client.results import BatchResult, Changed, Job, Submitted
 from hascheduler.model.job import JobState
@@ -40,7 +40,7 @@ class ChangeOptions(TypedDict, total=False):
     progress: Progressed
 
 
-class JobChange(JobFilter, ChangeOptions, total=False):
+class JobChange(JobChangeFilter, ChangeOptions, total=False):
     """Which jobs to change, and how."""
 
 

@@ -17,41 +17,38 @@ ScheduleState = Literal["active", "paused", "ended"]
 Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paused", "excluded", "throttled"]
 
 
+CatchUp = Literal["none", "latest", "all"]
+
+
 class MisfireBody(TypedDict):
-    grace: NotRequired[str | float]
-    catch_up: NotRequired[Literal["none", "latest", "all"]]
-    limit: NotRequired[int]
+    grace: NotRequired[str | float | None]
+    catch_up: NotRequired[CatchUp | None]
+    limit: NotRequired[int | None]
+
+
+Overlap = Literal["allow", "skip", "buffer_one", "cancel_running"]
 
 
 class GraphJobBody(TypedDict):
     definition: str
-    payload: NotRequired[Json]
-    priority: NotRequired[int]
+    payload: NotRequired[Json | None]
+    priority: NotRequired[int | None]
     tenant: NotRequired[str | None]
     fairness_key: NotRequired[str | None]
-    lane: NotRequired[str]
-    mode: NotRequired[Literal["queued", "on_demand"]]
+    lane: NotRequired[str | None]
+    mode: NotRequired[Literal["queued", "on_demand"] | None]
     resources: NotRequired[Mapping[str, Json] | None]
     target: NotRequired[str | None]
     expires_in: NotRequired[str | float | None]
-    render: NotRequired[bool]
+    render: NotRequired[bool | None]
     ref: str
-    depends_on: NotRequired[Sequence[str]]
-
-
-WindowBody = TypedDict("WindowBody", {"from": str, "to": str})
-
-
-CalendarUseBody = TypedDict(
-    "CalendarUseBody",
-    {"only": NotRequired[Sequence[str]], "except": NotRequired[Sequence[str]], "timezone": NotRequired[str | None]},
-)
+    depends_on: NotRequired[Sequence[str] | None]
 
 
 class CronPart(TypedDict):
     type: Literal["cron"]
     expression: str
-    timezone: NotRequired[str]
+    timezone: NotRequired[str | None]
 
 
 class IntervalPart(TypedDict):
@@ -70,15 +67,28 @@ class OncePart(TypedDict):
     at: str
 
 
+WindowBody = TypedDict("WindowBody", {"from": str, "to": str})
+
+
+CalendarUseBody = TypedDict(
+    "CalendarUseBody",
+    {
+        "only": NotRequired[Sequence[str] | None],
+        "except": NotRequired[Sequence[str] | None],
+        "timezone": NotRequired[str | None],
+    },
+)
+
+
 class AnyBody(TypedDict):
-    jitter: NotRequired[str | float]
+    type: Literal["any"]
+    of: Sequence[CronPart | IntervalPart | TimesPart | OncePart]
+    jitter: NotRequired[str | float | None]
     start_at: NotRequired[str | None]
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody]]
+    exclude: NotRequired[Sequence[WindowBody] | None]
     calendars: NotRequired[CalendarUseBody | None]
-    type: Literal["any"]
-    of: Sequence[CronPart | IntervalPart | TimesPart | OncePart]
 
 
 class AttemptName(TypedDict):
@@ -88,33 +98,33 @@ class AttemptName(TypedDict):
 
 class BatchJob(TypedDict):
     definition: str
-    payload: NotRequired[Json]
-    priority: NotRequired[int]
+    payload: NotRequired[Json | None]
+    priority: NotRequired[int | None]
     tenant: NotRequired[str | None]
     fairness_key: NotRequired[str | None]
-    lane: NotRequired[str]
-    mode: NotRequired[Literal["queued", "on_demand"]]
+    lane: NotRequired[str | None]
+    mode: NotRequired[Literal["queued", "on_demand"] | None]
     resources: NotRequired[Mapping[str, Json] | None]
     target: NotRequired[str | None]
-    labels: NotRequired[Mapping[str, Json]]
+    labels: NotRequired[Mapping[str, Json] | None]
     not_before: NotRequired[datetime | str | None]
     expires_at: NotRequired[datetime | str | None]
-    depends_on: NotRequired[Sequence[str]]
-    on_dependency_failure: NotRequired[Literal["fail", "ignore"]]
+    depends_on: NotRequired[Sequence[str] | None]
+    on_dependency_failure: NotRequired[Literal["fail", "ignore"] | None]
     ref: NotRequired[str | None]
     idempotency_key: NotRequired[str | None]
 
 
 class CronBody(TypedDict):
-    jitter: NotRequired[str | float]
+    type: Literal["cron"]
+    expression: str
+    timezone: NotRequired[str | None]
+    jitter: NotRequired[str | float | None]
     start_at: NotRequired[str | None]
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody]]
+    exclude: NotRequired[Sequence[WindowBody] | None]
     calendars: NotRequired[CalendarUseBody | None]
-    type: Literal["cron"]
-    expression: str
-    timezone: NotRequired[str]
 
 
 EventType = Literal[
@@ -133,33 +143,33 @@ EventType = Literal[
 
 
 class IntervalBody(TypedDict):
-    jitter: NotRequired[str | float]
-    start_at: NotRequired[str | None]
-    end_at: NotRequired[str | None]
-    max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody]]
-    calendars: NotRequired[CalendarUseBody | None]
     type: Literal["interval"]
     every: str | float
     anchor: NotRequired[str | None]
-
-
-class OnceBody(TypedDict):
-    jitter: NotRequired[str | float]
+    jitter: NotRequired[str | float | None]
     start_at: NotRequired[str | None]
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody]]
+    exclude: NotRequired[Sequence[WindowBody] | None]
     calendars: NotRequired[CalendarUseBody | None]
+
+
+class OnceBody(TypedDict):
     type: Literal["once"]
     at: str
+    jitter: NotRequired[str | float | None]
+    start_at: NotRequired[str | None]
+    end_at: NotRequired[str | None]
+    max_fires: NotRequired[int | None]
+    exclude: NotRequired[Sequence[WindowBody] | None]
+    calendars: NotRequired[CalendarUseBody | None]
 
 
 class RegisterBody(TypedDict):
     name: str
     definitions: Sequence[str]
-    slots: NotRequired[int]
-    resources: NotRequired[Mapping[str, Json]]
+    slots: NotRequired[int | None]
+    resources: NotRequired[Mapping[str, Json] | None]
 
 
 class Report(TypedDict):
@@ -174,90 +184,90 @@ Role = Literal["viewer", "submitter", "operator", "admin", "worker"]
 
 class TemplateBody(TypedDict):
     definition: str
-    payload: NotRequired[Json]
-    priority: NotRequired[int]
+    payload: NotRequired[Json | None]
+    priority: NotRequired[int | None]
     tenant: NotRequired[str | None]
     fairness_key: NotRequired[str | None]
-    lane: NotRequired[str]
-    mode: NotRequired[Literal["queued", "on_demand"]]
+    lane: NotRequired[str | None]
+    mode: NotRequired[Literal["queued", "on_demand"] | None]
     resources: NotRequired[Mapping[str, Json] | None]
     target: NotRequired[str | None]
     expires_in: NotRequired[str | float | None]
-    render: NotRequired[bool]
+    render: NotRequired[bool | None]
 
 
 class TimesBody(TypedDict):
-    jitter: NotRequired[str | float]
+    type: Literal["times"]
+    at: Sequence[str]
+    jitter: NotRequired[str | float | None]
     start_at: NotRequired[str | None]
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody]]
+    exclude: NotRequired[Sequence[WindowBody] | None]
     calendars: NotRequired[CalendarUseBody | None]
-    type: Literal["times"]
-    at: Sequence[str]
 
 
 class TriggerNowBody(TypedDict):
-    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"] | None]
+    overlap: NotRequired[Overlap | None]
     payload: NotRequired[Json]
 
 
 class JobOptions(TypedDict):
-    priority: NotRequired[int]
+    priority: NotRequired[int | None]
     tenant: NotRequired[str | None]
     fairness_key: NotRequired[str | None]
-    lane: NotRequired[str]
-    mode: NotRequired[Literal["queued", "on_demand"]]
+    lane: NotRequired[str | None]
+    mode: NotRequired[Literal["queued", "on_demand"] | None]
     resources: NotRequired[Mapping[str, Json] | None]
     target: NotRequired[str | None]
-    labels: NotRequired[Mapping[str, Json]]
+    labels: NotRequired[Mapping[str, Json] | None]
     not_before: NotRequired[datetime | str | None]
     expires_at: NotRequired[datetime | str | None]
-    depends_on: NotRequired[Sequence[str]]
-    on_dependency_failure: NotRequired[Literal["fail", "ignore"]]
+    depends_on: NotRequired[Sequence[str] | None]
+    on_dependency_failure: NotRequired[Literal["fail", "ignore"] | None]
 
 
 class JobListFilter(TypedDict):
-    labels: NotRequired[Mapping[str, str] | Sequence[str]]
     definition: NotRequired[str | None]
     schedule: NotRequired[str | None]
     tenant: NotRequired[str | None]
     batch: NotRequired[str | None]
     target: NotRequired[str | None]
+    id: NotRequired[str | None]
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
-    id: NotRequired[str | None]
+    labels: NotRequired[Mapping[str, str] | Sequence[str]]
     state: NotRequired[JobState | str | Sequence[JobState | str] | None]
     unschedulable: NotRequired[bool]
 
 
 class JobErrorFilter(TypedDict):
+    definition: NotRequired[str | None]
+    schedule: NotRequired[str | None]
+    tenant: NotRequired[str | None]
+    batch: NotRequired[str | None]
+    target: NotRequired[str | None]
+    id: NotRequired[str | None]
+    since: NotRequired[datetime | str | None]
+    until: NotRequired[datetime | str | None]
     labels: NotRequired[Mapping[str, str] | Sequence[str]]
+
+
+class JobChangeFilter(TypedDict):
     definition: NotRequired[str | None]
     schedule: NotRequired[str | None]
     tenant: NotRequired[str | None]
     batch: NotRequired[str | None]
     target: NotRequired[str | None]
+    id: NotRequired[str | None]
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
-    id: NotRequired[str | None]
-
-
-class JobFilter(TypedDict):
+    labels: NotRequired[Mapping[str, Json] | None]
     state: NotRequired[JobState | str | None]
-    definition: NotRequired[str | None]
-    schedule: NotRequired[str | None]
-    tenant: NotRequired[str | None]
-    batch: NotRequired[str | None]
-    target: NotRequired[str | None]
-    id: NotRequired[str | None]
-    since: NotRequired[datetime | str | None]
-    until: NotRequired[datetime | str | None]
-    unschedulable: NotRequired[bool]
-    labels: NotRequired[Mapping[str, Json]]
+    unschedulable: NotRequired[bool | None]
 
 
-class ScheduleFilter(TypedDict):
+class ScheduleListFilter(TypedDict):
     text: NotRequired[str | None]
     state: NotRequired[ScheduleState | Sequence[ScheduleState] | None]
     verdict: NotRequired[Verdict | Sequence[Verdict] | None]
@@ -270,23 +280,24 @@ class ScheduleChangeFilter(TypedDict):
     state: NotRequired[ScheduleState | None]
     verdict: NotRequired[Verdict | None]
     tenant: NotRequired[str | None]
-    labels: NotRequired[Mapping[str, Json]]
+    ahead: NotRequired[bool | None]
+    labels: NotRequired[Mapping[str, Json] | None]
 
 
 class ScheduleOptions(TypedDict):
-    misfire: NotRequired[MisfireBody]
-    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"]]
+    misfire: NotRequired[MisfireBody | None]
+    overlap: NotRequired[Overlap | None]
     pause_after_failures: NotRequired[int | None]
     jobs: NotRequired[Sequence[GraphJobBody] | None]
-    labels: NotRequired[Mapping[str, Json]]
+    labels: NotRequired[Mapping[str, Json] | None]
 
 
-class VerdictFilter(TypedDict):
-    labels: NotRequired[Mapping[str, str] | Sequence[str]]
+class VerdictListFilter(TypedDict):
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
     tenant: NotRequired[str | None]
     text: NotRequired[str | None]
+    labels: NotRequired[Mapping[str, str] | Sequence[str]]
 
 
 class TimelineFilter(TypedDict):

@@ -26,14 +26,14 @@ from hascheduler.model.job import JobState
 from hascheduler.model.pause import EVERYTHING, drains
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import LastCheck, ReplicaStatus
-from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.token import Token
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Clock, Cluster, Gauges, LeaderLag, Recording
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.token import Token
 
 _QUARANTINE_SHOWN_MAX = 100
 _WEDGED_AFTER_MS = 60_000

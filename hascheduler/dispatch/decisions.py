@@ -19,7 +19,6 @@ from hascheduler.model.documents.schedule import (
     read_offsets,
 )
 from hascheduler.model.job import AttemptEnd, JobState, Move, fire_job_id
-from hascheduler.model.schedule import Basis, ZoneOffsets
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import (
@@ -31,6 +30,7 @@ from hascheduler.model.verdict import (
     read_verdict,
     stored_verdict,
 )
+from hascheduler.schema.schedule import Basis, ZoneOffsets
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,7 +315,7 @@ class Explainer:
             exact=len(self._queue) <= LOOKED_AT_MAX,
             first=self._named([first.id], only)[0],
             deciding=None if first is job else self._deciding(criteria, job, first, now),
-            values=tuple(values),
+            criteria=tuple(values),
         )
 
     def _competitors(self, now: int, *, is_admissible: bool) -> Iterable[JobRef]:

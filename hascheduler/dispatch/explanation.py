@@ -79,7 +79,7 @@ class QueuePosition:
     exact: bool
     first: str
     deciding: Criterion | None
-    values: tuple[CriterionValue, ...]
+    criteria: tuple[CriterionValue, ...]
 
 
 @dataclass(frozen=True, slots=True)

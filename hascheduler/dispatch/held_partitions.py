@@ -11,7 +11,7 @@ from itertools import chain
 from hascheduler.mirror.changes import JobSeen, ScheduleSeen
 from hascheduler.model.job import JobRef
 from hascheduler.model.partition import partition_of
-from hascheduler.model.schedule import ScheduleRef
+from hascheduler.schema.schedule import ScheduleRef
 
 
 class HeldPartitions:

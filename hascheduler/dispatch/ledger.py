@@ -35,8 +35,8 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.model.hold import Hold
 from hascheduler.model.job import TERMINAL, JobRef, JobState
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.schedule import ScheduleRef
 
 
 @dataclass(slots=True)

@@ -16,14 +16,14 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import SchemaVersion
-from hascheduler.model.token import Token
 from hascheduler.model.values.frozen import fast_frozen
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.token import Token
 
 
 class Operation(StrEnum):

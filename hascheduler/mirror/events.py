@@ -12,10 +12,10 @@ from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.documents.schedule import decode_missed
 from hascheduler.model.event import ERROR_LENGTH_MAX, Event, EventType, next_in_change, seconds_of
 from hascheduler.model.job import TERMINAL, JobRef, JobState, schedule_of
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.model.values.redaction import redacted_beginning
+from hascheduler.schema.schedule import ScheduleRef
 
 _ENDS = {state.value: EventType(state.value) for state in TERMINAL}
 _PENDING, _DISPATCHED, _RUNNING = JobState.PENDING.value, JobState.DISPATCHED.value, JobState.RUNNING.value

@@ -15,7 +15,7 @@ from typing import Any
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.schedule import ScheduleRef
+from hascheduler.schema.schedule import ScheduleRef
 
 UNHASHED_MAX = 5_000
 

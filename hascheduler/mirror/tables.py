@@ -22,7 +22,6 @@ from hascheduler.model.documents.schedule import (
     encode_schedule_ref,
     with_leader_fields,
 )
-from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.schema_version import decode_schema_version, encode_schema_version
 from hascheduler.model.values.fields import is_integer
@@ -31,6 +30,7 @@ from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.noun import document_of, read_document
 from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.token import Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ TABLES: dict[Collection, Table] = {
     Collection.HOLDS: _table(
         decode_hold, encode_hold, seen.HoldSeen, seen.HoldGone, lambda hold: (hold.rev, hold.released)
     ),
-    Collection.TOKENS: _table(decode_token, encode_token, seen.TokenSeen, seen.TokenGone),
+    Collection.TOKENS: _table(partial(read_document, Token), document_of, seen.TokenSeen, seen.TokenGone),
     Collection.PROCESSORS: _table(
         decode_processor, encode_processor, seen.ProcessorSeen, seen.ProcessorGone, lambda processor: (processor.beat,)
     ),

@@ -119,18 +119,9 @@ def decode_event(data: Mapping[str, Any]) -> Event:
 
 
 _PLAIN = (
-    "job",
-    "tenant",
-    "definition",
-    "schedule",
-    "attempt",
-    "processor",
-    "failures",
-    "losses",
-    "priority",
-    "error",
+    "job", "tenant", "definition", "schedule", "attempt", "processor", "failures", "losses", "priority", "error",
     "count",
-)
+)  # fmt: skip
 
 
 def _ms_or_none(text: str | None) -> int | None:

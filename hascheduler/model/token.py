@@ -1,4 +1,4 @@
-"""An access token: the powers of its holder, and for which tenant.
+"""What an access token (`hascheduler.schema.token`) may do: the powers of its holder, and for which tenant.
 
 ::
 
@@ -28,10 +28,7 @@ It may do what its parent may, for as long as that is good. Its secret is the va
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-
-from hascheduler.model.values.instants import WallMs
 
 ALL_TENANTS = "*"
 SECRET_PREFIX = "hsk_"  # noqa: S105  # so that secrets can be recognized wherever they turn up
@@ -74,33 +71,6 @@ POWERS: Mapping[Role, frozenset[Power]] = {
     Role.ADMIN: frozenset(Power),
     Role.WORKER: frozenset({Power.WORK}),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """``id`` is public, ``digest`` what the secret hashes to; ``tenant`` may be `ALL_TENANTS`.
-
-    Names need not be unique: to rotate a secret, create the next token of that name before revoking this one.
-    """
-
-    digest: str
-    id: str
-    name: str
-    role: Role
-    tenant: str
-    created_at_ms: WallMs
-    created_by: str
-    expires_at_ms: WallMs | None = None
-    rev: int = 1
-    session_of: str | None = None
-    """Of a session: the digest of its parent, or of the admin token in the settings."""
-
-    @property
-    def is_session(self) -> bool:
-        return self.session_of is not None
-
-    def has_expired(self, now: WallMs) -> bool:
-        return self.expires_at_ms is not None and now >= self.expires_at_ms
 
 
 def digest_of(secret: str) -> str:

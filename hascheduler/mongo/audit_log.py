@@ -11,7 +11,9 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import to_datetime
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
-from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record
+from hascheduler.ports import AuditFilter, StoredDocument
+from hascheduler.schema.audit import AuditRecord
+from hascheduler.schema.noun import document_of
 
 _DUPLICATE_KEY = 11_000
 _TRIMMED_MAX = 5_000
@@ -28,8 +30,7 @@ class MongoAuditStore:
         if not records:
             return
         documents = [
-            encode_audit_record(record) | {"expire_at": to_datetime(record.at_ms + self._retention_ms)}
-            for record in records
+            document_of(record) | {"expire_at": to_datetime(record.at_ms + self._retention_ms)} for record in records
         ]
         with faults("write the audit log"):
             try:

@@ -40,7 +40,7 @@ def job_query(which: JobSelection) -> dict[str, Any]:
         query |= {"schedule": which.made_by.name, **made_by(which.made_by)}
     if which.labels:
         query["$expr"] = has_labels(which.labels)
-    between = {"$gte": which.since_ms, "$lt": which.before_ms}
+    between = {"$gte": which.since_ms, "$lt": which.until_ms}
     if any(bound is not None for bound in between.values()):
         query["submitted_at_ms"] = {name: bound for name, bound in between.items() if bound is not None}
     id: dict[str, Any] = {} if which.ids is None else {"$in": list(which.ids)}

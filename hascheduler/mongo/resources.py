@@ -6,7 +6,6 @@ from typing import Any, Generic, TypeVar
 from pymongo import ASCENDING, ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
@@ -34,22 +33,12 @@ class MongoResourceStore(Generic[Resource]):
                 return None
         return document
 
-    async def put(self, resource: Resource) -> tuple[StoredDocument, bool]:
-        name, replacing = self._replacing(resource)
-        with faults(f"write {self._what}"):
-            document = await self._documents.find_one_and_update(
-                {"_id": name}, replacing, upsert=True, return_document=ReturnDocument.AFTER
-            )
-        if document is None:
-            raise InvariantBroken("an upsert returned no document")
-        return document, document["rev"] == 1
-
     async def replace(self, resource: Resource, rev: int) -> StoredDocument | None:
-        name, replacing = self._replacing(resource)
+        fields = self._encode(resource)
+        which = {"_id": fields.pop("_id"), "rev": rev}
+        update = {"$set": fields | {"rev": rev + 1}}
         with faults(f"replace {self._what}"):
-            return await self._documents.find_one_and_update(
-                {"_id": name, "rev": rev}, replacing, return_document=ReturnDocument.AFTER
-            )
+            return await self._documents.find_one_and_update(which, update, return_document=ReturnDocument.AFTER)
 
     async def get(self, name: str) -> StoredDocument | None:
         with faults(f"read {self._what}"):
@@ -64,10 +53,3 @@ class MongoResourceStore(Generic[Resource]):
         with faults(f"delete {self._what}"):
             answer = await self._documents.delete_one({"_id": name} if rev is None else {"_id": name, "rev": rev})
         return answer.deleted_count == 1
-
-    def _replacing(self, resource: Resource) -> tuple[str, dict[str, Any]]:
-        """The name, and the update that writes all fields; ``rev`` grows from the stored one."""
-        fields = self._encode(resource)
-        name = fields.pop("_id")
-        del fields["rev"]
-        return name, {"$set": fields, "$inc": {"rev": 1}}

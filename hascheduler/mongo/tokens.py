@@ -8,12 +8,13 @@ from pymongo.errors import DuplicateKeyError
 
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.token import encode_token
-from hascheduler.model.token import Token, session_id, sessions_of
+from hascheduler.model.token import session_id, sessions_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import StoredDocument, ended_sessions
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.token import Token
 
 
 class MongoTokenStore:
@@ -23,7 +24,7 @@ class MongoTokenStore:
         self._tokens = database[Collection.TOKENS.value].with_options(write_concern=MAJORITY)
 
     async def create(self, token: Token) -> None:
-        document = encode_token(token)
+        document = document_of(token)
         with faults("create the token"):
             try:
                 await self._tokens.insert_one(document)

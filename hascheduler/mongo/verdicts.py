@@ -46,7 +46,7 @@ class MongoVerdictStore:
         if "\0" in (which.text or ""):
             return VerdictPage([], None)  # no name holds one, and no pattern may
         range = _decided(which.verdicts, which.text)
-        least_ms, most_ms = which.since_ms, None if which.before_ms is None else which.before_ms - 1
+        least_ms, most_ms = which.since_ms, None if which.until_ms is None else which.until_ms - 1
         edge_ms = None
         kept: list[tuple[dict[str, Any], DecidedVerdict]] = []
         with faults("read the verdicts"):

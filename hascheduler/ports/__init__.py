@@ -7,11 +7,9 @@ Expected outcomes are return values. No method waits for ever: adapters set time
 
 from hascheduler.ports.access import (
     AuditFilter,
-    AuditRecord,
     AuditStore,
     TokenStore,
     audit_id,
-    encode_audit_record,
     ended_sessions,
 )
 from hascheduler.ports.jobs import (

@@ -5,11 +5,12 @@ No request reads a token here: they are mirrored, see `hascheduler.ports.Cluster
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from hascheduler.model.token import Token
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports.resources import StoredDocument
+from hascheduler.schema.audit import AuditRecord
+from hascheduler.schema.token import Token
 
 
 class TokenStore(Protocol):
@@ -51,36 +52,6 @@ def _instant(stored: object) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditRecord:
-    """One request that was to change something, whether it did or not. Of its body the reason alone, never a secret.
-
-    ``id`` sorts by time. ``token_id``, ``role`` and ``tenant`` are None where the caller was not identified.
-    """
-
-    id: str
-    at_ms: WallMs
-    who: str
-    """The name of the token, or ``anonymous``."""
-    token_id: str | None
-    role: str | None
-    tenant: str | None
-    """The tenant of the caller, not of what it changed; ``*`` is all."""
-    address: str
-    method: str
-    path: str
-    route: str | None
-    """The pattern that the path matched."""
-    target: str | None
-    """The id or name of what it was about, where it was about one thing."""
-    status: int
-    request_id: str
-    left_out: int = 0
-    """How many refusals of the same caller before this one were not recorded."""
-    because: str | None = None
-    """Why, as the caller said, who paused something."""
-
-
-@dataclass(frozen=True, slots=True)
 class AuditFilter:
     """All that is given must hold. ``who`` is the name or the id of a token; ``path`` is what paths begin with."""
 
@@ -100,27 +71,6 @@ class AuditStore(Protocol):
     async def trim(self, records_max: int) -> int:
         """Delete the oldest beyond ``records_max``, some thousands at most; how many. Where several do it at once, a
         few more may go."""
-
-
-def encode_audit_record(record: AuditRecord) -> dict[str, Any]:
-    """Its stored form, without the instant at which the database forgets it."""
-    return {
-        "_id": record.id,
-        "at_ms": record.at_ms,
-        "who": record.who,
-        "token_id": record.token_id,
-        "role": record.role,
-        "tenant": record.tenant,
-        "address": record.address,
-        "method": record.method,
-        "path": record.path,
-        "route": record.route,
-        "target": record.target,
-        "status": record.status,
-        "request_id": record.request_id,
-        **({"left_out": record.left_out} if record.left_out else {}),
-        **({} if record.because is None else {"because": record.because}),
-    }
 
 
 def audit_id(at_ms: int, count: int, process: str) -> str:

@@ -7,7 +7,10 @@ there is nothing left. A slice never meets the same job twice, as what it change
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from pydantic import GetPydanticSchema
+from pydantic_core import core_schema
 
 from hascheduler.errors import Overloaded
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state
@@ -16,6 +19,7 @@ from hascheduler.model.values.fields import integer
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.ports.resources import ListPosition, StoredDocument
 from hascheduler.schema.definition import RateLimit
+from hascheduler.schema.filters import JobFilter
 
 
 class SubmitAnswer(StrEnum):
@@ -102,32 +106,22 @@ class DependentAnswer(StrEnum):
     """Another request was first."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobSelection:
-    """All that is given must hold. ``schedule`` is a name; ``made_by`` tells schedules of one name apart.
+_AsItIs = GetPydanticSchema(lambda *_: core_schema.any_schema())
 
-    Of ``states`` any one: none given, all. ``since_ms`` and ``before_ms`` bound when a job was submitted, ``ids`` says
-    which are meant at all, ``id_prefix`` how their ids begin.
-    """
 
-    states: tuple[JobState, ...] = ()
-    definition: str | None = None
-    schedule: str | None = None
-    tenant: str | None = None
-    batch: str | None = None
-    target: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    made_by: ScheduleId | None = None
-    since_ms: WallMs | None = None
-    before_ms: WallMs | None = None
-    ids: Collection[str] | None = None
-    id_prefix: str | None = None
-    not_of: Collection[str] = ()
-    """Tenants whose jobs are left out, if no ``tenant`` is given."""
+class JobSelection(JobFilter):
+    """The jobs that a filter means, with what the API and the core add; ``unschedulable`` means nothing in it."""
+
+    made_by: Annotated[ScheduleId | None, _AsItIs] = None
+    """Tells schedules of one name apart"""
+    ids: Annotated[Collection[str] | None, _AsItIs] = None
+    """Which are meant at all"""
+    not_of: Annotated[Collection[str], _AsItIs] = ()
+    """Tenants whose jobs are left out, if no ``tenant`` is given"""
 
 
 def revived_states(which: JobSelection) -> tuple[JobState, ...]:
-    """The states of which `JobStore.retry_some` revives jobs: failed, and cancelled only where that is asked for."""
+    """Return the states of which `JobStore.retry_some` revives jobs: failed, and cancelled if that is asked for."""
     return (JobState.CANCELLED,) if which.states == (JobState.CANCELLED,) else (JobState.FAILED,)
 
 

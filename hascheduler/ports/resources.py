@@ -1,12 +1,13 @@
 """What the API writes and reads besides jobs: schedules, their verdicts, definitions, lanes and tenants."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.schema.filters import VerdictFilter
 
 StoredDocument = Mapping[str, Any]
 """A whole stored document, ``_id`` and all, in the form of `hascheduler.model.documents`."""
@@ -72,21 +73,11 @@ class VerdictRecord:
     began_at_ms: WallMs | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictSelection:
-    """Of all schedules. All that is given must hold: any one of ``verdicts``, the bounds of when it was decided,
-    a ``text`` in the schedule's name in any case, the tenant and the labels of the schedule. A schedule that is no more
-    has neither of the last two."""
-
-    verdicts: Sequence[Verdict]
-    since_ms: WallMs | None = None
-    before_ms: WallMs | None = None
-    tenant: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    text: str | None = None
+class VerdictSelection(VerdictFilter):
+    """The verdicts that a filter means. A schedule that is no more has neither a tenant nor labels."""
 
     def takes(self, record: StoredDocument, schedule: StoredDocument | None) -> bool:
-        """Whether the tenant and the labels are those of the stored ``schedule``, the present one of the record's name.
+        """Return whether the stored ``schedule``, the present one of the record's name, has the tenant and the labels.
 
         A record of an earlier schedule by that name, perhaps of another tenant, is not its own. One of 0.2.0 does not
         say of which it is: it is of the present one if that was there before the time.
@@ -142,11 +133,8 @@ class ResourceStore(Protocol[Resource_contra]):
     async def create(self, noun: Resource_contra) -> StoredDocument | None:
         """Insert with rev 1; None when the name is taken."""
 
-    async def put(self, noun: Resource_contra) -> tuple[StoredDocument, bool]:
-        """Create or replace (the stored rev grows, ``noun.rev`` is ignored); the document, and if it is new."""
-
     async def replace(self, noun: Resource_contra, rev: int) -> StoredDocument | None:
-        """Replace the one at that revision; None when there is none."""
+        """Replace the one at that revision, which grows by one; None when there is none. ``noun.rev`` is ignored."""
 
     async def get(self, name: str) -> StoredDocument | None: ...
 

@@ -12,13 +12,13 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.replica import LastCheck, ReplicaStatus
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import UNSTATED_VERSION
-from hascheduler.model.token import Token
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.token import Token
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,13 +112,11 @@ def _day_list(value: Any) -> Days:
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 Weekdays = Annotated[
     tuple[int, ...],
-    Form(
-        _weekdays, _shown_weekdays, _stored_weekdays, {**_TEXTS, "maxItems": _WEEKDAYS_MAX}, _TEXTS, write_stored=list
-    ),
+    Form(_weekdays, _shown_weekdays, _stored_weekdays, {**_TEXTS, "maxItems": _WEEKDAYS_MAX}, _TEXTS, "DAY,…", list),
 ]
 DayList = Annotated[
     Days,
-    Form(_day_list, Days.texts, _day_list, {**_TEXTS, "maxItems": DAYS_MAX}, _TEXTS, write_stored=Days.texts),
+    Form(_day_list, Days.texts, _day_list, {**_TEXTS, "maxItems": DAYS_MAX}, _TEXTS, "DAY,…", Days.texts),
 ]
 
 
@@ -138,7 +136,7 @@ class CalendarBody(Part):
 
 
 class Calendar(CalendarBody, Noun):
-    """It has the days of ``include``, and those of ``weekdays`` (Monday is 0, ascending) that ``exclude`` has not."""
+    """A named set of local days: those of `include`, and those of `weekdays` that `exclude` has not."""
 
     always_stored = ("rev", "weekdays", "include", "exclude")
 

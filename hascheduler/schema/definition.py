@@ -68,8 +68,8 @@ class ConflictScope(StrEnum):
     """Jobs of all tenants. A stored definition without the field means this."""
 
 
-class DefinitionBody(Part):
-    """The limits of a named type of job; what is left out, or null, gets its default."""
+class StartLimits(Part):
+    """What of a definition decides when its jobs may start."""
 
     kept = ("conflict_scope",)
 
@@ -87,15 +87,23 @@ class DefinitionBody(Part):
     rate_limit: RateLimit | None = Field(default=None, examples=[{"count": 100, "per": "1s"}])
     """How fast its jobs start; null: no limit"""
     key_limits: Annotated[tuple[KeyLimit, ...], Listed, AfterValidator(each_once)] = Field(
-        default=(), max_length=KEY_LIMITS_MAX, examples=[[{"key": "payload.customer", "max_concurrency": 2}]]
+        default=(),
+        max_length=KEY_LIMITS_MAX,
+        examples=[[{"key": "payload.customer", "max_concurrency": 2, "rate_limit": {"count": 10, "per": "1m"}}]],
     )
     """Limits for each value at a key, of jobs made from then on; each tenant's values are its own"""
     resources: ResourceAmounts = Field(default=NO_RESOURCES, examples=[{"cpu": 2}])
     """What a job needs that does not say so itself"""
+
+
+class DefinitionBody(StartLimits):
+    """The limits of a named type of job; what is left out, or null, gets its default."""
+
     unique: Uniqueness | None = Field(
-        default=None, examples=[{"by": ["payload.customer"], "on_duplicate": "debounce", "period": "30s"}]
+        default=None,
+        examples=[{"by": ["payload.customer"], "on_duplicate": "debounce", "period": "30s", "max_wait": "5m"}],
     )
-    """What makes submitted jobs duplicates of each other, and what becomes of a duplicate; null: none are"""
+    """What makes submitted jobs duplicates of each other, and what becomes of a duplicate; null: no jobs are"""
     retry: RetryPolicy = RetryPolicy()
     """How often a job is tried, and how long it waits in between"""
     timeout_ms: Annotated[int, span(1, 4 * WEEK_MS)] | None = Field(default=None, examples=["5m"])

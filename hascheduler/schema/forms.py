@@ -49,11 +49,6 @@ _TIME_LENGTH_MAX = 64
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
-def is_published(info: Info) -> bool:
-    """Return whether the value is in its published form."""
-    return info.context is REQUEST or info.context is ANSWER
-
-
 def wrong(problem: str, expected: str) -> PydanticCustomError:
     """Return the error that a validator raises; `hascheduler.schema.refusals` adds the path."""
     return PydanticCustomError("wrong", "{problem}", {"problem": problem, "expected": expected})
@@ -82,10 +77,14 @@ class Form:
     metavar: str = "TEXT"
     write_stored: Callable[[Any], Any] | None = None
     """None: the value is stored as it is."""
+    read_answer: Callable[[Any], Any] | None = None
+    """Reads the published form without bounds, which a stored value may exceed; None: as ``read``."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         def read(value: Any, info: Info) -> Any:
-            return checked(self.read if is_published(info) else self.read_stored, value)
+            if info.context is ANSWER:
+                return checked(self.read_answer or self.read, value)
+            return checked(self.read if info.context is REQUEST else self.read_stored, value)
 
         def write(value: Any, info: core_schema.SerializationInfo) -> Any:
             if info.by_alias:
@@ -126,7 +125,8 @@ def whole(least: int, most: int, *, stored_least: int | None = None) -> Form:
         return number
 
     schema = {"type": "integer", "minimum": least, "maximum": most}
-    return Form(read, int, read_stored, schema, metavar="N")
+    answered = {"type": "integer"}
+    return Form(read, int, read_stored, schema, answered, metavar="N", read_answer=read_stored)
 
 
 Count = Annotated[int, whole(1, JOBS_MAX)]
@@ -158,7 +158,8 @@ def span(least_ms: int, most_ms: int) -> Form:
             raise InvalidInput((), quoted(value), f"whole milliseconds, at least {least}")
         return int(value)
 
-    return Form(read, format_duration, read_stored, _SPAN_SCHEMA, {"type": "string"}, metavar="SPAN")
+    answered = {"type": "string"}
+    return Form(read, format_duration, read_stored, _SPAN_SCHEMA, answered, metavar="SPAN", read_answer=parse_duration)
 
 
 def written_span(given: Mapping[str, Any], name: str, span_ms: int) -> str:
@@ -202,11 +203,11 @@ Span = Annotated[int, span(0, LONGEST_MS)]
 # Texts
 
 PUBLISHED_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
-_NAME = re.compile(PUBLISHED_NAME_PATTERN[:-1] + r"\Z")
+NAME = re.compile(PUBLISHED_NAME_PATTERN[:-1] + r"\Z")
 
 
 def _name(text: str, info: Info) -> str:
-    if not (_NAME.match(text) if is_published(info) else text):
+    if not (NAME.match(text) if info.context is REQUEST else text):
         expected = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
         raise wrong(f"{quoted(text)} is not a name", expected)
     return text
@@ -256,7 +257,7 @@ def each_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _resource_name(name: str, info: Info) -> str:
-    if not (is_resource_name(name) if is_published(info) else name and name != SLOTS):
+    if not (is_resource_name(name) if info.context is REQUEST else name and name != SLOTS):
         raise wrong(f"{quoted(name)} is no name for a resource", NAME_EXPECTED)
     return name
 
@@ -278,14 +279,19 @@ _Amounts = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class _AsVector:
+class AsVector:
+    """Annotates a field that is written as ``amounts``, a type of an object, and held as a sorted tuple of pairs, so
+    that it can be hashed."""
+
+    amounts: Any
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        amounts = handler.generate_schema(dict[str, int])
-        written = core_schema.plain_serializer_function_ser_schema(dict, return_schema=amounts)
+        plain = handler.generate_schema(dict[str, int])
+        written = core_schema.plain_serializer_function_ser_schema(dict, return_schema=plain)
         return core_schema.no_info_after_validator_function(
-            resources, handler.generate_schema(_Amounts), serialization=written
+            resources, handler.generate_schema(self.amounts), serialization=written
         )
 
 
-ResourceAmounts = Annotated[Resources, _AsVector()]
-"""Amounts by name, such as ``{"cpu": 2}``; in Python a sorted tuple of pairs, so that it can be hashed."""
+ResourceAmounts = Annotated[Resources, AsVector(_Amounts)]
+"""Amounts by name, such as ``{"cpu": 2}``."""

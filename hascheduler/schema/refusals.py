@@ -90,8 +90,8 @@ def _without_tags(loc: Sequence[str | int], given: Any) -> Path:
     path: list[str | int] = []
     value, tag_passed = given, False
     for part in loc:
-        if part == "pattern" and isinstance(value, dict) and part not in value:
-            continue  # of a trigger, whose pattern stands beside what narrows it
+        if isinstance(part, int) and not isinstance(value, list):
+            continue  # of one value where a list of such values may stand
         if isinstance(value, dict) and value.get("type") == part and not tag_passed:
             tag_passed = True
             continue

@@ -10,11 +10,16 @@ DEFAULT_TENANT = "default"
 """The owner of jobs and schedules that a caller for all tenants submits without naming a tenant."""
 
 
-class TenantBody(Part):
-    """Who owns jobs; what is left out gets its default."""
+class RunningLimit(Part):
+    """What of a tenant decides when its jobs may start."""
 
     max_running: Count | None = Field(default=None, examples=[10])
     """How many of its jobs run at once; null: no limit"""
+
+
+class TenantBody(RunningLimit):
+    """Who owns jobs; what is left out gets its default."""
+
     max_pending: Count | None = Field(default=None, examples=[10_000])
     """How many of its jobs wait at once, those of its schedules among them; null: no limit"""
     submit_rate: RateLimit | None = Field(default=None, examples=[{"count": 100, "per": "1s"}])

@@ -37,7 +37,7 @@ class Uniqueness(Part):
         default=(), max_length=UNIQUE_KEYS_MAX, examples=[["payload.customer"]]
     )
     """Duplicates have the same values at all of these keys: `payload.<field>`, `label.<key>` or `target`, as in
-    `key_limits`; none: all jobs of the definition are duplicates"""
+    `key_limits`; an empty list: all jobs of the definition are duplicates"""
     on_duplicate: Annotated[OnDuplicate, Strict(False)] = Field(default=OnDuplicate.KEEP_FIRST, examples=["debounce"])
     """keep_first: it is answered with the job that is there; replace: it takes the place of that one, which is
     cancelled if it was never dispatched; debounce: likewise, and it waits for `period`"""

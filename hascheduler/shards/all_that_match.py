@@ -23,16 +23,16 @@ from hascheduler.api.jobs.all_that_match import (
     BUSY_MS_MAX,
     CHANGED_MAX,
     ChangedResponse,
-    SomeBody,
     counted_only,
     require_expected,
 )
 from hascheduler.api.middleware.audit import note_of
 from hascheduler.errors import Conflict
+from hascheduler.schema.forms import instant_text
+from hascheduler.schema.noun import answer_of
 from hascheduler.shards.answers import STRANGE, Body, Exchange, part_of, read, refusal_in, unfit, whole
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.place import Place, WholeAnswer, ask_all
-from hascheduler.wire.fields import instant_text
 
 
 async def _change(layout: Layout, places: Sequence[Place], body: Any, exchange: Exchange, *, by_name: bool) -> None:
@@ -72,7 +72,7 @@ async def _changed(
         return _shown(answer)
     if body.get("after") is None:
         try:
-            require_expected(answer, SomeBody.model_construct(expected=body.get("expected")))
+            require_expected(answer, body.get("expected"))
         except Conflict as error:
             return whole(problem(HTTPStatus.CONFLICT, "conflict", str(error)))
     loop = asyncio.get_running_loop()
@@ -108,7 +108,7 @@ def _position(after: Any, shard_count: int) -> tuple[int, Any]:
 
 
 def _shown(answer: ChangedResponse) -> WholeAnswer:
-    return whole(JSONResponse(answer.model_dump(mode="json")))
+    return whole(JSONResponse(answer_of(answer)))
 
 
 change_jobs = partial(_change, by_name=False)

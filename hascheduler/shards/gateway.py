@@ -291,9 +291,20 @@ class Gateway:
         await self._of_name_or(asked, schedule_of(asked.parameter), partition_in(asked.parameter))
 
     async def _schedule(self, asked: _Asked) -> None:
-        if asked.route.method in ("PUT", "PATCH") and asked.caller.only is None:
+        is_put = asked.route.method == "PUT"
+        if is_put or (asked.route.method == "PATCH" and asked.caller.only is None):
             await self._read(asked)
-        await self._of_name_or(asked, asked.parameter, None)
+        if is_put and isinstance(asked.body, dict):
+            await self._put(asked, asked.parameter or "")
+        else:
+            await self._of_name_or(asked, asked.parameter, None)
+
+    async def _put(self, asked: _Asked, name: str) -> None:
+        owner = asked.caller.only or _owner_in(asked) or DEFAULT_TENANT
+        bound = None if asked.caller.only is not None else await self.names.partition_of(name)
+        if bound is not None:
+            _require_partition(owner, bound)
+        await self._made(asked, name, partition_of(owner))
 
     async def _of_name_or(self, asked: _Asked, name: str | None, partition: int | None) -> None:
         if asked.caller.only is not None:  # to it all else is 404
@@ -305,15 +316,17 @@ class Gateway:
             if partition is None:
                 return
         owner = _owner_in(asked) if isinstance(asked.body, dict) else None
-        if owner is not None and partition_of(owner) != partition:
-            reason = f"{quoted(owner)} may be in another shard than the tenant of the schedule, which stays"
-            raise InvalidInput(("job", "tenant"), reason, "the same tenant, or a schedule of another name")
+        if owner is not None:
+            _require_partition(owner, partition)
         await self._of_partition(asked, partition)
 
     async def _create(self, asked: _Asked) -> None:
-        """Reserve the name before the schedule is made, and once more after that (`hascheduler.shards.home`)."""
         await self._read(asked)
-        name, partition = asked.field_at("name"), partition_of(asked.caller.only or _owner_in(asked) or DEFAULT_TENANT)
+        partition = partition_of(asked.caller.only or _owner_in(asked) or DEFAULT_TENANT)
+        await self._made(asked, asked.field_at("name"), partition)
+
+    async def _made(self, asked: _Asked, name: object, partition: int) -> None:
+        """Reserve the name before the schedule is made, and once more after that (`hascheduler.shards.home`)."""
         if not isinstance(name, str) or not NAME.match(name):  # it is refused, with the reason
             await self._of_partition(asked, partition)
             return
@@ -428,6 +441,13 @@ _BY_RULE: Mapping[Rule, Callable[[Gateway, _Asked], Awaitable[None]]] = {
 
 def _moving(detail: str) -> ProblemError:
     return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "moving", detail, headers={"Retry-After": "1"})
+
+
+def _require_partition(owner: str, partition: int) -> None:
+    """Raise an `InvalidInput` if the schedule of that partition may not be this tenant's."""
+    if partition_of(owner) != partition:
+        reason = f"{quoted(owner)} may be in another shard than the tenant of the schedule, which stays"
+        raise InvalidInput(("job", "tenant"), reason, "the same tenant, or a schedule of another name")
 
 
 def _owner_in(asked: _Asked) -> str | None:

@@ -132,7 +132,7 @@ def _errors(_: Layout, answers: Sequence[Body], scope: Scope) -> Body:
         known["first_at"] = min(known["first_at"], group["first_at"], key=at_ms)
         known["count"] += group["count"]
         known["filter"] = {
-            name: value if group["filter"][name] == value else None for name, value in known["filter"].items()
+            name: value if group["filter"].get(name) == value else None for name, value in known["filter"].items()
         }
     ordered = sorted(
         groups.values(), key=lambda each: (-each["count"], -at_ms(each["last_at"]), each["definition"], each["fault"])

@@ -11,7 +11,7 @@ import httpx
 import structlog
 
 from hascheduler.client import AsyncScheduler, Job, Refused
-from hascheduler.client.options import JobFilter, JobOptions
+from hascheduler.client.options import JobListFilter, JobOptions
 from hascheduler.client.results import read_problem
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.errors import InvalidInput
@@ -186,7 +186,7 @@ class VirtualScheduler:
         running = self._up()
         return running.run(running.client.get(job_id))
 
-    def jobs(self, **filter: Unpack[JobFilter]) -> list[Job]:
+    def jobs(self, **filter: Unpack[JobListFilter]) -> list[Job]:
         """All that match, in the order of their submission, without payloads and results."""
         running = self._up()
 

@@ -11,7 +11,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import (
+from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.instants import format_instant
+from hascheduler.schema.trigger import (
     EVERY_MIN_MS,
     PARTS_MAX,
     PARTS_MIN,
@@ -20,12 +22,10 @@ from hascheduler.model.trigger import (
     Cron,
     Interval,
     Once,
-    Part,
+    Single,
     Times,
     Trigger,
 )
-from hascheduler.model.values.durations import format_duration
-from hascheduler.model.values.instants import format_instant
 from hascheduler.triggers import cron
 from hascheduler.triggers.due import CALENDARS_USED_MAX, excluded_until
 from hascheduler.triggers.expressions import walls_of
@@ -57,12 +57,12 @@ def check_trigger(trigger: Trigger, path: Path = ()) -> None:
 
 def _check_pattern(trigger: Trigger) -> None:
     if isinstance(trigger.pattern, AnyOf):
-        _check_parts(trigger.pattern.parts)
+        _check_parts(trigger.pattern.of)
     else:
         _check_part(trigger.pattern)
 
 
-def _check_parts(parts: Sequence[Part]) -> None:
+def _check_parts(parts: Sequence[Single]) -> None:
     if not PARTS_MIN <= len(parts) <= PARTS_MAX:
         raise InvalidInput(("of",), f"{len(parts)} patterns", f"{PARTS_MIN} to {PARTS_MAX}")
     for place, part in enumerate(parts):
@@ -80,7 +80,7 @@ def _check_parts(parts: Sequence[Part]) -> None:
         raise InvalidInput(("of",), f"{listed} listed instants", f"at most {LISTED_MAX} in all of its patterns")
 
 
-def _check_how_often(part: Part) -> None:
+def _check_how_often(part: Single) -> None:
     match part:
         case Interval(every_ms) if every_ms < _MINUTE_MS or (every_ms % _DAY_MS and _DAY_MS % every_ms):
             expected = "1m to 1d such that a day is a whole number of them, as 10m or 8h, or whole days"
@@ -90,7 +90,7 @@ def _check_how_often(part: Part) -> None:
             raise InvalidInput(("expression",), problem, "one second at most")
 
 
-def _check_part(pattern: Part) -> None:
+def _check_part(pattern: Single) -> None:
     match pattern:
         case Interval(every_ms):
             if every_ms < EVERY_MIN_MS:

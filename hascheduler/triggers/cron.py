@@ -25,8 +25,8 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import Cron, Interval
 from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.schema.trigger import Cron, Interval
 from hascheduler.triggers.expressions import interval_of, is_hourly, walls_of
 from hascheduler.triggers.walls import Walls
 from hascheduler.triggers.zones import (

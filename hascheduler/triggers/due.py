@@ -13,11 +13,11 @@ from hashlib import blake2b
 from zoneinfo import ZoneInfo
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.trigger import AnyOf, CalendarDays, CalendarUse, Trigger
 from hascheduler.model.values.error_texts import expected_name
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.schedule import ScheduleRef
+from hascheduler.schema.trigger import AnyOf, CalendarDays, CalendarUse, Trigger
 from hascheduler.triggers.nominal import count_nominal, latest_nominal, next_nominal
 from hascheduler.triggers.zones import DAY_S, span_at, zone_of
 

@@ -43,8 +43,8 @@ from typing import cast
 from croniter import croniter
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import EVERY_MIN_MS
 from hascheduler.model.values.durations import format_duration, parse_duration
+from hascheduler.schema.trigger import EVERY_MIN_MS
 from hascheduler.triggers.walls import DayOfMonth, Walls
 
 EXPRESSION_CHARACTERS_MAX = 256

@@ -1,7 +1,7 @@
 """Gives each local time one verdict, also when leaders differ in their time-zone data.
 
 Another release of the data may put a local time at another instant. So a schedule keeps, beside its cursor, the offsets
-there by the data of the leader that set it (`hascheduler.model.schedule.ZoneOffsets`). If the data of the present
+there by the data of the leader that set it (`hascheduler.schema.schedule.ZoneOffsets`). If the data of the present
 leader say otherwise, it takes the difference for a change of the clock at the cursor, and does what `cron` does then::
 
     cursor    by the data that set it    by one's own    as if the clock    the wall times
@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from hascheduler.model.schedule import ScheduleRef, ZoneOffsets
-from hascheduler.model.trigger import AnyOf, Cron, Once, Part, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.schedule import ScheduleRef, ZoneOffsets
+from hascheduler.schema.trigger import AnyOf, Cron, Once, Single, Trigger
 from hascheduler.triggers.cron import follows_walls, is_any_between
 from hascheduler.triggers.zones import first_instant, wall_reached, zone_of
 
@@ -65,7 +65,7 @@ def pieces(trigger: Trigger, since_ms: int, cursor_ms: int, offsets: ZoneOffsets
     if keeps_order(trigger, cursor_ms, offsets):
         yield trigger, after_ms, through_ms
         return
-    begins: dict[Part, int] = {}
+    begins: dict[Single, int] = {}
     jumped = False
     for part, offset_s in _walled(trigger, offsets):
         zone, cursor_s = zone_of(part.timezone), cursor_ms // 1_000
@@ -95,7 +95,7 @@ def over_through_ms(schedule: ScheduleRef) -> int:
     return min([schedule.cursor_ms, *over])
 
 
-def _of_parts(trigger: Trigger, parts: tuple[Part, ...]) -> Trigger:
+def _of_parts(trigger: Trigger, parts: tuple[Single, ...]) -> Trigger:
     if len(parts) == len(trigger.parts):
         return trigger
     return replace(trigger, pattern=parts[0] if len(parts) == 1 else AnyOf(parts))

@@ -17,8 +17,8 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
-from hascheduler.model.trigger import AnyOf, Cron, Interval, Once, Part, Pattern, Times, Trigger
 from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.schema.trigger import AnyOf, Cron, Interval, Once, Pattern, Single, Times, Trigger
 from hascheduler.triggers import cron
 from hascheduler.triggers.expressions import is_hourly, walls_of
 from hascheduler.triggers.walls import Walls
@@ -44,7 +44,7 @@ def count_nominal(trigger: Trigger, after_ms: int, through_ms: int) -> int:
     """How many nominal times there are after ``after_ms`` through ``through_ms``."""
     after_ms, through_ms = max(after_ms, _first_ms(trigger) - 1), min(through_ms, _last_ms(trigger))
     if isinstance(trigger.pattern, AnyOf):
-        return _count_any(trigger.pattern.parts, after_ms, through_ms)
+        return _count_any(trigger.pattern.of, after_ms, through_ms)
     return _count(trigger.pattern, after_ms, through_ms)
 
 
@@ -80,7 +80,7 @@ def _latest(pattern: Pattern, through_ms: int) -> WallMs | None:
             return max((nominal_ms for nominal_ms in found if nominal_ms is not None), default=None)
 
 
-def _count(pattern: Part, after_ms: int, through_ms: int) -> int:
+def _count(pattern: Single, after_ms: int, through_ms: int) -> int:
     match pattern:
         case Interval():
             return max(0, _multiples(pattern, through_ms) - _multiples(pattern, after_ms))
@@ -99,7 +99,7 @@ def _between(listed: Times | Once, after_ms: int, through_ms: int) -> Sequence[W
     return times_ms[bisect_right(times_ms, after_ms) : bisect_right(times_ms, through_ms)]
 
 
-def _count_any(parts: Sequence[Part], after_ms: int, through_ms: int) -> int:
+def _count_any(parts: Sequence[Single], after_ms: int, through_ms: int) -> int:
     """A time that several parts name is counted once."""
     # Intervals are of whole seconds: two patterns can meet only where both are as far from a whole second.
     meeting: defaultdict[int, list[Cron | Interval]] = defaultdict(list)

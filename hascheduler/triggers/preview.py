@@ -11,8 +11,8 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import Cron, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.trigger import Cron, Trigger
 from hascheduler.triggers.due import day_part, due_ms, is_excluded
 from hascheduler.triggers.expressions import FIELDS, Field, Item, is_hourly, normal_form, seconds_last, walls_of
 from hascheduler.triggers.nominal import latest_nominal, next_nominal

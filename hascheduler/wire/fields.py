@@ -5,8 +5,7 @@ In Python a field holds the core's value (whole milliseconds, thousandths); in J
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import (
@@ -15,17 +14,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainSerializer,
     PlainValidator,
-    ValidationError,
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     WrapValidator,
     model_validator,
 )
-from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import AMOUNT_MAX, NAME_EXPECTED, NAME_PATTERN, RESOURCE_NAMES_MAX, is_resource_name
@@ -88,32 +85,6 @@ def invalid_value(problem: str, expected: str) -> PydanticCustomError:
     return PydanticCustomError("wrong", "{problem}", {"problem": problem, "expected": expected})
 
 
-def invalid_together(names: Sequence[str], body: BaseModel, wrong: PydanticCustomError) -> ValidationError:
-    """What a validator of a whole ``body`` raises where the fields of these ``names`` do not fit together: the error
-    once for each of them."""
-    return ValidationError.from_exception_data(
-        type(body).__name__, [InitErrorDetails(type=wrong, loc=(name,), input=getattr(body, name)) for name in names]
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class NullIs:
-    """Annotates a field whose null means ``value``, the default; answers always say which value that is."""
-
-    value: Any
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_wrap_validator_function(
-            lambda given, validate: self.value if given is None else validate(given), handler(source)
-        )
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        form = handler(schema)
-        if handler.mode != "validation":
-            return form
-        return {"anyOf": [*(form["anyOf"] if [*form] == ["anyOf"] else [form]), {"type": "null"}]}
-
-
 def _name(text: str) -> str:
     if not NAME.match(text):
         raise invalid_value(f"{quoted(text)} is not a name", _NAME_EXPECTED)
@@ -160,13 +131,6 @@ def _instant(value: Any) -> int:
 
 
 Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern": _NAME_PATTERN})]
-Owner = Annotated[
-    Name | None,
-    Field(
-        description="Whose `hascheduler apply` wrote it; `--prune` deletes it for this owner alone, and another owner "
-        "has to take it over; null: nobody's"
-    ),
-]
 Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1, "maxLength": TEXT_LENGTH_MAX})]
 TextOrEmpty = Annotated[str, AfterValidator(_text_or_empty), Field(json_schema_extra={"maxLength": TEXT_LENGTH_MAX})]
 Labels = Annotated[dict[Name, TextOrEmpty], BeforeValidator(_few)]
@@ -233,8 +197,6 @@ InstantMs = Annotated[
 ]
 
 
-JOBS_MAX = 1_000_000
-"""The upper bound of every field that limits running jobs."""
 WEEK_MS = 7 * 86_400_000
 
 

@@ -10,9 +10,6 @@ from hascheduler.model.values.error_texts import expected_name, quoted
 
 Path = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
-ONE, TURNS = "(one)", "(turns)"
-"""The tags of a value and of a list of such values, where a field takes either."""
-_TAGS = (ONE, TURNS)
 _EXPECTED_TYPES = {
     "int_type": "an integer",
     "int_from_float": "an integer",
@@ -22,6 +19,7 @@ _EXPECTED_TYPES = {
     "string_type": "a text",
     "dict_type": "an object",
     "list_type": "a list",
+    "tuple_type": "a list",
     "model_type": "an object",
     "model_attributes_type": "an object",
 }
@@ -118,8 +116,6 @@ def _without_tags(loc: Sequence[str | int], given: Any) -> Path:
     path: list[str | int] = []
     value, tag_passed = given, False
     for part in loc:
-        if part in _TAGS and not (isinstance(value, dict) and part in value):
-            continue
         if isinstance(value, dict) and value.get("type") == part and not tag_passed:
             tag_passed = True
             continue

@@ -31,12 +31,12 @@ _BATCH = 5_000
 _AGE_MS = 6 * 86_400_000
 _FILTERS: dict[str, JobSelection] = {
     "all": JobSelection(),
-    "state": JobSelection((JobState.FAILED,)),
+    "state": JobSelection(states=(JobState.FAILED,)),
     "definition": JobSelection(definition="definition-7"),
     "tenant": JobSelection(tenant="tenant-7"),
     "schedule": JobSelection(schedule="schedule-7"),
-    "tenant_and_state": JobSelection((JobState.FAILED,), tenant="tenant-7"),
-    "definition_and_state": JobSelection((JobState.FAILED,), definition="definition-7"),
+    "tenant_and_state": JobSelection(states=(JobState.FAILED,), tenant="tenant-7"),
+    "definition_and_state": JobSelection(states=(JobState.FAILED,), definition="definition-7"),
     "target": JobSelection(target="target-7"),
     "batch": JobSelection(batch="batch:7"),
 }

@@ -26,9 +26,9 @@ from pymongo import AsyncMongoClient
 from hascheduler.client import AsyncScheduler, Refused
 from hascheduler.embedded.servers import start_mongod
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.model.values.instants import WallMs, format_instant
+from hascheduler.schema.schedule import JobTemplate
+from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.lone_replica import LoneReplica, start_lone_replica

@@ -25,9 +25,9 @@ from hascheduler.embedded.servers import start_mongod
 from hascheduler.errors import WorldError
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.payload import PLACEHOLDERS_MAX
-from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.schedule import JobTemplate
+from hascheduler.schema.trigger import Interval, Once, Trigger
 from tests.bench.figures import Figures
 from tests.bench.http_client import HttpClient, query
 from tests.bench.lone_replica import start_lone_replica

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from hascheduler.client import AsyncScheduler, Refused, Unavailable
-from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
 from hascheduler.ports import CancelAnswer
+from hascheduler.schema.trigger import Interval, Trigger
 from hascheduler.triggers import next_nominal
 from tests.chaos.cluster import ANSWER_S, Cluster
 from tests.checkers.evidence import Submitted

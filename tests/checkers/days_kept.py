@@ -5,10 +5,10 @@ from itertools import product
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.trigger import CalendarUse
 from hascheduler.model.verdict import Verdict
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.noun import read_document
+from hascheduler.schema.trigger import CalendarUse
 from hascheduler.triggers import next_nominal
 from tests.checkers.evidence import Evidence
 

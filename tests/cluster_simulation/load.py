@@ -12,14 +12,14 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.job import TRANSITIONS, Move, NewJob
 from hascheduler.model.limit_keys import limit_keys
-from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, JobTemplate, Overlap, SchedulePolicy, graph_order
-from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.schema.calendar import Calendar, Days
 from hascheduler.schema.definition import Definition, KeyLimit, RateLimit
 from hascheduler.schema.noun import document_of
 from hascheduler.schema.retry import RetryPolicy
+from hascheduler.schema.schedule import CatchUp, GraphJob, JobGraph, JobTemplate, Overlap, SchedulePolicy, graph_order
+from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Trigger
 from hascheduler.testing.memory.database import MemoryConnection
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore
@@ -171,7 +171,9 @@ class Load:
 
     async def _put(self, calendar: Calendar) -> bool:
         try:
-            await self._calendars.put(calendar)
+            stored = await self._calendars.get(calendar.name)
+            rev = None if stored is None else stored["rev"]
+            await (self._calendars.create(calendar) if rev is None else self._calendars.replace(calendar, rev))
         except StoreUnavailable as error:
             self._say(f"edit of {calendar.name}: {error}")
             return False

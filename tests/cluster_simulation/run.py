@@ -12,8 +12,8 @@ import structlog
 
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL
-from hascheduler.schema.lean_fields import MIRRORED
 from hascheduler.testing.memory.database import Document, put_of
 from tests.checkers import ALL
 from tests.checkers.evidence import Commit, Evidence, SeenEvent, Sighting

@@ -26,13 +26,13 @@ from hascheduler.model.documents.schedule import NewSchedule, new_schedule_docum
 from hascheduler.model.hold import partition_of_key
 from hascheduler.model.job import LIVE, TERMINAL, JobState, NewJob
 from hascheduler.model.partition import partition_of, with_partition
-from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
-from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer
 from hascheduler.processor import Handlers
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import document_of
+from hascheduler.schema.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
+from hascheduler.schema.trigger import Interval, Trigger
 from hascheduler.shards.layout import LAYOUT_ID, Layout, decode_layout, encode_layout
 from hascheduler.testing.memory.database import Document, MemoryConnection
 from hascheduler.testing.memory.jobs import MemoryJobStore

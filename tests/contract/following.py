@@ -24,6 +24,14 @@ async def opened(source: ChangeSource, resume: Any | None = None) -> AsyncIterat
         await stream.close()
 
 
+async def put(store: ResourceStore[Any], noun: Any) -> None:
+    """Create it, or replace what is there."""
+    if await store.create(noun) is None:
+        stored = await store.get(noun.name)
+        assert stored is not None
+        await store.replace(noun, stored["rev"])
+
+
 @asynccontextmanager
 async def opened_at_the_end(
     source: ChangeSource, definitions: ResourceStore[Definition]
@@ -33,7 +41,7 @@ async def opened_at_the_end(
     One that was just opened may begin with the last change before it, as it begins *at* a moment.
     """
     async with opened(source) as stream:
-        await definitions.put(make_definition("the beginning"))
+        await put(definitions, make_definition("the beginning"))
         await changes_through(stream, "the beginning")
         yield stream
 

@@ -6,7 +6,7 @@ from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.ports import ChangeSource, JobStore, ResourceStore
 from hascheduler.schema.definition import Definition
-from tests.contract.following import follow_into, opened
+from tests.contract.following import follow_into, opened, put
 from tests.factories import make_definition, make_job
 
 _WRITES_MAX = 5_000
@@ -23,7 +23,7 @@ async def a_start_is_gap_free(source: ChangeSource, jobs: JobStore, definitions:
             await jobs.submit(make_job(id))
             written.append(id)
             has_begun.set()
-        await definitions.put(make_definition("the end"))
+        await put(definitions, make_definition("the end"))
 
     mirror = Mirror()
     async with asyncio.TaskGroup() as tasks:

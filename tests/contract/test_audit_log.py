@@ -6,7 +6,8 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs, to_datetime
-from hascheduler.ports import AuditFilter, AuditRecord, audit_id
+from hascheduler.ports import AuditFilter, audit_id
+from hascheduler.schema.audit import AuditRecord
 from tests.contract.backends import RETENTION_MS, Backend, on
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")

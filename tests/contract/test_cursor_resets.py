@@ -5,10 +5,10 @@ from dataclasses import replace
 from hascheduler.dispatch.decisions import Decision, Fire, RecordVerdict, ResetCursor
 from hascheduler.model.documents.schedule import decode_fire_counts, decode_schedule
 from hascheduler.model.job import ScheduleId, fire_job_id
-from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import StoredDocument
+from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, applied
 from tests.factories import NOW, make_schedule

@@ -12,10 +12,10 @@ from hascheduler.model.documents.fired_job import fired_job, fired_on, graph_job
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.job import JobState, ScheduleId
-from hascheduler.model.schedule import GraphJob, JobGraph, graph_order
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import AttemptOutcome
+from hascheduler.schema.schedule import GraphJob, JobGraph, graph_order
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, REFUSED, applied
 from tests.contract.job_states import dispatch, finish, start, stored

@@ -162,7 +162,7 @@ async def test_a_start_returns_the_definition_and_the_earlier_failures(backend: 
         timeout_ms=1_000,
         total_timeout_ms=60_000,
     )
-    await backend.definitions.put(rules)
+    await backend.definitions.create(rules)
     await bring_to(backend, JobState.RUNNING)
     await finish(backend, outcome=AGAIN)
     await dispatch(backend, attempt=2)
@@ -350,7 +350,7 @@ async def test_all_matching_jobs_that_failed_by_then_are_revived(backend: Backen
     assert await backend.jobs.retry_some(JobSelection(target="target"), AT, 10) == 2
     assert await backend.jobs.retry_some(JobSelection(target="target"), AT, 10) == 0
     assert await _states(backend) == sorted(["cancelled", "dispatched", "running", "succeeded"] * 2 + ["pending"] * 4)
-    assert await backend.jobs.retry_some(JobSelection((JobState.CANCELLED,), target="target"), AT, 10) == 2
+    assert await backend.jobs.retry_some(JobSelection(states=(JobState.CANCELLED,), target="target"), AT, 10) == 2
     assert "cancelled" not in await _states(backend)
 
 
@@ -364,7 +364,7 @@ async def test_all_matching_jobs_that_failed_by_then_are_revived(backend: Backen
         JobSelection(schedule="other"),
         JobSelection(labels={"of": "other"}),
         JobSelection(labels={"a.b": "c"}),
-        JobSelection((JobState.FAILED,)),
+        JobSelection(states=(JobState.FAILED,)),
     ],
 )
 async def test_jobs_that_do_not_match_stay_as_they_are(backend: Backend, which: JobSelection) -> None:

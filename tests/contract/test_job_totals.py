@@ -42,16 +42,16 @@ def counted(counts: JobCounts) -> dict[str, int]:
     ("which", "expected"),
     [
         (JobSelection(), {"pending": 1, "failed": 3, "succeeded": 1, "running": 1}),
-        (JobSelection((F, R)), {"failed": 3, "running": 1}),
-        (JobSelection((F,), since_ms=WallMs(NOW + 3)), {"failed": 2}),
-        (JobSelection(before_ms=WallMs(NOW + 3)), {"pending": 1, "failed": 1}),
+        (JobSelection(states=(F, R)), {"failed": 3, "running": 1}),
+        (JobSelection(states=(F,), since_ms=WallMs(NOW + 3)), {"failed": 2}),
+        (JobSelection(until_ms=WallMs(NOW + 3)), {"pending": 1, "failed": 1}),
         (JobSelection(definition="sleep"), {"failed": 1}),
         (JobSelection(schedule="tick"), {"failed": 2, "succeeded": 1}),
         (JobSelection(schedule="tick", labels={"team": "a"}), {"succeeded": 1}),
-        (JobSelection(labels={"team": "a"}, before_ms=WallMs(NOW + 3)), {}),
+        (JobSelection(labels={"team": "a"}, until_ms=WallMs(NOW + 3)), {}),
         (JobSelection(tenant="other"), {"running": 1}),
-        (JobSelection((P,), tenant="other"), {}),
-        (JobSelection((P,), ids=("job:01", "job:02")), {"pending": 1}),
+        (JobSelection(states=(P,), tenant="other"), {}),
+        (JobSelection(states=(P,), ids=("job:01", "job:02")), {"pending": 1}),
         (JobSelection(ids=()), {}),
         (JobSelection(id_prefix="fire:"), {"failed": 1, "succeeded": 1, "running": 1}),
         (JobSelection(id_prefix="fire:tick:"), {"failed": 1, "succeeded": 1}),
@@ -71,7 +71,7 @@ async def test_those_that_match_are_counted_by_state(
 
 async def test_no_more_are_counted_than_is_asked_for(backend: Backend) -> None:
     await some(backend)
-    for which in (JobSelection(), JobSelection(before_ms=WallMs(NOW + 10)), JobSelection(id_prefix="")):
+    for which in (JobSelection(), JobSelection(until_ms=WallMs(NOW + 10))):
         counts = await backend.jobs.counts(which, 2)
         assert (counts.by_state[F], counts.by_state[P], counts.at_least) == (2, 1, frozenset({F}))
 
@@ -82,8 +82,8 @@ async def test_no_more_are_counted_than_is_asked_for(backend: Backend) -> None:
     [
         (JobSelection(id_prefix="fire:"), ["fire:tick-2:1", "fire:tick:2", "fire:tick:1"]),
         (JobSelection(id_prefix="fire:tick:"), ["fire:tick:2", "fire:tick:1"]),
-        (JobSelection((F,), id_prefix="fire:tick:"), ["fire:tick:2"]),
-        (JobSelection(id_prefix="fire:", before_ms=WallMs(NOW + 5)), ["fire:tick:2", "fire:tick:1"]),
+        (JobSelection(states=(F,), id_prefix="fire:tick:"), ["fire:tick:2"]),
+        (JobSelection(id_prefix="fire:", until_ms=WallMs(NOW + 5)), ["fire:tick:2", "fire:tick:1"]),
         (JobSelection(id_prefix="trigger:tick:", schedule="tick-2"), []),
         (JobSelection(id_prefix="job:02"), ["job:02"]),
         (JobSelection(id_prefix="job:02x"), []),
@@ -108,7 +108,7 @@ async def test_a_list_may_be_of_ids_that_begin_so(
 async def test_the_failed_ones_are_told_with_the_beginning_of_their_errors(backend: Backend) -> None:
     await some(backend)
     await stored(backend, "job:03", F, 0, error="é" * 5_000)
-    found = await backend.jobs.failed(JobSelection((P,)), 10)
+    found = await backend.jobs.failed(JobSelection(states=(P,)), 10)
     assert [job.id for job in found.jobs] == ["trigger:tick:x", "fire:tick:2", "job:02", "job:03"]
     assert found.complete
     assert found.jobs[0] == FailedJob("trigger:tick:x", "log", "tenant", "7", "tick", "batch:1", "", NOW + 4)
@@ -123,7 +123,7 @@ async def test_of_the_failed_ones_the_newest_are_told(backend: Backend) -> None:
         (JobSelection(), ["trigger:tick:x", "fire:tick:2"], False),
         (JobSelection(schedule="tick"), ["trigger:tick:x", "fire:tick:2"], True),
         (JobSelection(id_prefix="fire:"), ["fire:tick:2"], True),
-        (JobSelection(before_ms=WallMs(NOW)), [], True),
+        (JobSelection(until_ms=WallMs(NOW)), [], True),
     ):
         found = await backend.jobs.failed(which, 2)
         assert ([job.id for job in found.jobs], found.complete) == (expected, complete)

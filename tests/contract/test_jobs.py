@@ -1,6 +1,5 @@
 """`JobStore`: jobs as the API reads and changes them."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -87,9 +86,9 @@ async def test_a_list_holds_what_was_submitted_within_a_range(
     backend: Backend, since: int | None, before: int | None, after: ListPosition | None, expected: list[str]
 ) -> None:
     await _submit_at(backend, {"a": 10, "b": 20, "c": 20, "d": 30})
-    which = JobSelection(since_ms=_wall(since), before_ms=_wall(before))
+    which = JobSelection(since_ms=_wall(since), until_ms=_wall(before))
     assert _ids(await backend.jobs.list(which, after, 10)) == expected
-    of_states = replace(which, states=tuple(JobState), labels={"team": "a"})
+    of_states = which.model_copy(update={"states": tuple(JobState), "labels": {"team": "a"}})
     assert _ids(await backend.jobs.list(of_states, after, 10)) == expected
 
 
@@ -104,16 +103,16 @@ async def test_listed_jobs_are_without_their_large_fields(backend: Backend) -> N
     ("which", "expected"),
     [
         (JobSelection(), ["e", "d", "c", "b", "a"]),
-        (JobSelection((JobState.PENDING,)), ["e", "d", "b", "a"]),
-        (JobSelection((JobState.DISPATCHED,)), ["c"]),
-        (JobSelection((JobState.FAILED,)), []),
-        (JobSelection((JobState.DISPATCHED, JobState.FAILED, JobState.PENDING)), ["e", "d", "c", "b", "a"]),
+        (JobSelection(states=(JobState.PENDING,)), ["e", "d", "b", "a"]),
+        (JobSelection(states=(JobState.DISPATCHED,)), ["c"]),
+        (JobSelection(states=(JobState.FAILED,)), []),
+        (JobSelection(states=(JobState.DISPATCHED, JobState.FAILED, JobState.PENDING)), ["e", "d", "c", "b", "a"]),
         (JobSelection(definition="sleep"), ["e", "d"]),
         (JobSelection(schedule="tick"), ["d", "b"]),
-        (JobSelection((JobState.PENDING,), definition="sleep", schedule="tick"), ["d"]),
-        (JobSelection(tuple(JobState), tenant="tenant", target="target", labels={}), ["e", "d", "c", "b", "a"]),
+        (JobSelection(states=(JobState.PENDING,), definition="sleep", schedule="tick"), ["d"]),
+        (JobSelection(states=tuple(JobState), tenant="tenant", target="target", labels={}), ["e", "d", "c", "b", "a"]),
         (JobSelection(ids=("b", "d", "x")), ["d", "b"]),
-        (JobSelection((JobState.PENDING,), ids=("c", "d")), ["d"]),
+        (JobSelection(states=(JobState.PENDING,), ids=("c", "d")), ["d"]),
         (JobSelection(ids=()), []),
     ],
 )

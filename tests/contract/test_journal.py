@@ -12,10 +12,10 @@ from hascheduler.dispatch.decisions import (
     encode_decisions,
 )
 from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import JournalEntry
+from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.journal_checks import a_seq_is_written_once, of_racing_inserts_at_one_seq_one_wins
 from tests.factories import NOW, make_entry, make_fire

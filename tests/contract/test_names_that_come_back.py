@@ -19,9 +19,9 @@ from hascheduler.dispatch.decisions import (
     encode_decisions,
 )
 from hascheduler.model.job import ScheduleId, fire_job_id
-from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, applied
 from tests.factories import NOW, make_schedule, make_template

@@ -2,9 +2,9 @@
 
 from hascheduler.model.documents.schedule import encode_fire_counts
 from hascheduler.model.documents.trigger import encode_trigger
-from hascheduler.model.trigger import Once, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
+from hascheduler.schema.trigger import Once, Trigger
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.racing import RACERS, raced

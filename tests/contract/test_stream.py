@@ -7,12 +7,12 @@ from hascheduler.dispatch.decisions import Requeue
 from hascheduler.mirror.changes import BatchSeen, Change, JobGone, Operation
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.stream.source import BATCH_MAX
 from hascheduler.ports import AttemptOutcome
 from hascheduler.schema.definition import RateLimit
-from hascheduler.schema.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.schema.noun import document_of
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
@@ -23,6 +23,7 @@ from tests.contract.following import (
     follow_into,
     opened,
     opened_at_the_end,
+    put,
     read_snapshot,
     whats,
 )
@@ -63,7 +64,7 @@ async def test_changes_come_in_the_order_in_which_they_were_made(backend: Backen
         for number in range(10):
             await backend.jobs.submit(make_job(f"job-{number}"))
             await backend.schedules.create(make_schedule(f"schedule-{number}"))
-            await backend.definitions.put(make_definition("log"))
+            await put(backend.definitions, make_definition("log"))
             await backend.schedules.delete(f"schedule-{number}")
         await mark(backend)
         changes = await changes_through(stream, "the end")
@@ -81,7 +82,7 @@ async def test_changes_come_in_the_order_in_which_they_were_made(backend: Backen
 
 async def test_an_insert_is_delivered_whole_and_a_delete_without_fields(backend: Backend) -> None:
     async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        await backend.definitions.put(make_definition("log", max_concurrency=2))
+        await backend.definitions.create(make_definition("log", max_concurrency=2))
         await backend.definitions.delete("log")
         await mark(backend)
         put, delete, _ = await changes_through(stream, "the end")
@@ -116,10 +117,10 @@ async def test_only_lean_fields_travel_in_the_stream_in_the_snapshot_and_in_a_fe
 
 async def test_a_partly_edited_field_is_delivered_whole(backend: Backend) -> None:
     """Its lean fields have parts, and a mirror has no use for a part."""
-    await backend.definitions.put(
+    await backend.definitions.create(
         make_definition("log", rate_limit=RateLimit(count=5, per_ms=1_000), resources=(("cpu", 2),))
     )
-    await backend.lanes.put(make_lane("slow", promote_after_ms=tuple(range(1, 12))))
+    await backend.lanes.create(make_lane("slow", promote_after_ms=tuple(range(1, 12))))
     mirror = Mirror()
     async with opened(backend.source) as stream:
         mirror.fold(await read_snapshot(stream))
@@ -127,8 +128,8 @@ async def test_a_partly_edited_field_is_delivered_whole(backend: Backend) -> Non
             "log", rate_limit=RateLimit(count=6, per_ms=1_000), resources=(("cpu", 2), ("gpu", 1))
         )
         lane = make_lane("slow", promote_after_ms=(1, 2, 9, *range(4, 12)))
-        await backend.definitions.put(definition)
-        await backend.lanes.put(lane)
+        await backend.definitions.replace(definition, 1)
+        await backend.lanes.replace(lane, 1)
         await mark(backend)
         await follow_into(mirror, backend.source, stream, "the end")
     assert mirror.nouns(DEFINITIONS)["log"] == definition.model_copy(update={"rev": 2})

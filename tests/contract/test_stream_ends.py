@@ -10,8 +10,8 @@ import pytest
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import LIVE
-from hascheduler.schema.lean_fields import MIRRORED
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.following import (

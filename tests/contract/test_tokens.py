@@ -3,9 +3,10 @@
 import pytest
 
 from hascheduler.errors import InvariantBroken
-from hascheduler.model.documents.token import decode_token
-from hascheduler.model.token import Token, digest_of, session_id
+from hascheduler.model.token import digest_of, session_id
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.noun import read_document
+from hascheduler.schema.token import Token
 from tests.contract.backends import Backend, on
 from tests.factories import NOW, make_token
 
@@ -21,7 +22,7 @@ async def test_a_created_token_is_listed_under_its_digest(backend: Backend) -> N
     await backend.tokens.create(token)
     [document] = await backend.tokens.list(None, None, 10)
     assert document["_id"] == digest_of("token-1")
-    assert decode_token(document["_id"], document) == token
+    assert read_document(Token, document["_id"], document) == token
 
 
 async def test_creating_a_token_again_after_a_lost_answer_is_harmless(backend: Backend) -> None:
@@ -81,7 +82,7 @@ async def test_a_session_is_a_token_that_names_its_parent(backend: Backend) -> N
     await begin(backend, session(1))
     [document] = await backend.tokens.list(None, None, 10)
     assert document["session_of"] == digest_of("token-1")
-    assert decode_token(document["_id"], document) == session(1)
+    assert read_document(Token, document["_id"], document) == session(1)
 
 
 async def test_beginning_a_session_again_after_a_lost_answer_is_harmless(backend: Backend) -> None:

@@ -43,7 +43,7 @@ async def run(backend: Backend, id: str, state: JobState = JobState.SUCCEEDED) -
 
 
 async def in_state(backend: Backend, state: JobState) -> list[str]:
-    jobs = (await backend.jobs.list(JobSelection((state,)), None, 999)).documents
+    jobs = (await backend.jobs.list(JobSelection(states=(state,)), None, 999)).documents
     return sorted(str(job["_id"]) for job in jobs)
 
 

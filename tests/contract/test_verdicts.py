@@ -7,10 +7,10 @@ from hascheduler.dispatch.decisions import CountFailures, RecordVerdict
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
 from hascheduler.model.job import JobState, ScheduleId
-from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
+from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, UNKNOWN, applied
 from tests.contract.job_states import dispatch, start

@@ -50,22 +50,22 @@ def shown(page: VerdictPage) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("which", "expected"),
     [
-        (VerdictSelection(EACH), ["c4", "b1", "a3", "c2", "a1"]),
-        (VerdictSelection((Verdict.MISSED,)), ["c4", "b1", "a1"]),
-        (VerdictSelection((Verdict.THROTTLED,)), ["a3"]),
-        (VerdictSelection((Verdict.SKIPPED, Verdict.THROTTLED)), ["a3", "c2"]),
-        (VerdictSelection((Verdict.PAUSED,)), []),
-        (VerdictSelection(EACH, since_ms=at(20)), ["c4", "b1", "a3"]),
-        (VerdictSelection(EACH, since_ms=at(11), before_ms=at(30)), ["a3"]),
-        (VerdictSelection(EACH, tenant="acme"), ["b1", "a3", "a1"]),
-        (VerdictSelection(EACH, tenant="other"), ["c4", "c2"]),
-        (VerdictSelection(EACH, tenant="nobody"), []),
-        (VerdictSelection(EACH, labels={"team": "x"}), ["c4", "a3", "c2", "a1"]),
-        (VerdictSelection((Verdict.MISSED,), tenant="acme", labels={"team": "x"}), ["a1"]),
-        (VerdictSelection(EACH, text="A"), ["a3", "a1"]),
-        (VerdictSelection((Verdict.MISSED,), text="a", labels={"team": "x"}), ["a1"]),
-        (VerdictSelection(EACH, text=".*"), []),
-        (VerdictSelection(EACH, text="(a\0"), []),
+        (VerdictSelection(verdicts=EACH), ["c4", "b1", "a3", "c2", "a1"]),
+        (VerdictSelection(verdicts=(Verdict.MISSED,)), ["c4", "b1", "a1"]),
+        (VerdictSelection(verdicts=(Verdict.THROTTLED,)), ["a3"]),
+        (VerdictSelection(verdicts=(Verdict.SKIPPED, Verdict.THROTTLED)), ["a3", "c2"]),
+        (VerdictSelection(verdicts=(Verdict.PAUSED,)), []),
+        (VerdictSelection(verdicts=EACH, since_ms=at(20)), ["c4", "b1", "a3"]),
+        (VerdictSelection(verdicts=EACH, since_ms=at(11), until_ms=at(30)), ["a3"]),
+        (VerdictSelection(verdicts=EACH, tenant="acme"), ["b1", "a3", "a1"]),
+        (VerdictSelection(verdicts=EACH, tenant="other"), ["c4", "c2"]),
+        (VerdictSelection(verdicts=EACH, tenant="nobody"), []),
+        (VerdictSelection(verdicts=EACH, labels={"team": "x"}), ["c4", "a3", "c2", "a1"]),
+        (VerdictSelection(verdicts=(Verdict.MISSED,), tenant="acme", labels={"team": "x"}), ["a1"]),
+        (VerdictSelection(verdicts=EACH, text="A"), ["a3", "a1"]),
+        (VerdictSelection(verdicts=(Verdict.MISSED,), text="a", labels={"team": "x"}), ["a1"]),
+        (VerdictSelection(verdicts=EACH, text=".*"), []),
+        (VerdictSelection(verdicts=EACH, text="(a\0"), []),
     ],
 )
 @pytest.mark.parametrize("limit", [1, 2, 10])
@@ -89,9 +89,13 @@ async def test_a_record_of_an_earlier_schedule_by_that_name_is_of_no_tenant(back
     await three_schedules(backend)
     await backend.schedules.delete("a")
     await backend.schedules.create({**schedule("a", "other"), "created_at_ms": at(5)})
-    assert ("a", "missed") not in shown(await backend.verdicts.of_all(VerdictSelection(EACH, tenant="other"), None, 9))
-    assert ("a", "missed") not in shown(await backend.verdicts.of_all(VerdictSelection(EACH, tenant="acme"), None, 9))
-    assert ("a", "missed") in shown(await backend.verdicts.of_all(VerdictSelection(EACH), None, 9))
+    assert ("a", "missed") not in shown(
+        await backend.verdicts.of_all(VerdictSelection(verdicts=EACH, tenant="other"), None, 9)
+    )
+    assert ("a", "missed") not in shown(
+        await backend.verdicts.of_all(VerdictSelection(verdicts=EACH, tenant="acme"), None, 9)
+    )
+    assert ("a", "missed") in shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9))
 
 
 async def test_a_record_of_0_2_0_is_of_the_schedule_that_was_there_then(backend: Backend) -> None:
@@ -99,16 +103,16 @@ async def test_a_record_of_0_2_0_is_of_the_schedule_that_was_there_then(backend:
     for first in (-5, 5):
         run = VerdictRun("a", Verdict.MISSED, at(first), at(first), 1)
         await backend.behind.insert(Collection.VERDICTS, verdict_document(run, at(6)))
-    found = await backend.verdicts.of_all(VerdictSelection(EACH, tenant="acme"), None, 9)
+    found = await backend.verdicts.of_all(VerdictSelection(verdicts=EACH, tenant="acme"), None, 9)
     assert [one.run.first_ms for one in found.verdicts] == [at(5)]
 
 
 async def test_an_unstorable_one_that_has_a_job_after_all_has_fired(backend: Backend) -> None:
     await backend.schedules.create(schedule("a"))
     await decided(backend, "a", 1, 10, Verdict.UNSTORABLE)
-    assert shown(await backend.verdicts.of_all(VerdictSelection(EACH), None, 9)) == [("a", "unstorable")]
+    assert shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9)) == [("a", "unstorable")]
     await backend.jobs.submit(make_job(f"fire:a:{at(1)}", schedule="a", tenant="acme"))
-    assert shown(await backend.verdicts.of_all(VerdictSelection(EACH), None, 9)) == []
+    assert shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9)) == []
 
 
 @pytest.mark.parametrize("broken", [{"verdict": 5}, {"decided_at_ms": "now"}, {"first_ms": None}, {"schedule": None}])
@@ -116,5 +120,5 @@ async def test_a_record_that_was_broken_by_hand_is_left_out(backend: Backend, br
     await three_schedules(backend)
     run = VerdictRun("a", Verdict.MISSED, at(7), at(7), 1)
     await backend.behind.insert(Collection.VERDICTS, {**verdict_document(run, at(40), NOW), **broken})
-    for which in (VerdictSelection(EACH), VerdictSelection(EACH, tenant="acme")):
+    for which in (VerdictSelection(verdicts=EACH), VerdictSelection(verdicts=EACH, tenant="acme")):
         assert len((await backend.verdicts.of_all(which, None, 9)).verdicts) in (5, 3)

@@ -6,6 +6,7 @@ from hascheduler.model.job import JobState
 from hascheduler.model.schema_version import SchemaVersion, encode_schema_version
 from tests.contract.backends import Backend
 from tests.contract.claim_checks import applied
+from tests.contract.following import put
 from tests.contract.job_states import bring_to
 from tests.factories import (
     make_calendar,
@@ -24,7 +25,7 @@ from tests.factories import (
 
 
 async def mark(backend: Backend, name: str = "the end") -> None:
-    await backend.definitions.put(make_definition(name))
+    await put(backend.definitions, make_definition(name))
 
 
 async def write_everything(backend: Backend) -> None:
@@ -35,11 +36,11 @@ async def write_everything(backend: Backend) -> None:
     await backend.board.beat(make_replica())
     await backend.work.register(make_processor())
     await backend.work.beat("p1", 2, draining=False, parked=0)
-    await backend.definitions.put(make_definition("log"))
-    await backend.lanes.put(make_lane())
-    await backend.calendars.put(make_calendar())
-    await backend.tenants.put(make_tenant())
-    await backend.pauses.put(make_pause())
+    await put(backend.definitions, make_definition("log"))
+    await backend.lanes.create(make_lane())
+    await backend.calendars.create(make_calendar())
+    await backend.tenants.create(make_tenant())
+    await backend.pauses.create(make_pause())
     await backend.tokens.create(make_token())
     await backend.holds.put(Hold("cap/all", 2, is_held=True))
     await backend.schedules.create(make_schedule())

@@ -54,6 +54,7 @@ from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.job import BATCH_PREFIX, JobState, NewJob
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import JobSelection, KnownJob, Submission, SubmitAnswer
+from hascheduler.schema.noun import parse_request
 from hascheduler.telemetry.tracing import JOBS
 
 REF_PREFIX = "ref:"
@@ -199,7 +200,7 @@ async def _with_pauses(items: Sequence[T]) -> AsyncIterator[tuple[int, T]]:
 def _parse(value: BatchJobBody | JsonValue) -> _BatchItem:
     item = _BatchItem()
     try:
-        item.body = BatchJobBody.model_validate(value)
+        item.body = parse_request(BatchJobBody, value)
     except ValidationError as error:
         found = error.errors(include_url=False)[:ERRORS_SHOWN_MAX]
         # What was meant is looked for once a job: a batch may be nothing but unknown fields.

@@ -8,8 +8,9 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation
 
 from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemDetails, ProblemError
-from hascheduler.wire.fields import Name, StrictModel
-from hascheduler.wire.job import SubmitJobBody
+from hascheduler.schema.forms import Name
+from hascheduler.schema.job import SubmitJobBody
+from hascheduler.wire.fields import StrictModel
 
 JOBS_MAX = 1_000
 

@@ -1,24 +1,32 @@
 """Cancel, reprioritize and retry one job: one compare-and-set, whose answer says which state it met."""
 
+from typing import Annotated
+
 from fastapi import APIRouter, Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.idempotency import IdempotencyKey, retry_key
 from hascheduler.api.jobs.read import require_visible
-from hascheduler.api.jobs.responses import CancelResponse, ReprioritizeResponse
-from hascheduler.api.jobs.revival import DEPENDENTS_MAX, JobRetryResponse, dependents_of, revive_dependents
+from hascheduler.api.jobs.revival import JobRetryResponse, dependents_of, revive_dependents
 from hascheduler.api.middleware.auth import Operator, Submitter
 from hascheduler.api.routing.queries import JobId
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, NotFound
-from hascheduler.ports import KeyedRetry, RetryKey, SubmitAnswer
-from hascheduler.wire.fields import StrictModel
-from hascheduler.wire.job import Priority
+from hascheduler.ports import CancelAnswer, KeyedRetry, ReprioritizeAnswer, RetryKey, SubmitAnswer
+from hascheduler.schema.job import Priority
+from hascheduler.schema.noun import AS_REQUEST, Part
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
+
+
+class CancelResponse(Part):
+    """What became of the wish to cancel a job."""
+
+    answer: CancelAnswer = Field(examples=["cancelled"])
+    """`already_running`: the running attempt was asked to stop"""
 
 
 @router.post("/{id}/cancel", responses=problem_responses(404))
@@ -31,15 +39,23 @@ async def cancel_job(id: JobId, services: Services, caller: Submitter) -> Cancel
     return CancelResponse(answer=answer)
 
 
-class ReprioritizeBody(StrictModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"priority": 9}]})
+class ReprioritizeBody(Part):
+    """Another priority for a job that waits."""
 
-    priority: Priority
+    priority: Priority = Field(examples=[9])
+    """10 is the most urgent"""
+
+
+class ReprioritizeResponse(Part):
+    """What became of the wish for another priority."""
+
+    answer: ReprioritizeAnswer = Field(examples=["ok"])
+    """`already_running`: it is with a processor, and stays as it is"""
 
 
 @router.post("/{id}/reprioritize", responses=problem_responses(404, 413, 422))
 async def reprioritize_job(
-    id: JobId, body: ReprioritizeBody, services: Services, caller: Operator
+    id: JobId, body: Annotated[ReprioritizeBody, AS_REQUEST], services: Services, caller: Operator
 ) -> ReprioritizeResponse:
     """Give a job that waits another priority."""
     await require_visible(id, caller, services)
@@ -49,14 +65,12 @@ async def reprioritize_job(
     return ReprioritizeResponse(answer=answer)
 
 
-class JobRetryBody(StrictModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"with_dependents": True}]})
+class JobRetryBody(Part):
+    """How a job shall run again."""
 
-    with_dependents: bool = Field(
-        default=False,
-        description="Revive too what never ran as it waited for this job, directly or not: it waits for it again. At "
-        f"most {DEPENDENTS_MAX} dependents are looked at",
-    )
+    with_dependents: bool = Field(default=False, examples=[True])
+    """Revive too what never ran as it waited for this job, directly or not: it waits for it again. At most 500
+    dependents are looked at"""
 
 
 @router.post(
@@ -70,7 +84,7 @@ async def retry_job(
     caller: Operator,
     *,
     response: Response,
-    body: JobRetryBody | None = None,
+    body: Annotated[JobRetryBody, AS_REQUEST] | None = None,
     key: IdempotencyKey,
 ) -> JobRetryResponse:
     """Have a failed or cancelled job run again, with all its tries before it, without a deadline and without waiting

@@ -18,7 +18,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.job import TERMINAL, JobState, is_batch
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.ports import KnownJob
-from hascheduler.wire.job import DEPENDENCIES_MAX
+from hascheduler.schema.job import DEPENDENCIES_MAX
 
 BATCHES_MAX = 100
 """The most batches that one request may name: all their jobs are looked at."""

@@ -8,49 +8,42 @@ from contextlib import suppress
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.queries import JobQuery
-from hascheduler.api.jobs.responses import JobResponse, JobSummary, job_response, show_job_summary
-from hascheduler.api.jobs.waiting import end_of
+from hascheduler.api.jobs.queries import selected
+from hascheduler.api.jobs.responses import job_response, show_job_summary
+from hascheduler.api.jobs.waiting import WaitForJobQuery, end_of
 from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
-from hascheduler.api.middleware.timeouts import WAIT_S_MAX
 from hascheduler.api.routing.long_poll import ClientGone
-from hascheduler.api.routing.queries import JobId, Page, page_of, place_text
+from hascheduler.api.routing.published import query_of
+from hascheduler.api.routing.queries import JobId, NewestFirstQuery, Page, page_of, place_text
 from hascheduler.api.routing.route_rules import UnreadableDocument
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound, Overloaded, WorldError
 from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
-from hascheduler.wire.fields import QueryDurationMs, between
+from hascheduler.schema.filters import JobFilter
+from hascheduler.schema.job import JobResponse, JobSummary
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 
 @router.get("", responses=problem_responses(422))
-async def list_jobs(query: Annotated[JobQuery, Query()], services: Services, caller: Viewer) -> Page[JobSummary]:
+async def list_jobs(
+    filter: Annotated[JobFilter, query_of(JobFilter)],
+    query: Annotated[NewestFirstQuery, Query()],
+    services: Services,
+    caller: Viewer,
+) -> Page[JobSummary]:
     """Jobs, the newest by submission first, a page at a time, without payloads, results and attempts.
 
     Where few of many jobs match, a page may hold less than `limit`, or nothing, and have a `next`: go on until that is
     null. Jobs that are submitted meanwhile shift no page.
     """
     unschedulable = services.view.unschedulable()
-    which = query.filter(caller.filter_of(query.tenant), unschedulable)
-    found = await services.jobs.list(which, query.position(), query.limit)
+    found = await services.jobs.list(selected(filter, caller, services), query.position(), query.limit)
     return page_of(found.documents, place_text(found.next), lambda document: show_job_summary(document, unschedulable))
-
-
-class WaitForJobQuery(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    wait: Annotated[QueryDurationMs, between(0, WAIT_S_MAX * 1_000)] | None = Field(
-        default=None,
-        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. A "
-        "caller that has used up its share of the waits at this replica is answered at once",
-        examples=["30s"],
-    )
 
 
 @router.get("/{id}", responses=problem_responses(404, 422))

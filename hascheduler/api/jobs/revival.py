@@ -12,46 +12,40 @@ waits already as `not_ended`.
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from hascheduler.api.jobs.dependencies import by_id, levels_of, waits_for
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.services import ApiServices
 from hascheduler.model.job import LIVE, JobState
 from hascheduler.ports import Dependent, DependentAnswer, RetryAnswer, RetryKey
+from hascheduler.schema.noun import Part, example_of
 
 DEPENDENTS_MAX = 500
 """Each costs a read of what it waits for, and a write."""
 _ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED)
 
 
-class DependentResponse(BaseModel):
-    job: str = Field(description="Its id")
-    answer: DependentAnswer = Field(
-        description="`ok`: it waits again, for the jobs it waited for; `not_ended`: it waits or runs already; `kept`: "
-        "it succeeded, failed for a reason of its own, or was cancelled; `dependency_failed`: so did another job that "
-        "it waits for; `changed`: another request was first"
-    )
+class DependentResponse(Part):
+    """What became of a job that depends on the one that is revived."""
+
+    job: str = Field(examples=["job:0194f3a1b2c3000002deadbeef01"])
+    """Its id"""
+    answer: DependentAnswer = Field(examples=["ok"])
+    """`ok`: it waits again, for the jobs it waited for; `not_ended`: it waits or runs already; `kept`: it succeeded,
+    failed for a reason of its own, or was cancelled; `dependency_failed`: so did another job that it waits for;
+    `changed`: another request was first"""
 
 
-class JobRetryResponse(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "answer": "ok",
-                    "dependents": [{"job": "job:0194f3a1b2c3000002deadbeef01", "answer": "ok"}],
-                    "complete": True,
-                }
-            ]
-        }
-    )
+class JobRetryResponse(Part):
+    """What became of the wish to run a job again."""
 
-    answer: RetryAnswer = Field(description="`ok`: it waits again, with all its tries before it")
-    dependents: list[DependentResponse] = Field(
-        default=[], description="If asked for: what depends on it, directly or not, each after what it waits for"
-    )
-    complete: bool = Field(default=True, description="False: it has more dependents than one request may look at")
+    answer: RetryAnswer = Field(examples=["ok"])
+    """`ok`: it waits again, with all its tries before it"""
+    dependents: list[DependentResponse] = Field(default=[], examples=[[example_of(DependentResponse)]])
+    """If asked for: what depends on it, directly or not, each after what it waits for"""
+    complete: bool = True
+    """False: it has more dependents than one request may look at"""
 
 
 async def dependents_of(

@@ -13,18 +13,17 @@ from typing import Annotated, Any
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.dependencies import Found, look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.keys import definitions_of, with_keys
-from hascheduler.api.jobs.responses import JobResponse, job_response
-from hascheduler.api.jobs.waiting import Unwanted, end_of
+from hascheduler.api.jobs.responses import job_response
+from hascheduler.api.jobs.waiting import Unwanted, WaitForJobQuery, end_of
 from hascheduler.api.middleware.audit import AuditNote, Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
-from hascheduler.api.middleware.timeouts import WAIT_S_MAX
 from hascheduler.api.routing.long_poll import ClientGone
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.warnings import require_lane, warn_of_lane
@@ -33,9 +32,9 @@ from hascheduler.errors import Conflict, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.model.trace import TRACEPARENT, TRACESTATE, TraceContext, trace_context
 from hascheduler.ports import StoredDocument, SubmitAnswer
+from hascheduler.schema.job import JobResponse, SubmitJobBody
+from hascheduler.schema.noun import AS_REQUEST
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, Attribute, Span, SpanKind, traced
-from hascheduler.wire.fields import QueryDurationMs, between
-from hascheduler.wire.job import SubmitJobBody
 
 log = structlog.get_logger(__name__)
 
@@ -54,15 +53,7 @@ _ANSWERS: Responses = {
 }
 
 
-class WaitQuery(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    wait: Annotated[QueryDurationMs, between(0, WAIT_S_MAX * 1_000)] | None = Field(
-        default=None,
-        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. A "
-        "caller that has used up its share of the waits at this replica is answered 202 at once",
-        examples=["30s"],
-    )
+class WaitQuery(WaitForJobQuery):
     cancel_on_disconnect: bool = Field(
         default=False,
         description="Cancel the job if you leave before it has ended. Where requests share it, by an idempotency key or"
@@ -76,7 +67,7 @@ Waiting = Annotated[WaitQuery, Query()]
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=_ANSWERS, openapi_extra=idempotency.PARAMETER)
 async def submit_job(
-    body: SubmitJobBody,
+    body: Annotated[SubmitJobBody, AS_REQUEST],
     services: Services,
     caller: Submitter,
     request: Request,

@@ -4,16 +4,31 @@ This replica's stream shows the end of the job; in case it does not, the databas
 """
 
 import asyncio
+from typing import Annotated
 
 from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.limits import NoRoom, holding_of
+from hascheduler.api.middleware.timeouts import WAIT_S_MAX
 from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, notified
 from hascheduler.api.services import ApiServices
 from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
+from hascheduler.wire.fields import QueryDurationMs, between
 
 _LOOK_AGAIN_S = 5.0
+
+
+class WaitForJobQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    wait: Annotated[QueryDurationMs, between(0, WAIT_S_MAX * 1_000)] | None = Field(
+        default=None,
+        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. A "
+        "caller that has used up its share of the waits at this replica is answered at once",
+        examples=["30s"],
+    )
 
 
 class Unwanted(ClientGone):

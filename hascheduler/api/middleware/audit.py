@@ -25,7 +25,7 @@ from starlette.types import Scope
 
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import ANONYMOUS, EDGE, Caller
-from hascheduler.ports import AuditRecord
+from hascheduler.schema.audit import AuditRecord
 
 
 @dataclass(slots=True)

@@ -17,7 +17,8 @@ import structlog
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.token import sessions_of
 from hascheduler.model.values.instants import MonoMs
-from hascheduler.ports import AuditRecord, AuditStore, Clock, audit_id
+from hascheduler.ports import AuditStore, Clock, audit_id
+from hascheduler.schema.audit import AuditRecord
 
 log = structlog.get_logger(__name__)
 

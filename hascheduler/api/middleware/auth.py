@@ -43,11 +43,12 @@ from starlette.types import Scope
 from hascheduler.api.http.limits import Party, address_party
 from hascheduler.api.http.problems import FieldError, Path, ProblemError
 from hascheduler.api.middleware.session_cookie import session_secrets
-from hascheduler.model.token import ALL_TENANTS, POWERS, SECRET, SETTINGS_TOKEN_ID, Power, Role, Token, digest_of
+from hascheduler.model.token import ALL_TENANTS, POWERS, SECRET, SETTINGS_TOKEN_ID, Power, Role, digest_of
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Clock, ClusterView
 from hascheduler.schema.tenant import DEFAULT_TENANT
+from hascheduler.schema.token import Token
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """``/v1/definitions``, ``lanes``, ``calendars``, ``tenants``, ``tokens``, ``whoami`` and ``audit``.
 
-Definitions, lanes, calendars and tenants are written as a whole under their names: `handler` has their operations. The
-file of a resource has its body, its answer and its routes.
+Definitions, lanes, calendars and tenants are written as a whole under their names: `named` has a row of each, and
+`named_routes` makes their routes.
 """

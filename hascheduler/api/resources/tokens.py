@@ -21,8 +21,7 @@ from secrets import token_hex, token_urlsafe
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from pydantic.config import JsonDict
+from pydantic import BaseModel, Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
@@ -31,110 +30,20 @@ from hascheduler.api.routing.queries import Page, Paging, page
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import Services
 from hascheduler.errors import InvalidInput, NotFound
-from hascheduler.model.documents.token import decode_token
-from hascheduler.model.token import ALL_TENANTS, SECRET_BYTES, SECRET_PREFIX, Power, Role, Token, digest_of
+from hascheduler.model.token import ALL_TENANTS, SECRET_BYTES, SECRET_PREFIX, Power, Role, digest_of
 from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
+from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.ports import StoredDocument
-from hascheduler.wire.fields import NAME, DurationMs, Name, StrictModel, between, instant_text, invalid_value
-
-_LIFE_MS_MIN = 1_000
-_LIFE_MS_MAX = 10 * 366 * 86_400_000
-
-
-def _tenant(text: str) -> str:
-    if text != ALL_TENANTS and not NAME.match(text):
-        raise invalid_value(f"{quoted(text)} is no tenant", f"a tenant's name, or {ALL_TENANTS} for all of them")
-    return text
-
-
-def _role(text: str) -> Role:
-    if text not in set(Role):
-        raise invalid_value(f"{quoted(text)} is unknown", " or ".join(Role))
-    return Role(text)
-
-
-class CreateTokenBody(StrictModel):
-    """Who is to have it, what it may do, and for whom."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"name": "nightly-import", "role": "submitter", "tenant": "acme", "expires_in": "720h"}]
-        }
-    )
-
-    name: Name = Field(description="Who has it, for people; several may have one name", examples=["nightly-import"])
-    role: Annotated[str, AfterValidator(_role)] = Field(
-        description="viewer < submitter < operator < admin; worker: `/v1/work`, for all tenants",
-        json_schema_extra={"enum": [role.value for role in Role]},
-    )
-    tenant: Annotated[str, AfterValidator(_tenant)] = Field(description=f"Whose; `{ALL_TENANTS}`: of all tenants")
-    expires_in: Annotated[DurationMs, between(_LIFE_MS_MIN, _LIFE_MS_MAX)] | None = Field(
-        default=None,
-        description="For how long it is good, at most as long as the token that makes it; null: as long as that one",
-        examples=["720h"],
-    )
-
-    def expires_at_ms(self, now: WallMs) -> WallMs | None:
-        return None if self.expires_in is None else WallMs(min(now + self.expires_in, LATEST_MS))
-
-
-_EXAMPLE: JsonDict = {
-    "id": "token-3f9a0c11d2e4",
-    "name": "nightly-import",
-    "role": "submitter",
-    "tenant": "acme",
-    "created_at": "2030-01-01T00:00:00.000Z",
-    "created_by": "HASCHEDULER_ADMIN_TOKEN",
-    "expires_at": "2030-01-31T00:00:00.000Z",
-    "expired": False,
-    "session": False,
-}
-
-
-class TokenResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
-
-    id: str = Field(description="Public: it opens nothing")
-    name: str = Field(description="Who has it, for people")
-    role: Role = Field(description="What it may do: viewer < submitter < operator < admin; worker: `/v1/work`")
-    tenant: str = Field(description=f"`{ALL_TENANTS}`: all tenants")
-    created_at: str = Field(description="When it was made")
-    created_by: str = Field(description="The name of the token that made it")
-    expires_at: str | None = Field(description="Null: never")
-    expired: bool = Field(description="Whether it opens nothing any more, its time being over")
-    session: bool = Field(description="Whether it is a session of the dashboard, which opens nothing but there")
-
-
-class NewTokenResponse(TokenResponse):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{**_EXAMPLE, "token": "hsk_Zk0mV9xQ2rT7uW1yB4nE6pL8sD3fG5hJ0kC-aXvNzMo"}]}
-    )
-
-    token: str = Field(description="The secret: shown this once, and stored nowhere")
-
-
-def show_token(token: Token, now: WallMs) -> TokenResponse:
-    return TokenResponse(
-        id=token.id,
-        name=token.name,
-        role=token.role,
-        tenant=token.tenant,
-        created_at=instant_text(token.created_at_ms),
-        created_by=token.created_by,
-        expires_at=None if token.expires_at_ms is None else instant_text(token.expires_at_ms),
-        expired=token.has_expired(now),
-        session=token.is_session,
-    )
-
+from hascheduler.schema.noun import AS_REQUEST, read_document
+from hascheduler.schema.token import CreateTokenBody, NewTokenResponse, Token, TokenResponse, show_token
 
 router = APIRouter(prefix="/tokens", tags=["access"], route_class=JsonRoute)
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=problem_responses(403, 413, 422))
 async def create_token(
-    body: CreateTokenBody, services: Services, caller: Admin, response: Response, note: Noted
+    body: Annotated[CreateTokenBody, AS_REQUEST], services: Services, caller: Admin, response: Response, note: Noted
 ) -> NewTokenResponse:
     """Make a token. The answer alone has the secret; a request that is repeated makes another one: after a 503
     (`outcome-unknown`) revoke the `id` that it names, then repeat it.
@@ -143,8 +52,7 @@ async def create_token(
     dashboard makes none.
     """
     caller.require_token()
-    role = Role(body.role)
-    tenant = caller.tenant_of(body.tenant)
+    role, tenant = body.role, caller.tenant_of(body.tenant)
     if role.may(Power.WORK) and not role.may(Power.READ) and tenant != ALL_TENANTS:
         raise InvalidInput(("tenant",), f"{quoted(tenant)}, and workers serve all tenants", quoted(ALL_TENANTS))
     secret = f"{SECRET_PREFIX}{token_urlsafe(SECRET_BYTES)}"
@@ -185,7 +93,7 @@ async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Page
     now = services.clock.wall_ms()
 
     def show(document: StoredDocument) -> TokenResponse:
-        return show_token(decode_token(document["_id"], document), now)
+        return show_token(read_document(Token, document["_id"], document), now)
 
     # The cursor is the public id; it also names a token that can't be read.
     public = [{**document, "_id": document.get("id")} for document in documents]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hascheduler.api.routing.route_rules import InvalidBody
+from hascheduler.schema.noun import parse_request
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -30,7 +31,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 def whole(model: type[Model], merged: Any) -> Model:
     """``merged`` validated as a request's body, with the errors of such a body."""
     try:
-        return model.model_validate(merged)
+        return parse_request(model, merged)
     except ValidationError as error:
         errors = [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
         raise InvalidBody(errors, merged, model) from None

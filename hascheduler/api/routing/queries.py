@@ -17,13 +17,13 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.ports import ListPosition, StoredDocument
+from hascheduler.schema.noun import Part, example_of
 from hascheduler.wire.fields import LABELS_MAX, NAME, TEXT_LENGTH_MAX, Name, invalid_value
 
 PAGE_SIZE_MAX = 200
 _PAGE_SIZE_DEFAULT = 100
 _PAGE_BYTES_MAX = 4 * 1024 * 1024
 _CURSOR_LENGTH_MAX = 512
-_NAME_TEXT_LENGTH_MAX = 128
 
 Item = TypeVar("Item")
 Model = TypeVar("Model", bound=BaseModel)
@@ -33,17 +33,6 @@ PathName = Annotated[str, _PATH_NAME]
 CheckedPathName = Annotated[Name, _PATH_NAME]
 """The name of a resource that the request may be about to make."""
 JobId = Annotated[str, Path(description="The id of the job; its ':' may stand here as it is")]
-
-
-NameText = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=_NAME_TEXT_LENGTH_MAX,
-        description="A part of a name, taken as it is; upper and lower case do not differ",
-        examples=["nightly"],
-    ),
-]
 
 
 class PageQuery(BaseModel):
@@ -65,8 +54,10 @@ class Unlisted(BaseModel):
 def _with_example(schema: JsonDict, model: type[BaseModel]) -> None:
     """An example of a page, made of the examples of its items."""
     for item in get_args(model.model_fields["items"].annotation):
+        is_part = isinstance(item, type) and issubclass(item, Part)
         extra = getattr(item, "model_config", {}).get("json_schema_extra", {})
-        schema["examples"] = [{"items": extra["examples"], "next": "the-last-of-this-page", "unreadable": []}]
+        items = [example_of(item)] if is_part else extra["examples"]
+        schema["examples"] = [{"items": items, "next": "the-last-of-this-page", "unreadable": []}]
 
 
 class Page(BaseModel, Generic[Item]):
@@ -165,7 +156,7 @@ class LabelledQuery(LabelsQuery, PageQuery):
     pass
 
 
-class NewestFirstQuery(LabelledQuery):
+class NewestFirstQuery(PageQuery):
     """The query of a list that goes by when things happened."""
 
     def position(self) -> ListPosition | None:

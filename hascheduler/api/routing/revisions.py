@@ -5,7 +5,7 @@ edit: answers with the same tag may differ in it, but in nothing that a request 
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeVar
 
@@ -14,9 +14,17 @@ from fastapi import Depends, Header, Request
 from hascheduler.api.routing.route_rules import UnreadableDocument
 from hascheduler.errors import Conflict, InvalidInput, NotFound, RevisionMismatch
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.fields import is_integer
 from hascheduler.ports import StoredDocument
 
+TAGGED: dict[str, Any] = {
+    "headers": {"ETag": {"description": "The revision, as If-Match wants it", "schema": {"type": "string"}}}
+}
+"""How OpenAPI describes the header of an answer."""
+TRIES_MAX = 5
+"""How often a change is tried, as a concurrent change may win each time."""
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,55 +33,39 @@ class Tags:
 
     named: frozenset[tuple[str, bool]] | None
 
+    def have(self, document: StoredDocument | None, *, weakly: bool = False) -> bool:
+        """Return whether the revision of ``document`` is one of them; weak ones count only if ``weakly``."""
+        if self.named is None or document is None:
+            return document is not None
+        rev = str(document.get("rev"))
+        return (rev, True) in self.named or (weakly and (rev, False) in self.named)
+
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """What ``If-Match`` requires; without the header, nothing."""
+    """What ``If-Match`` and ``If-None-Match`` require of a change; without the header, nothing."""
 
-    tags: Tags | None
+    tags: Tags | None = None
+    unless: Tags | None = None
 
     def demand(self, kind: str, name: str, document: StoredDocument | None) -> None:
-        """`RevisionMismatch` where ``document`` does not have a revision that the request names."""
-        if self.tags is None:
-            return
-        rev = None if document is None else document.get("rev")
-        named = self.tags.named
-        if document is None or (named is not None and (str(rev), True) not in named):
-            raise RevisionMismatch(kind, name, rev)
+        """Raise `RevisionMismatch` if ``document`` does not have a revision that the request wants."""
+        is_wanted = self.tags is None or self.tags.have(document)
+        if not is_wanted or is_known(self.unless, document):
+            raise RevisionMismatch(kind, name, None if document is None else document.get("rev"))
 
 
 def etag(document: StoredDocument) -> str:
     return f'"{document.get("rev")}"'
 
 
-def is_known(tags: Tags | None, document: StoredDocument) -> bool:
-    """Whether ``If-None-Match`` says that the caller has this revision already."""
-    if tags is None:
-        return False
-    return tags.named is None or any(tag == str(document.get("rev")) for tag, _ in tags.named)
+def is_known(tags: Tags | None, document: StoredDocument | None) -> bool:
+    """Return whether ``If-None-Match`` says that the caller has this revision already."""
+    return tags is not None and tags.have(document, weakly=True)
 
 
-async def _if_match(
-    request: Request,
-    _: Annotated[
-        str | None,
-        Header(alias="If-Match", description="Do it only if this is the stored revision", examples=['"7"']),
-    ] = None,
-) -> Precondition:
-    return Precondition(_tags("If-Match", request.headers.getlist("if-match")))
-
-
-async def _if_none_match(
-    request: Request,
-    _: Annotated[
-        str | None,
-        Header(alias="If-None-Match", description="304 if this is the stored revision", examples=['"7"']),
-    ] = None,
-) -> Tags | None:
-    return _tags("If-None-Match", request.headers.getlist("if-none-match"))
-
-
-def _tags(header: str, values: Sequence[str]) -> Tags | None:
+def _tags(request: Request, header: str) -> Tags | None:
+    values = request.headers.getlist(header)
     if not values:
         return None
     text = ",".join(values)
@@ -85,19 +77,36 @@ def _tags(header: str, values: Sequence[str]) -> Tags | None:
     return Tags(frozenset((match[2], match[1] is None) for match in matches if match))
 
 
+_Match = Annotated[
+    str | None, Header(alias="If-Match", description="Do it only if this is the stored revision", examples=['"7"'])
+]
+_NoneMatch = Annotated[
+    str | None, Header(alias="If-None-Match", description="304 if this is the stored revision", examples=['"7"'])
+]
+_Unless = Annotated[
+    str | None,
+    Header(alias="If-None-Match", description="`*`: only create it; or not if this is the stored revision"),
+]
+
+
+async def _if_match(request: Request, _: _Match = None) -> Precondition:
+    return Precondition(_tags(request, "If-Match"))
+
+
+async def _if_none_match(request: Request, _: _NoneMatch = None) -> Tags | None:
+    return _tags(request, "If-None-Match")
+
+
+async def _if_both(request: Request, _: _Match = None, __: _Unless = None) -> Precondition:
+    return Precondition(_tags(request, "If-Match"), _tags(request, "If-None-Match"))
+
+
 IfMatch = Annotated[Precondition, Depends(_if_match)]
+"""For a route that changes what is there."""
 IfNoneMatch = Annotated[Tags | None, Depends(_if_none_match)]
-
-TAGGED: dict[str, Any] = {
-    "headers": {"ETag": {"description": "The revision, as If-Match wants it", "schema": {"type": "string"}}}
-}
-"""How OpenAPI describes the header of an answer."""
-
-
-TRIES_MAX = 5
-"""How often a change is tried, as a concurrent change may win each time."""
-
-Done = TypeVar("Done")
+"""For a route that shows what is there."""
+IfBoth = Annotated[Precondition, Depends(_if_both)]
+"""For a route that makes or replaces."""
 
 
 class Revised(Protocol):
@@ -115,6 +124,18 @@ async def stored(kind: str, name: str, store: Revised) -> StoredDocument:
     return document
 
 
+async def until_done(kind: str, name: str, attempt: Callable[[], Awaitable[Done | None]]) -> Done:
+    """Return what ``attempt`` gives; after None, which means that a concurrent change has won, try it again.
+
+    Raise `Conflict` after `TRIES_MAX` lost races.
+    """
+    for _ in range(TRIES_MAX):
+        done = await attempt()
+        if done is not None:
+            return done
+    raise Conflict(f"{kind} {name!r} is being changed by others; try again")
+
+
 async def at_revision(
     kind: str,
     name: str,
@@ -122,18 +143,17 @@ async def at_revision(
     precondition: Precondition,
     write: Callable[[StoredDocument], Awaitable[Done | None]],
 ) -> Done:
-    """What ``write`` makes of the stored document; where it gives None, a concurrent change has won, and it is called
-    again with the newer document.
+    """Return what ``write`` makes of the stored document, as `until_done`.
 
-    `RevisionMismatch` where the request names another revision, `Conflict` after `TRIES_MAX` lost races.
+    Raise `NotFound` if there is none, `RevisionMismatch` if the request wants another revision.
     """
-    for _ in range(TRIES_MAX):
+
+    async def attempt() -> Done | None:
         document = await stored(kind, name, store)
         precondition.demand(kind, name, document)
-        done = await write(document)
-        if done is not None:
-            return done
-    raise Conflict(f"{kind} {name!r} is being changed by others; try again")
+        return await write(document)
+
+    return await until_done(kind, name, attempt)
 
 
 async def delete(kind: str, name: str, store: Revised, precondition: Precondition) -> None:
@@ -149,9 +169,9 @@ async def delete(kind: str, name: str, store: Revised, precondition: Preconditio
 
 
 def revision(kind: str, document: StoredDocument) -> int:
+    """Return the stored revision; raise `UnreadableDocument` if it is none: changes could not be told apart."""
     rev = document.get("rev")
-    if isinstance(rev, bool) or not isinstance(rev, int):
-        raise UnreadableDocument(
-            kind, str(document["_id"]), InvalidInput(("rev",), f"{quoted(rev)} is no revision", "an integer")
-        )
+    if not is_integer(rev):
+        problem = InvalidInput(("rev",), f"{quoted(rev)} is no revision", "an integer")
+        raise UnreadableDocument(kind, str(document["_id"]), problem)
     return rev

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import Field
 
 from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import ProblemError, problem_responses
@@ -19,8 +19,6 @@ from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.all_that_match import (
     CHANGED_MAX,
     ChangedResponse,
-    SomeBody,
-    SomeFilterBody,
     counted_only,
     require_expected,
     turns,
@@ -30,28 +28,20 @@ from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.routing.revisions import Precondition
 from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY, JsonRoute, UnreadableDocument
-from hascheduler.api.routing.time_slicing import run_in_slices
-from hascheduler.api.schedules.all_verdicts import not_fired
 from hascheduler.api.schedules.edits import ScheduleChange, ScheduleEdit, edit_schedule
 from hascheduler.api.schedules.pauses import pausing, resetting, resuming
-from hascheduler.api.schedules.selection import (
-    ScheduleFilterQuery,
-    count_matching,
-    first_names,
-    known_schedules,
-    last_verdicts,
-)
+from hascheduler.api.schedules.selection import count_matching, first_names
 from hascheduler.api.schedules.trigger_now import TriggerNowBody, trigger
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import CallerError, InvalidInput, NotFound, TooMany, WorldError
-from hascheduler.model.schedule import ScheduleState
-from hascheduler.model.verdict import Verdict
 from hascheduler.ports import StoredDocument, SubmitAnswer
-from hascheduler.wire.fields import Labels, Name, Text
+from hascheduler.schema.filters import ChangeOfMany, ScheduleFilter
+from hascheduler.schema.forms import Name, Text
+from hascheduler.schema.noun import AS_REQUEST
+from hascheduler.schema.schedule import ScheduleState
 
 _SLICE = 64
 _TOGETHER_MAX = 8
-_TEXT_LENGTH_MAX = 128
 _ERROR_LENGTH_MAX = 500
 _UNPAUSED = (ScheduleState.ACTIVE, ScheduleState.ENDED)
 _UNCONDITIONALLY = Precondition(None)
@@ -62,46 +52,27 @@ Change = Callable[[str], Awaitable[bool]]
 """Change the schedule of that name; False: it was as asked."""
 
 
-class ScheduleFilterBody(SomeFilterBody):
-    """All that is given must hold, and something must be given."""
+class ChangeSchedulesBody(ChangeOfMany):
+    """Which schedules to change."""
 
-    text: Text | None = Field(
-        default=None, max_length=_TEXT_LENGTH_MAX, description="Only schedules with this in their name, in either case"
-    )
-    state: ScheduleState | None = Field(default=None, strict=False, description="Only schedules in this state")
-    verdict: Annotated[Verdict, Field(strict=False), AfterValidator(not_fired)] | None = Field(
-        default=None, description="Only schedules whose last decided time got this verdict, as in `GET /v1/schedules`"
-    )
-    tenant: Name | None = Field(default=None, description="Only schedules of this tenant")
-    labels: Labels = Field(description="Only schedules with all of these labels", default={})
-
-    def query(self, states: Sequence[ScheduleState], *, ahead: bool) -> ScheduleFilterQuery:
-        """The filter of the list."""
-        return ScheduleFilterQuery(
-            text=self.text,
-            state=[state for state in states if self.state in (None, state)],
-            verdict=[] if self.verdict is None else [self.verdict],
-            label=[f"{key}={value}" for key, value in self.labels.items()],
-            ahead=ahead,
-        )
-
-
-_EXAMPLE: dict[str, Any] = {"filter": {"text": "nightly", "labels": {"team": "a"}}, "dry_run": True}
-
-
-class ChangeSchedulesBody(SomeBody):
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
-
-    filter: ScheduleFilterBody = Field(description="Which schedules")
-    after: Name | None = Field(default=None, description="`next` of the answer before: only schedules after that name")
+    filter: ScheduleFilter
+    """Which schedules; something must be given"""
+    after: Name | None = None
+    """`next` of the answer before: only schedules after that name"""
 
 
 class PauseSchedulesBody(ChangeSchedulesBody):
-    because: Text | None = Field(default=None, description="Why, for people")
+    """Which schedules to pause."""
+
+    because: Text | None = Field(default=None, examples=["the disk is full"])
+    """Why, for people"""
 
 
 class ResumeSchedulesBody(ChangeSchedulesBody):
-    catch_up: bool = Field(default=False, description="As when one schedule is resumed")
+    """Which schedules to resume."""
+
+    catch_up: bool = False
+    """As when one schedule is resumed"""
 
 
 _REFUSALS = problem_responses(409, 413, 422, 429)
@@ -109,7 +80,11 @@ _REFUSALS = problem_responses(409, 413, 422, 429)
 
 @router.post("/schedules:pause", responses=_REFUSALS)
 async def pause_schedules(
-    body: PauseSchedulesBody, services: Services, caller: Operator, request: Request, note: Noted
+    body: Annotated[PauseSchedulesBody, AS_REQUEST],
+    services: Services,
+    caller: Operator,
+    request: Request,
+    note: Noted,
 ) -> ChangedResponse:
     """Pause all schedules that match and are not paused. Repeat it until it is complete."""
     note.because = body.because
@@ -124,7 +99,11 @@ async def pause_schedules(
 
 @router.post("/schedules:resume", responses=_REFUSALS)
 async def resume_schedules(
-    body: ResumeSchedulesBody, services: Services, caller: Operator, request: Request, note: Noted
+    body: Annotated[ResumeSchedulesBody, AS_REQUEST],
+    services: Services,
+    caller: Operator,
+    request: Request,
+    note: Noted,
 ) -> ChangedResponse:
     """Resume all schedules that match and are paused. Repeat it until it is complete."""
     change = resuming(catch_up=body.catch_up)
@@ -133,7 +112,11 @@ async def resume_schedules(
 
 @router.post("/schedules:reset", responses=_REFUSALS)
 async def reset_schedules(
-    body: ChangeSchedulesBody, services: Services, caller: Operator, request: Request, note: Noted
+    body: Annotated[ChangeSchedulesBody, AS_REQUEST],
+    services: Services,
+    caller: Operator,
+    request: Request,
+    note: Noted,
 ) -> ChangedResponse:
     """Reset all schedules that match and that fired ahead of time. Repeat it until it is complete."""
     return await _All(body, services, caller, request, note, _UNPAUSED, ahead=True).edit(resetting)
@@ -147,7 +130,7 @@ async def reset_schedules(
     ),
 )
 async def trigger_schedules(
-    body: ChangeSchedulesBody,
+    body: Annotated[ChangeSchedulesBody, AS_REQUEST],
     services: Services,
     caller: Submitter,
     request: Request,
@@ -197,28 +180,24 @@ class _All:
         """Count the schedules, then change each of them, or as many as one request may."""
         body, services = self.body, self.services
         self.note.unaudited = body.dry_run
-        tenant = self.caller.filter_of(body.filter.tenant)
-        query = body.filter.query(self.states, ahead=self.ahead)
-        if not query.state:
+        tenant, labels = self.caller.filter_of(body.filter.tenant), body.filter.labels
+        states = tuple(state for state in self.states if state in (body.filter.states or self.states))
+        filter = body.filter.model_copy(update={"states": states, "ahead": body.filter.ahead or self.ahead})
+        if not states:
             return counted_only(0)
-        by_state, exact = await count_matching(query, tenant, services)
+        by_state, exact = await count_matching(filter, tenant, services)
         answer = counted_only(sum(by_state.values()), exact=exact)
         if body.dry_run:
             return answer
         if body.after is None:
-            require_expected(answer, body)
-        last, _ = await last_verdicts(query.verdict, services)
-        known = known_schedules(services)
-        now = services.clock.wall_ms()
-        steps = first_names(query, tenant, last, known, CHANGED_MAX + 1, after=body.after, now=now)
-        names = await run_in_slices(steps)
+            require_expected(answer, body.expected)
+        names = await first_names(filter, tenant, services, CHANGED_MAX + 1, after=body.after)
         place = 0
         with holding_of(self.request.scope).take("changes"):
             async for _ in turns(services):
                 some = names[place : min(place + _SLICE, CHANGED_MAX)]
                 if not some:
                     break
-                labels = query.labels()
                 meant = {*(await services.schedules.names_among(some, labels, tenant=tenant))} if labels else {*some}
                 done = await _changed(answer, some, meant, change, may_fail=place == 0)
                 place += done

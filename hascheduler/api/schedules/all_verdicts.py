@@ -6,48 +6,19 @@ Those that fired have jobs, and are in ``/v1/jobs``.
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
-from hascheduler.api.routing.queries import NameText, NewestFirstQuery, place_text
+from hascheduler.api.routing.published import query_of
+from hascheduler.api.routing.queries import NewestFirstQuery, place_text
 from hascheduler.api.services import Services
-from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import DecidedVerdict, VerdictSelection
-from hascheduler.wire.fields import InstantMs, instant_text, invalid_value
+from hascheduler.schema.filters import NOT_FIRED, VerdictFilter
+from hascheduler.wire.fields import instant_text
 
 router = APIRouter(prefix="/verdicts", tags=["schedules"])
-
-_NOT_FIRED = tuple(verdict for verdict in Verdict if verdict is not Verdict.FIRED)
-
-
-def not_fired(verdict: Verdict) -> Verdict:
-    if verdict is Verdict.FIRED:
-        raise invalid_value("a time that fired has a job, and is in /v1/jobs", " or ".join(_NOT_FIRED))
-    return verdict
-
-
-class AllVerdictsQuery(NewestFirstQuery):
-    verdict: list[Annotated[Verdict, AfterValidator(not_fired)]] = Field(
-        default=[],
-        max_length=len(_NOT_FIRED),
-        description="Only these; default: all but `fired`, whose jobs are in /v1/jobs",
-    )
-    since: InstantMs | None = Field(default=None, description="Only what was decided at this instant or later")
-    until: InstantMs | None = Field(default=None, description="Only what was decided before this instant")
-    tenant: str | None = Field(default=None, max_length=256, description="Only of schedules of this tenant")
-    text: NameText | None = Field(default=None, description="Only of schedules whose name contains this text")
-
-    def selection(self, tenant: str | None) -> VerdictSelection:
-        return VerdictSelection(
-            verdicts=tuple(dict.fromkeys(self.verdict)) or _NOT_FIRED,
-            since_ms=None if self.since is None else WallMs(self.since),
-            before_ms=None if self.until is None else WallMs(self.until),
-            tenant=tenant,
-            labels=self.labels(),
-            text=self.text,
-        )
 
 
 class ScheduleVerdictResponse(BaseModel):
@@ -95,7 +66,10 @@ class ScheduleVerdictPage(BaseModel):
 
 @router.get("", responses=problem_responses(403, 422))
 async def list_all_verdicts(
-    query: Annotated[AllVerdictsQuery, Query()], services: Services, caller: Viewer
+    filter: Annotated[VerdictFilter, query_of(VerdictFilter)],
+    query: Annotated[NewestFirstQuery, Query()],
+    services: Services,
+    caller: Viewer,
 ) -> ScheduleVerdictPage:
     """The nominal times of all schedules that did not fire, the newest decision first, a page at a time.
 
@@ -103,7 +77,8 @@ async def list_all_verdicts(
     of the schedule. Of deleted schedules there are verdicts only without `label` and for all tenants. Where few of many
     match, a page may hold less than `limit`, or nothing, and have a `next`: go on until that is null.
     """
-    which = query.selection(caller.filter_of(query.tenant))
+    said = {"tenant": caller.filter_of(filter.tenant), "verdicts": filter.verdicts or NOT_FIRED}
+    which = VerdictSelection.model_construct(**{**dict(filter), **said})
     found = await services.verdicts.of_all(which, query.position(), query.limit)
     return ScheduleVerdictPage(items=[_show(verdict) for verdict in found.verdicts], next=place_text(found.next))
 

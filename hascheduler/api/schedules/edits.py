@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Body
@@ -19,27 +19,34 @@ from hascheduler.api.routing.revisions import Precondition
 from hascheduler.api.routing.route_rules import UnreadableDocument
 from hascheduler.api.routing.warnings import require_lane
 from hascheduler.api.routing.wire_format import plain_json
-from hascheduler.api.schedules.responses import request_form
-from hascheduler.api.schedules.tenant_scope import TenantSchedules, read_schedule
+from hascheduler.api.schedules.tenant_scope import TenantSchedules, read_schedule, show_schedule
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.edits import with_trigger
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import Conflict, InvalidInput
+from hascheduler.model.documents.fired_job import Payload, require_storable_payload
 from hascheduler.model.documents.job_template import encode_jobs
 from hascheduler.model.documents.schedule import (
     NewSchedule,
     encode_schedule_edit,
     new_schedule_document,
 )
-from hascheduler.model.trigger import Trigger
+from hascheduler.model.payload import NOTHING, PAYLOAD_BYTES_MAX, require_few_placeholders
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import ClusterView, StoredDocument
+from hascheduler.ports import ClusterView, RetryKey, StoredDocument
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.noun import read_document
+from hascheduler.schema.schedule_bodies import (
+    CreateScheduleBody,
+    ReplaceScheduleBody,
+    ScheduleBody,
+    TemplateBody,
+    require_known_placeholders,
+)
+from hascheduler.schema.trigger import Trigger
+from hascheduler.schema.trigger_bodies import TriggerBody
 from hascheduler.triggers import missing_calendar
-from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody, ScheduleBody
-from hascheduler.wire.schedule_jobs import TemplateBody
-from hascheduler.wire.trigger import TriggerBody, spans_as_written, trigger_of
+from hascheduler.triggers.requests import spans_as_written, trigger_of
 
 SchedulePatch = Annotated[
     dict[str, Any],
@@ -140,24 +147,127 @@ async def edit_schedule(
     """
 
     async def write(stored: StoredDocument) -> StoredDocument | None:
-        fields = await with_new_calendars(lambda edit: change(stored, edit), edit_now(caller, services), services)
-        changed = {
-            field: value
-            for field, value in fields.items()
-            if field not in stored or not is_same_json(stored[field], value)
-        }
-        if not changed:
-            return stored
-        return await services.schedules.edit(name, revisions.revision("schedule", stored), changed)
+        return await _edited(stored, caller, services, change)
 
     return await revisions.at_revision(
         "schedule", name, TenantSchedules(services.schedules, caller), precondition, write
     )
 
 
+async def _edited(
+    stored: StoredDocument, caller: Caller, services: ApiServices, change: ScheduleChange
+) -> StoredDocument | None:
+    fields = await with_new_calendars(lambda edit: change(stored, edit), edit_now(caller, services), services)
+    changed = {
+        field: value for field, value in fields.items() if field not in stored or not is_same_json(stored[field], value)
+    }
+    if not changed:
+        return stored
+    return await services.schedules.edit(stored["_id"], revisions.revision("schedule", stored), changed)
+
+
+async def create_schedule_of(
+    body: CreateScheduleBody, caller: Caller, services: ApiServices, under: RetryKey | None = None
+) -> StoredDocument | None:
+    """Return the new schedule as it is stored; None if the name is taken. ``under`` is the key of the request."""
+    made = await with_new_calendars(lambda edit: new_document(body, edit), edit_now(caller, services), services)
+    await services.schedule_limits.require_room(made["job"]["tenant"], caller, services.view, services.schedules)
+    return await services.schedules.create(made if under is None else {**made, _MADE_UNDER: asdict(under)})
+
+
+_MADE_UNDER = "made_under"
+"""The field with the digests of the idempotency key and of the request that made a schedule."""
+
+
+async def made_before(
+    name: str, under: RetryKey | None, caller: Caller, services: ApiServices
+) -> StoredDocument | None:
+    """Return the schedule if a request with this key has made it; raise `Conflict` if that was another request."""
+    stored = None if under is None else await TenantSchedules(services.schedules, caller).get(name)
+    said = None if stored is None else stored.get(_MADE_UNDER)
+    if under is None or not isinstance(said, Mapping) or said.get("digest") != under.digest:
+        return None
+    if said.get("request_hash") != under.request_hash:
+        raise Conflict("another request was made under this idempotency key; repeat that one, or take a new key")
+    return stored
+
+
+async def put_schedule_of(
+    name: str,
+    body: ReplaceScheduleBody,
+    caller: Caller,
+    services: ApiServices,
+    *,
+    precondition: Precondition,
+    change: ScheduleChange,
+) -> tuple[StoredDocument, bool]:
+    """Return the schedule as it is stored after it was made or replaced, and whether it was made.
+
+    The refusals are those of `edit_schedule`; `Conflict` also if the name is that of another tenant's schedule.
+    """
+    schedules = TenantSchedules(services.schedules, caller)
+    said = {field: getattr(body, field) for field in ScheduleBody.model_fields}
+    for _ in range(revisions.TRIES_MAX):
+        stored = await schedules.get(name)
+        precondition.demand("schedule", name, stored)
+        if stored is None:
+            created = await create_schedule_of(CreateScheduleBody.model_construct(name=name, **said), caller, services)
+            if created is not None:
+                return created, True
+            if await schedules.get(name) is None:
+                raise name_taken(name)
+        else:
+            edited = await _edited(stored, caller, services, change)
+            if edited is not None:
+                return edited, False
+    raise Conflict(f"schedule {name!r} is being changed by others; try again")
+
+
+def name_taken(name: str) -> Conflict:
+    return Conflict(f"there is a schedule {name!r} already; replace it with PUT, or delete it first")
+
+
+def require_consistent(body: ReplaceScheduleBody, name: str) -> None:
+    """Raise an `InvalidInput` unless the body is for the schedule ``name`` and passes `require_storable`."""
+    if body.name is not None and body.name != name:
+        raise InvalidInput(("name",), f"{body.name!r} is not the name in the path", f"{name!r}, or nothing")
+    require_storable(body, name)
+
+
+def require_storable(body: ScheduleBody, name: str) -> None:
+    """Raise an `InvalidInput` unless the payloads can be rendered, and the jobs of the schedule ``name`` stored."""
+    size = NOTHING
+    for path, job in body.made:
+        at = (*path, "payload")
+        payload = Payload(job.payload, job.target or name, rendered=job.render)
+        size += require_storable_payload(payload, name, body.labels, at)
+        if job.render:
+            require_known_placeholders(job.payload, body.labels, at)
+    # Of one job, that was refused above.
+    if size.bytes > PAYLOAD_BYTES_MAX:
+        problem = f"{size.bytes} bytes of JSON in all their payloads"
+        raise InvalidInput(("jobs",), problem, f"at most {PAYLOAD_BYTES_MAX} in all")
+    require_few_placeholders(size.placeholders, ("jobs",))
+
+
+def request_form(document: StoredDocument) -> dict[str, Any]:
+    """Return the request body that would create this schedule; raise an `InvalidInput` if it can't be read."""
+    form = show_schedule(document).model_dump(mode="json", by_alias=True, include=_REQUESTED)
+    if form["jobs"] is not None:
+        del form["job"]  # it is the last of them
+    for job in form["jobs"] or [form["job"]]:
+        if job["fairness_key"] == job["tenant"]:
+            # The default, left out so that it follows a change of the tenant.
+            del job["fairness_key"]
+    return form
+
+
+_REQUESTED = set(ReplaceScheduleBody.model_fields) - {"name", "paused"}
+
+
 def new_document(body: CreateScheduleBody, edit: ScheduleEdit) -> dict[str, Any]:
     """The document of a new schedule."""
-    body.require_storable(body.name)
+    require_storable(body, body.name)
     edit.require_lanes(body)
     trigger = edit.trigger(body.trigger, None)
     return new_schedule_document(_new(body.name, body, trigger, edit.now, paused=body.paused))
@@ -197,9 +307,9 @@ def with_unseen_payloads(
     else:
         payloads = stored.get("payloads")
         known = payloads if isinstance(payloads, Mapping) else {}
-        jobs = [job if job.payload is not None else _filled(job, known.get(job.ref)) for job in body.jobs]
+        jobs = tuple(job if job.payload is not None else _filled(job, known.get(job.ref)) for job in body.jobs)
         filled = body.model_copy(update={"jobs": jobs})
-    filled.require_storable(name)
+    require_storable(filled, name)
     return filled
 
 
@@ -217,7 +327,7 @@ def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument, ca
     if patch.get("jobs") is not None and "job" not in patch:
         form.pop("job", None)  # several take the place of one
     body = whole(ReplaceScheduleBody, merge_patch(_with_trigger_of_one_type(form, patch), patch))
-    body.require_consistent(name)
+    require_consistent(body, name)
     return with_unseen_payloads(name, body, stored, caller)
 
 

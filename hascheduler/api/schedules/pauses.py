@@ -13,13 +13,13 @@ from hascheduler.api.routing.queries import PathName
 from hascheduler.api.routing.revisions import TAGGED, IfMatch
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.schedules.edits import ScheduleChange, ScheduleEdit, edit_schedule
-from hascheduler.api.schedules.responses import ScheduleResponse
 from hascheduler.api.schedules.tenant_scope import readable_schedule, schedule_response
 from hascheduler.api.services import Services
 from hascheduler.dispatch.schedules.edits import paused, resumed
 from hascheduler.errors import Conflict
 from hascheduler.model.documents.schedule import encode_schedule_edit
 from hascheduler.ports import StoredDocument
+from hascheduler.schema.schedule_bodies import ScheduleResponse
 from hascheduler.wire.fields import StrictModel, Text
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)

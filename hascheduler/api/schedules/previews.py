@@ -36,12 +36,15 @@ from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms
 from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker
 from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.forms import Name, instant_text
+from hascheduler.schema.noun import AS_REQUEST
+from hascheduler.schema.schedule import ScheduleRef
+from hascheduler.schema.trigger import Trigger
+from hascheduler.schema.trigger_bodies import HasTrigger
 from hascheduler.triggers import Upcoming, missing_calendar, on_calendars, with_calendars
-from hascheduler.wire.fields import InstantMs, Name, StrictModel, instant_text
-from hascheduler.wire.trigger import TriggerBody, trigger_of
+from hascheduler.triggers.requests import trigger_of
+from hascheduler.wire.fields import InstantMs
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -73,7 +76,7 @@ _PREVIEW: JsonDict = {
 }
 
 
-class PreviewBody(StrictModel):
+class PreviewBody(HasTrigger):
     """A trigger that is not stored."""
 
     model_config = ConfigDict(
@@ -85,8 +88,8 @@ class PreviewBody(StrictModel):
         }
     )
 
-    name: Name | None = Field(default=None, description="The jitter follows from it; without one it is an example")
-    trigger: TriggerBody = Field(description="As in a schedule")
+    name: Name | None = None
+    """The jitter follows from it; without one it is an example"""
 
 
 class CountQuery(BaseModel):
@@ -161,7 +164,7 @@ async def preview_schedule(
 
 @router.post("/preview", responses=problem_responses(413, 422), dependencies=[CHANGES_NOTHING])
 async def preview_trigger(
-    body: PreviewBody, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
+    body: Annotated[PreviewBody, AS_REQUEST], query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
 ) -> PreviewResponse:
     """The next fires of a trigger that is not stored."""
     now = services.clock.wall_ms()

@@ -8,39 +8,71 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 
 from hascheduler.api.http.problems import NOT_MODIFIED, problem_responses
+from hascheduler.api.jobs import idempotency
+from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator, Viewer
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.queries import CheckedPathName, Page, PathName, page_in_slices
-from hascheduler.api.routing.revisions import TAGGED, IfMatch, IfNoneMatch, etag, is_known
+from hascheduler.api.routing.published import query_of
+from hascheduler.api.routing.queries import CheckedPathName, Page, PageQuery, PathName, page_in_slices
+from hascheduler.api.routing.revisions import TAGGED, IfBoth, IfMatch, IfNoneMatch, etag, is_known
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.schedules.edits import (
     ScheduleEdit,
     SchedulePatch,
-    edit_now,
+    create_schedule_of,
     edit_schedule,
-    new_document,
+    made_before,
+    name_taken,
     patched_body,
+    put_schedule_of,
     replaced_fields,
-    with_new_calendars,
+    require_consistent,
     with_unseen_payloads,
 )
-from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
-from hascheduler.api.schedules.selection import ScheduleQuery, page_of_schedules
-from hascheduler.api.schedules.tenant_scope import TenantSchedules, schedule_response, stored_schedule, with_tenant
+from hascheduler.api.schedules.selection import page_of_schedules
+from hascheduler.api.schedules.tenant_scope import (
+    TenantSchedules,
+    schedule_response,
+    show_schedule,
+    stored_schedule,
+    with_tenant,
+)
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.errors import Conflict
 from hascheduler.ports import StoredDocument
-from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
-from hascheduler.wire.schedule_jobs import TemplateBody
+from hascheduler.schema.filters import ScheduleFilter
+from hascheduler.schema.noun import AS_REQUEST
+from hascheduler.schema.schedule_bodies import (
+    CreateScheduleBody,
+    ReplaceScheduleBody,
+    ScheduleResponse,
+    TemplateBody,
+)
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
 
-@router.post("", status_code=HTTPStatus.CREATED, responses={201: TAGGED, **problem_responses(409, 413, 422)})
+@router.post(
+    "",
+    status_code=HTTPStatus.CREATED,
+    responses={
+        200: {**TAGGED, "model": ScheduleResponse, "description": "It was made already, under this key"},
+        201: TAGGED,
+        **problem_responses(409, 413, 422),
+    },
+    openapi_extra=idempotency.parameter(
+        "Of requests with one key, name and body, one makes the schedule; the others get it as it is now"
+    ),
+)
 async def create_schedule(
-    body: CreateScheduleBody, services: Services, caller: Operator, response: Response, note: Noted
+    body: Annotated[CreateScheduleBody, AS_REQUEST],
+    services: Services,
+    caller: Operator,
+    response: Response,
+    *,
+    key: IdempotencyKey,
+    note: Noted,
 ) -> ScheduleResponse:
     """Create a schedule; 409 when the name is taken, which may be by another tenant: names are the cluster's; and where
     its tenant has as many schedules as it may.
@@ -49,18 +81,30 @@ async def create_schedule(
     """
     note.location = f"/v1/schedules/{quote(body.name)}"
     whole = with_tenant(body, caller)
-    made = await with_new_calendars(lambda edit: new_document(whole, edit), edit_now(caller, services), services)
-    await services.schedule_limits.require_room(made["job"]["tenant"], caller, services.view, services.schedules)
-    document = await services.schedules.create(made)
+    said = whole.model_dump(mode="json", exclude_defaults=True)
+    under = None if key is None else idempotency.retry_key(key, "schedule", said)
+    known = await made_before(body.name, under, caller, services)
+    document = known or await create_schedule_of(whole, caller, services, under)
     if document is None:
-        raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
+        # Of equal requests that race, another has made it.
+        document = known = await made_before(body.name, under, caller, services)
+    if document is None:
+        raise name_taken(body.name)
+    if known is not None:
+        response.status_code = HTTPStatus.OK
+        response.headers.update(idempotency.REPLAYED)
     response.headers["Location"] = note.location
     _warn_of_lanes(response, [job for _, job in whole.made], services)
     return schedule_response(document, response, services, caller)
 
 
 @router.get("", response_model=Page[ScheduleResponse], responses=problem_responses(403, 422))
-async def list_schedules(query: Annotated[ScheduleQuery, Query()], services: Services, caller: Viewer) -> Response:
+async def list_schedules(
+    filter: Annotated[ScheduleFilter, query_of(ScheduleFilter)],
+    query: Annotated[PageQuery, Query()],
+    services: Services,
+    caller: Viewer,
+) -> Response:
     """Schedules by name, a page at a time; with `label`, only those that have all of these labels. A page of large
     payloads ends after 4 MiB.
 
@@ -68,7 +112,7 @@ async def list_schedules(query: Annotated[ScheduleQuery, Query()], services: Ser
     moment ago. Where few of many match, a page may then hold less than `limit`, or nothing, and have a `next`: go on
     until that is null.
     """
-    documents, next = await page_of_schedules(query, caller, services)
+    documents, next = await page_of_schedules(filter, query, caller, services)
     calendars, payloads, now = services.view.calendars(), caller.sees_payloads, services.clock.wall_ms()
     return await page_in_slices(
         documents, query.limit, next, lambda document: show_schedule(document, calendars, payloads=payloads, now=now)
@@ -90,30 +134,37 @@ async def get_schedule(
     return schedule_response(document, response, services, caller)
 
 
-@router.put("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
+@router.put(
+    "/{name}",
+    responses={200: TAGGED, 201: {**TAGGED, "model": ScheduleResponse}, **problem_responses(409, 412, 413, 422)},
+)
 async def replace_schedule(
     name: CheckedPathName,
-    body: ReplaceScheduleBody,
+    body: Annotated[ReplaceScheduleBody, AS_REQUEST],
     services: Services,
     caller: Operator,
     response: Response,
     *,
-    precondition: IfMatch,
+    precondition: IfBoth,
+    note: Noted,
 ) -> ScheduleResponse:
-    """Replace a schedule as a whole; 404 when there is none. It stays paused if it is. For a caller who sees no
-    payloads, a payload of null is the stored one.
+    """Create (201) or replace (200) a schedule as a whole; with If-Match only replace, with If-None-Match: * only
+    create it. It stays paused if it is. For a caller who sees no payloads, a payload of null is the stored one.
 
     An edit is not retroactive: the nominal times through now are those of the trigger before it, and those that were
     decided stay decided. An interval without an anchor keeps the stored one. What changes nothing is not written.
     """
-    body.require_consistent(name)
+    require_consistent(body, name)
     whole = with_tenant(body, caller)
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         return replaced_fields(name, with_unseen_payloads(name, whole, stored, caller), stored, edit)
 
     _warn_of_lanes(response, [job for _, job in whole.made], services)
-    document = await edit_schedule(name, caller, services, precondition, change)
+    document, is_new = await put_schedule_of(name, whole, caller, services, precondition=precondition, change=change)
+    if is_new:
+        response.status_code = HTTPStatus.CREATED
+        response.headers["Location"] = note.location = f"/v1/schedules/{quote(name)}"
     return schedule_response(document, response, services, caller)
 
 

@@ -1,4 +1,4 @@
-"""Which schedules a list shows and a count counts, and the pages of the list.
+"""Which schedules a filter means, and the pages of the list.
 
 Names, pauses, tenants and triggers are in the replica's mirror, labels in the database. So with ``text``, ``state`` or
 ``verdict`` the mirror says which schedules match, in slices of some milliseconds, and the database is asked for those
@@ -9,23 +9,20 @@ schedules, where its cursor is.
 from collections.abc import Collection, Generator, Mapping, Sequence
 from heapq import merge, nsmallest
 from itertools import chain, islice
-from typing import Annotated
-
-from pydantic import AfterValidator, Field
 
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.routing.queries import LabelledQuery, LabelsQuery, NameText
+from hascheduler.api.routing.queries import PageQuery
 from hascheduler.api.routing.time_slicing import run_in_slices
-from hascheduler.api.schedules.all_verdicts import not_fired
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.partition import partition_of
-from hascheduler.model.schedule import ScheduleRef, ScheduleState
-from hascheduler.model.trigger import Once, Times, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
 from hascheduler.ports import StoredDocument, VerdictSelection
+from hascheduler.schema.filters import ScheduleFilter
+from hascheduler.schema.schedule import ScheduleRef, ScheduleState
+from hascheduler.schema.trigger import Once, Times, Trigger
 from hascheduler.triggers import without_calendars
 
 LABELS_LOOKED_AT_MAX = 2_000
@@ -40,48 +37,16 @@ _TRIGGERS_SLICE = 100
 """Of how many schedules one turn of the event loop computes the next time."""
 
 
-class ScheduleFilterQuery(LabelsQuery):
-    text: NameText | None = Field(default=None, description="Only those whose name contains this text")
-    state: list[ScheduleState] = Field(
-        default=[],
-        max_length=len(ScheduleState),
-        description="Only those in this state; again for more. `active`: times are to come; `paused`; `ended`: its "
-        "trigger names no more times",
-    )
-    verdict: list[Annotated[Verdict, AfterValidator(not_fired)]] = Field(
-        default=[],
-        max_length=len(Verdict),
-        description="Only those whose last decided time got this verdict; again for more. It is looked for among the "
-        f"newest {DECISIONS_MAX} decisions with these verdicts",
-    )
-    tenant: str | None = Field(default=None, max_length=256, description="Only schedules of this tenant")
-    ahead: bool = Field(
-        default=False, description="Only those whose times were decided too early, by a clock that was wrong: see reset"
-    )
-
-    @property
-    def needs_the_mirror(self) -> bool:
-        return self.text is not None or self.ahead or bool(self.state or self.verdict)
-
-
-class ScheduleQuery(ScheduleFilterQuery, LabelledQuery):
-    pass
-
-
 async def page_of_schedules(
-    query: ScheduleQuery, caller: Caller, services: ApiServices
+    filter: ScheduleFilter, query: PageQuery, caller: Caller, services: ApiServices
 ) -> tuple[Sequence[StoredDocument], str | None]:
-    """The documents of one page by name, and where to go on."""
-    tenant, labels, limit = caller.filter_of(query.tenant), query.labels(), query.limit
-    if not query.needs_the_mirror:
+    """Return the documents of one page by name, and where to go on."""
+    tenant, labels, limit = caller.filter_of(filter.tenant), filter.labels, query.limit
+    if not (filter.text or filter.ahead or filter.states or filter.verdicts):
         documents = await services.schedules.list(query.after, limit + 1, labels, tenant=tenant)
         return documents[:limit], str(documents[limit - 1]["_id"]) if len(documents) > limit else None
     looked_at = LABELS_LOOKED_AT_MAX if labels else limit
-    last, _ = await last_verdicts(query.verdict, services)
-    known = known_schedules(services)
-    now = services.clock.wall_ms()
-    steps = first_names(query, tenant, last, known, looked_at + 1, after=query.after, now=now)
-    names = await run_in_slices(steps)
+    names = await first_names(filter, tenant, services, looked_at + 1, after=query.after)
     documents = await services.schedules.among(names[:looked_at], labels, limit + 1, tenant=tenant)
     if len(documents) > limit:
         return documents[:limit], str(documents[limit - 1]["_id"])
@@ -89,13 +54,13 @@ async def page_of_schedules(
 
 
 async def count_matching(
-    query: ScheduleFilterQuery, tenant: str | None, services: ApiServices
+    filter: ScheduleFilter, tenant: str | None, services: ApiServices
 ) -> tuple[Mapping[ScheduleState, int], bool]:
-    """How many match, by state; False: there may be more."""
-    labels = query.labels()
-    last, exact = await last_verdicts(query.verdict, services)
+    """Return how many match, by state; False: there may be more."""
+    labels = filter.labels
+    last, exact = await _last_verdicts(filter.verdicts, services)
     known = known_schedules(services)
-    found = await run_in_slices(matching(query, tenant, last, known, now=services.clock.wall_ms(), with_states=True))
+    found = await run_in_slices(_matching(filter, tenant, last, known, now=services.clock.wall_ms(), with_states=True))
     counts = {state: len(names) for state, names in found.items()}
     if not labels:
         return counts, exact
@@ -110,12 +75,24 @@ async def count_matching(
     return counts, exact
 
 
-async def last_verdicts(verdicts: Sequence[Verdict], services: ApiServices) -> tuple[Collection[tuple[str, int]], bool]:
-    """By name and last time: the newest decisions with one of these verdicts; and whether these are all."""
+async def first_names(
+    filter: ScheduleFilter, tenant: str | None, services: ApiServices, count: int, *, after: str | None
+) -> list[str]:
+    """Return the first names after that one, of schedules that match but for their labels."""
+    last, _ = await _last_verdicts(filter.verdicts, services)
+    known = known_schedules(services)
+    now = services.clock.wall_ms()
+    return await run_in_slices(_first(_matching(filter, tenant, last, known, after=after, now=now), count))
+
+
+async def _last_verdicts(
+    verdicts: tuple[Verdict, ...], services: ApiServices
+) -> tuple[Collection[tuple[str, int]], bool]:
+    """Return the newest decisions with one of these verdicts, by name and last time, and whether these are all."""
     found: set[tuple[str, int]] = set()
     if not verdicts:
         return found, True
-    which, after = VerdictSelection(tuple(dict.fromkeys(verdicts))), None
+    which, after = VerdictSelection(verdicts=verdicts), None
     for _ in range(DECISIONS_MAX // _DECISIONS_AT_ONCE):
         page = await services.verdicts.of_all(which, after, _DECISIONS_AT_ONCE)
         found |= {(each.run.schedule, each.run.last_ms) for each in page.verdicts}
@@ -135,8 +112,8 @@ def known_schedules(services: ApiServices) -> Sequence[ScheduleRef]:
     return [each for each in found if not copied or partition_of(each.template.tenant) not in copied]
 
 
-def matching(
-    query: ScheduleFilterQuery,
+def _matching(
+    filter: ScheduleFilter,
     tenant: str | None,
     last: Collection[tuple[str, int]],
     schedules: Sequence[ScheduleRef],
@@ -145,11 +122,11 @@ def matching(
     after: str | None = None,
     with_states: bool = False,
 ) -> Generator[None, None, dict[ScheduleState, list[str]]]:
-    """By state, the names of all ``schedules`` that match but for their labels, in no order.
+    """Return by state, in no order, the names of all ``schedules`` that match but for their labels.
 
-    Which active ones have ended is computed, so only ``with_states``, or where the query depends on it.
+    Which active ones have ended is computed, so only ``with_states``, or if the filter depends on it.
     """
-    text, wanted = (query.text or "").lower(), frozenset(query.state or ScheduleState)
+    text, wanted = (filter.text or "").lower(), frozenset(filter.states or ScheduleState)
     active, ended, paused = ScheduleState.ACTIVE, ScheduleState.ENDED, ScheduleState.PAUSED
     may_be_active = active in wanted or ended in wanted
     tells_ended = with_states or (active in wanted) != (ended in wanted)
@@ -162,8 +139,8 @@ def matching(
                 (after is not None and name <= after)
                 or (text and text not in name.lower())
                 or (tenant is not None and schedule.template.tenant != tenant)
-                or (query.verdict and not _was_last(schedule, last))
-                or (query.ahead and not schedule.is_ahead(now))
+                or (filter.verdicts and not _was_last(schedule, last))
+                or (filter.ahead and not schedule.is_ahead(now))
             ):
                 continue
             if schedule.paused_at_ms is not None:
@@ -184,18 +161,10 @@ def matching(
     return found
 
 
-def first_names(
-    query: ScheduleFilterQuery,
-    tenant: str | None,
-    last: Collection[tuple[str, int]],
-    schedules: Sequence[ScheduleRef],
-    count: int,
-    *,
-    after: str | None,
-    now: WallMs,
+def _first(
+    matching: Generator[None, None, dict[ScheduleState, list[str]]], count: int
 ) -> Generator[None, None, list[str]]:
-    """By name, those after that one whose labels may match."""
-    found = yield from matching(query, tenant, last, schedules, after=after, now=now)
+    found = yield from matching
     names, least = [*chain.from_iterable(found.values())], []
     for begin in range(0, len(names), _SLICE):
         least.append(nsmallest(count, names[begin : begin + _SLICE]))
@@ -219,5 +188,5 @@ def _may_end(trigger: Trigger) -> bool:
 
 
 def _was_last(schedule: ScheduleRef, last: Collection[tuple[str, int]]) -> bool:
-    """Whether one of the ``last`` decisions is the schedule's newest, and not that of an earlier one by its name."""
+    """Return whether one of the ``last`` decisions is the newest of this schedule, and not of an earlier namesake."""
     return schedule.tally != NOTHING_DECIDED and (schedule.name, schedule.cursor_ms) in last

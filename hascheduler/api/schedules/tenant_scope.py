@@ -5,6 +5,7 @@ Other tenants' schedules do not exist for the caller, and it writes only its own
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeVar
 
 from fastapi import Response
@@ -13,16 +14,34 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.revisions import etag
 from hascheduler.api.routing.route_rules import UnreadableDocument
-from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
+from hascheduler.api.routing.wire_format import instant, plain_json, texts
 from hascheduler.api.services import ApiServices
+from hascheduler.dispatch.schedules.previews import next_fire
+from hascheduler.dispatch.schedules.resets import reset_command
 from hascheduler.errors import Conflict, InvalidInput
-from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX
-from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.values.instants import WallMs
+from hascheduler.model.verdict import NOTHING_DECIDED
 from hascheduler.ports import ScheduleStore, StoredDocument
-from hascheduler.triggers import next_nominal
-from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.forms import instant_text
+from hascheduler.schema.schedule import ScheduleRef
+from hascheduler.schema.schedule_bodies import (
+    CountsResponse,
+    CreateScheduleBody,
+    GraphJobBody,
+    MisfireBody,
+    ReplaceScheduleBody,
+    ScheduleResponse,
+    TemplateBody,
+    show_graph_job,
+    show_template,
+)
+from hascheduler.schema.trigger_bodies import show_trigger
+from hascheduler.triggers import MissingCalendar, next_nominal, remarks, with_calendars
 
+NO_CALENDARS: Mapping[str, Calendar] = MappingProxyType({})
 Body = TypeVar("Body", CreateScheduleBody, ReplaceScheduleBody)
 
 
@@ -88,6 +107,75 @@ def too_large_to_render(name: str) -> Conflict:
         f"with its placeholders filled, the payload of schedule {name!r} has more than {PAYLOAD_BYTES_MAX} bytes;"
         " replace it first"
     )
+
+
+def show_schedule(
+    document: StoredDocument,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+    *,
+    payloads: bool = True,
+    now: WallMs | None = None,
+) -> ScheduleResponse:
+    """Return what answers say of a stored schedule; raise an `InvalidInput` if it can't be read.
+
+    If it uses a calendar that is not among ``calendars``, it says so, and not when it fires. Without ``payloads`` those
+    of its jobs are null.
+    """
+    schedule = decode_schedule(document["_id"], document)
+    if not payloads:
+        document = {**document, "payload": None, "payloads": None}
+    warnings = list(remarks(schedule.trigger))
+    try:
+        fire = next_fire(with_calendars(schedule, calendars))
+    except MissingCalendar as missing:
+        fire = None
+        warnings.append(f"it does not fire: {missing.problem}")
+    is_ahead = now is not None and schedule.is_ahead(now)
+    if is_ahead and schedule.reset_at_ms is not None:
+        warnings.append("it is about to be reset, by the leader")
+    elif is_ahead:
+        warnings.append(
+            f"a clock was wrong: its times through {instant_text(schedule.cursor_ms)} were decided too early, and it "
+            f"does not fire until then; {reset_command(schedule)}"
+        )
+    for name in ("created_at_ms", "cursor_ms"):
+        instant(document, name)
+    paused, because = schedule.paused_at_ms is not None, document.get("paused_because")
+    policy, jobs = schedule.policy, _jobs(schedule, document)
+    return ScheduleResponse.model_construct(
+        name=schedule.name,
+        rev=schedule.rev,
+        trigger=show_trigger(schedule.trigger),
+        misfire=MisfireBody(grace_ms=policy.grace_ms, catch_up=policy.catch_up, limit=policy.catch_up_max),
+        overlap=policy.overlap,
+        pause_after_failures=policy.pause_after_failures,
+        job=_job(schedule, document) if schedule.graph is None else jobs[schedule.graph.order[-1]],
+        jobs=jobs or None,
+        labels=texts(document, "labels"),
+        created_at_ms=schedule.created_at_ms,
+        paused=paused,
+        paused_at_ms=schedule.paused_at_ms,
+        paused_because=str(because) if because is not None and paused else None,
+        last_nominal_at_ms=schedule.cursor_ms if schedule.tally != NOTHING_DECIDED else None,
+        next_at_ms=None if fire is None else fire.nominal_ms,
+        next_due_at_ms=None if fire is None else fire.due_ms,
+        ahead_until_ms=schedule.cursor_ms if is_ahead else None,
+        counts=CountsResponse.of(schedule.tally, unstorable_of(document)),
+        failures_in_a_row=schedule.failures,
+        warnings=tuple(warnings),
+    )
+
+
+def _job(schedule: ScheduleRef, document: StoredDocument) -> TemplateBody:
+    payload, render = plain_json(document.get("payload")), bool(document.get("render"))
+    return show_template(schedule.template, schedule.name, payload, render=render)
+
+
+def _jobs(schedule: ScheduleRef, document: StoredDocument) -> tuple[GraphJobBody, ...]:
+    jobs = () if schedule.graph is None else schedule.graph.jobs
+    stored = document.get("payloads")
+    payloads = stored if isinstance(stored, Mapping) else {}
+    return tuple(show_graph_job(job, schedule.name, plain_json(payloads.get(job.ref))) for job in jobs)
 
 
 def schedule_response(

@@ -27,11 +27,11 @@ from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.job import LIVE
-from hascheduler.model.schedule import JobTemplate, ScheduleRef
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.ports import ClusterView, VerdictRecord
 from hascheduler.schema.definition import DEFAULT_COST_MS
+from hascheduler.schema.schedule import JobTemplate, ScheduleRef
 from hascheduler.triggers import count_firing, due_ms, next_firing, with_calendars
 from hascheduler.wire.fields import QueryDurationMs, between, instant_text
 

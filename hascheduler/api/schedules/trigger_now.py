@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import ConfigDict, Field, JsonValue, SkipValidation
+from pydantic import ConfigDict, Field, JsonValue, SkipValidation, Strict
 
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.keys import definitions_of, with_limit_keys
-from hascheduler.api.jobs.responses import JobResponse, show_job
+from hascheduler.api.jobs.responses import show_job
 from hascheduler.api.jobs.submit import submit_span
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
@@ -38,13 +38,13 @@ from hascheduler.model.job import (
     last_job_id,
     trigger_job_id,
 )
-from hascheduler.model.schedule import Overlap, ScheduleRef
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, StoredDocument, Submission, SubmitAnswer
+from hascheduler.schema.job import JobResponse
+from hascheduler.schema.schedule import Overlap, ScheduleRef
+from hascheduler.schema.schedule_bodies import require_known_placeholders
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 from hascheduler.wire.fields import StrictModel
-from hascheduler.wire.schedule import OverlapText
-from hascheduler.wire.schedule_jobs import require_known_placeholders
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -56,7 +56,7 @@ _STATES = (JobState.PENDING, JobState.DISPATCHED, JobState.RUNNING)
 class TriggerNowBody(StrictModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"overlap": "skip", "payload": {"message": "now"}}]})
 
-    overlap: OverlapText | None = Field(
+    overlap: Annotated[Overlap, Strict(False)] | None = Field(
         default=None,
         description="While a job of the schedule has not ended: allow: beside it; skip: 409; buffer_one: after it, "
         "409 if another one waits; cancel_running: instead of those that fires made. Default: the schedule's",
@@ -112,7 +112,7 @@ async def trigger(
     where the key was used for something else, or the overlap policy forbids a job now."""
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
-    overlap = schedule.policy.overlap if body.overlap is None else Overlap(body.overlap)
+    overlap = body.overlap or schedule.policy.overlap
     if schedule.graph is not None and "payload" in body.model_fields_set:
         raise InvalidInput(("payload",), "the schedule makes several jobs, each with its own", "no payload")
     definitions = await definitions_of(schedule.definitions, services)
@@ -225,7 +225,7 @@ async def _live_jobs(
         after = None
         while True:
             page = await services.jobs.list(
-                JobSelection((state,), made_by=schedule, before_ms=before_ms), after, PAGE_SIZE_MAX
+                JobSelection(states=(state,), made_by=schedule, until_ms=before_ms), after, PAGE_SIZE_MAX
             )
             found |= {job["_id"]: (_instant(job.get("submitted_at_ms")), state) for job in page.documents}
             if len(found) > LIVE_MAX:

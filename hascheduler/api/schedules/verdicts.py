@@ -17,17 +17,17 @@ from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.queries import PageQuery, PathName
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.time_slicing import run_in_slices
-from hascheduler.api.schedules.responses import CountsResponse, show_counts
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedBecause, summarize_undecided
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import unstorable_of
 from hascheduler.model.job import JobState, fire_job_id
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
+from hascheduler.schema.schedule import ScheduleRef
+from hascheduler.schema.schedule_bodies import CountsResponse
 from hascheduler.triggers import MissingCalendar, next_nominal, with_calendars, without_calendars
 from hascheduler.wire.fields import instant_text
 
@@ -142,7 +142,7 @@ async def list_verdicts(
     undecided = await run_in_slices(summarize_undecided(schedule, services.clock.wall_ms()))
     return VerdictsResponse(
         items=[_show(record, into.get(record.run.first_ms)) for record in shown],
-        counts=show_counts(schedule.tally, unstorable_of(stored)),
+        counts=CountsResponse.of(schedule.tally, unstorable_of(stored)),
         undecided=UndecidedResponse(
             count=undecided.count,
             since=None if undecided.since_ms is None else instant_text(undecided.since_ms),

@@ -32,9 +32,10 @@ from hascheduler.api.middleware.session_cookie import clear_cookie, session_secr
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
-from hascheduler.model.token import SECRET_BYTES, SECRET_PREFIX, Power, Role, Token, digest_of, session_id
+from hascheduler.model.token import SECRET_BYTES, SECRET_PREFIX, Power, Role, digest_of, session_id
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.schema.forms import instant_text
+from hascheduler.schema.token import Token
 from hascheduler.wire.fields import StrictModel, invalid_value
 
 LOGIN = ("POST", SESSION_PATH)

@@ -29,11 +29,11 @@ from fastapi import APIRouter, Path, Request
 from hascheduler.api.admission.worker_registrations import not_registered, require_own_processor
 from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.jobs.responses import instant_or_none
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Worker
 from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, notified
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.routing.wire_format import instant_or_none
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.work.schemas import (
     WORK_VALUES_MAX,
@@ -58,7 +58,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.model.values.redaction import kept_traceback
 from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, StoredDocument
 from hascheduler.schema.definition import Definition, time_over
-from hascheduler.schema.noun import read_document
+from hascheduler.schema.noun import AS_REQUEST, read_document
 
 _LOOK_AGAIN_S = 1.0
 _SOON_S = 0.02
@@ -73,7 +73,9 @@ router = APIRouter(prefix="/work", tags=["work"], route_class=_WorkRoute)
 
 
 @router.post("/processors", status_code=HTTPStatus.CREATED, responses=problem_responses(413, 422, 429))
-async def register_processor(body: RegisterBody, services: Services, caller: Worker, note: Noted) -> RegisteredResponse:
+async def register_processor(
+    body: Annotated[RegisterBody, AS_REQUEST], services: Services, caller: Worker, note: Noted
+) -> RegisteredResponse:
     """Register; the id in the answer is to be named from then on, and is new each time. 429 where processors, slots or
     definitions enough are registered with tokens of that name."""
     terms, id = services.work_terms, f"{POLLING_PREFIX}{body.name}.{token_hex(4)}"
@@ -87,7 +89,7 @@ async def register_processor(body: RegisterBody, services: Services, caller: Wor
         beat=1,
         draining=False,
         parked=0,
-        resources=body.offers(),
+        resources=body.resources,
         registered_by=registered_by,
     )
     services.registrations.require_room(processor, terms)
@@ -116,7 +118,9 @@ async def deregister_processor(
 
 
 @router.post("/fetch", responses=problem_responses(404, 413, 422, 429))
-async def fetch_work(body: FetchBody, services: Services, caller: Worker, request: Request) -> FetchResponse:
+async def fetch_work(
+    body: Annotated[FetchBody, AS_REQUEST], services: Services, caller: Worker, request: Request
+) -> FetchResponse:
     """Wait for attempts that are promised to the processor, and show life meanwhile. One fetch at a time.
 
     404 `not-registered`: register again, and go on under the new id."""
@@ -127,7 +131,7 @@ async def fetch_work(body: FetchBody, services: Services, caller: Worker, reques
 
 
 @router.post("/start", responses=problem_responses(404, 409, 413, 422))
-async def start_attempt(body: StartBody, services: Services, caller: Worker) -> StartedResponse:
+async def start_attempt(body: Annotated[StartBody, AS_REQUEST], services: Services, caller: Worker) -> StartedResponse:
     """Begin a promised attempt, and get the job with its payload; 409: it is not this processor's, or not any more."""
     require_own_processor(body.processor, caller, services.view)
     now = services.clock.wall_ms()
@@ -138,7 +142,7 @@ async def start_attempt(body: StartBody, services: Services, caller: Worker) -> 
 
 
 @router.post("/heartbeat", responses=problem_responses(404, 413, 422))
-async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> HeldAttemptsResponse:
+async def beat(body: Annotated[HeartbeatBody, AS_REQUEST], services: Services, caller: Worker) -> HeldAttemptsResponse:
     """Show life and progress; the answer says which attempts are to stop."""
     require_own_processor(body.processor, caller, services.view)
     if not await services.work.touch(body.processor, draining=body.draining):
@@ -152,7 +156,7 @@ async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> HeldA
 
 
 @router.post("/finish", responses=problem_responses(404, 409, 413, 422))
-async def finish_attempt(body: FinishBody, services: Services, caller: Worker) -> FinishResponse:
+async def finish_attempt(body: Annotated[FinishBody, AS_REQUEST], services: Services, caller: Worker) -> FinishResponse:
     """Tell how an attempt ended. A failed one is tried again as its definition says; repeating it is harmless.
 
     A success that comes when the attempt's time is over is `late`: the attempt has failed by then."""
@@ -172,7 +176,7 @@ async def _promised(body: FetchBody, request: Request, services: ApiServices) ->
 async def _wait_for_promises(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
     held = {one.key for one in body.running}
     clock = asyncio.get_running_loop().time
-    until = clock() + body.wait / 1_000
+    until = clock() + body.wait_ms / 1_000
     interval_s = services.work_terms.heartbeat_interval_ms / 1_000
     beat_at = clock()
     look_s = _LOOK_AGAIN_S
@@ -235,7 +239,7 @@ async def _finish(body: FinishBody, services: ApiServices) -> FinishResponse:
         case "given_back":
             reason = error or "given back"
             ours = await services.work.give_back(body.job, body.attempt, body.processor, reason, now)
-            return FinishResponse(answer=FinishAnswer.DONE if ours else FinishAnswer.LATE, retry_at=None)
+            return FinishResponse(answer=FinishAnswer.DONE if ours else FinishAnswer.LATE, retry_at_ms=None)
         case "failed":
             retry_at_ms = await _retry_at_ms(body, now, services) if body.retryable else None
             traceback = kept_traceback(body.traceback)
@@ -252,7 +256,7 @@ async def _late_success(body: FinishBody, now: WallMs, services: ApiServices) ->
             has_attempt_record(job, number=body.attempt, processor=body.processor, outcome=end.value)
             for end in (JobState.FAILED, JobState.CANCELLED)
         )
-        return FinishResponse(answer=FinishAnswer.LATE, retry_at=None) if has_ended_otherwise else None
+        return FinishResponse(answer=FinishAnswer.LATE, retry_at_ms=None) if has_ended_otherwise else None
     rules = await _rules(str(job.get("definition")), services)
     failures, losses = job.get("failures") or 0, job.get("losses") or 0
     over = time_over(
@@ -265,18 +269,18 @@ async def _late_success(body: FinishBody, now: WallMs, services: ApiServices) ->
         retry_at_ms = None if over.final else _next_try_ms(job, rules, body, now)
         outcome = AttemptOutcome(JobState.FAILED, error=over.error, retry_at_ms=retry_at_ms)
     stored = await _store(body, outcome, now, services)
-    return FinishResponse(answer=FinishAnswer.LATE, retry_at=stored.retry_at)
+    return FinishResponse(answer=FinishAnswer.LATE, retry_at_ms=stored.retry_at_ms)
 
 
 async def _store(body: FinishBody, outcome: AttemptOutcome, now: WallMs, services: ApiServices) -> FinishResponse:
     answer = await services.work.finish(body.job, body.attempt, body.processor, outcome, now)
-    retry_at = None
+    retry_at_ms = None
     if answer is FinishAnswer.DONE and outcome.state is JobState.FAILED and body.retryable:
         # Read back: this may repeat an earlier finish, and the job may be cancelled since.
         job = await services.jobs.get(body.job)
         if job is not None and job.get("state") == JobState.PENDING and job.get("attempt") == body.attempt:
-            retry_at = instant_or_none(job, "retry_at_ms")
-    return FinishResponse(answer=answer, retry_at=retry_at)
+            retry_at_ms = instant_or_none(job, "retry_at_ms")
+    return FinishResponse(answer=answer, retry_at_ms=retry_at_ms)
 
 
 async def _retry_at_ms(body: FinishBody, now: WallMs, services: ApiServices) -> WallMs | None:

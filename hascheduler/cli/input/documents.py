@@ -27,7 +27,7 @@ def read_documents(text: str, source: str) -> Iterator[Any]:
     try:
         _demand_shallow(text, source)
         for number, document in enumerate(yaml.load_all(text, StrictLoader), 1):
-            _JsonValueCheck(source, number).check(document, ())
+            _demand_json(document, source, number)
             yield document
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
@@ -63,34 +63,33 @@ def _hint(error: yaml.MarkedYAMLError) -> str:
     return "YAML"
 
 
-class _JsonValueCheck:
-    """Checks each value of one document, as often as aliases would repeat it."""
+def _demand_json(document: object, source: str, number: int) -> None:
+    """Check each value of a document, as often as aliases would repeat it."""
+    count = 0
 
-    def __init__(self, source: str, number: int) -> None:
-        self._source, self._number = source, number
-        self._left = _VALUES_MAX
+    def wrong(path: Path, problem: str, expected: str) -> InvalidInput:
+        return InvalidInput(located(source, number, path), problem, expected)
 
-    def check(self, value: object, path: Path) -> None:
-        self._left -= 1
-        if self._left < 0 or len(path) > _DEPTH_MAX:
-            expected = f"at most {_VALUES_MAX:,} values, nested at most {_DEPTH_MAX} deep"
-            raise InvalidInput(located(self._source, self._number, ()), "too large", expected)
+    def check(value: object, path: Path) -> None:
+        nonlocal count
+        count += 1
+        if count > _VALUES_MAX or len(path) > _DEPTH_MAX:
+            raise wrong((), "too large", f"at most {_VALUES_MAX:,} values, nested at most {_DEPTH_MAX} deep")
         match value:
             case None | bool() | int() | str():
                 return
             case float():
                 if not math.isfinite(value):
-                    raise self._wrong(path, f"{value} is no number of JSON", "a finite number")
+                    raise wrong(path, f"{value} is no number of JSON", "a finite number")
             case list():
                 for index, item in enumerate(value):
-                    self.check(item, (*path, index))
+                    check(item, (*path, index))
             case dict():
                 for key, item in value.items():
                     if not isinstance(key, str):
-                        raise self._wrong(path, f"the key {key!r} is no text", f"'{key}' in quotes")
-                    self.check(item, (*path, key))
+                        raise wrong(path, f"the key {key!r} is no text", f"'{key}' in quotes")
+                    check(item, (*path, key))
             case _:
-                raise self._wrong(path, f"a {type(value).__name__}", "a value that JSON has")
+                raise wrong(path, f"a {type(value).__name__}", "a value that JSON has")
 
-    def _wrong(self, path: Path, problem: str, expected: str) -> InvalidInput:
-        return InvalidInput(located(self._source, self._number, path), problem, expected)
+    check(document, ())

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from hascheduler.cli.input.documents import TEXT_LENGTH_MAX, located, read_documents
-from hascheduler.cli.input.normal_forms import NORMAL, body_model, normal_schedule
+from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule, requested
 from hascheduler.cli.input.values import check_name
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import WallMs
-from hascheduler.wire.fields import Name, StrictModel
-from hascheduler.wire.schedule import CreateScheduleBody
-from hascheduler.wire.trigger import checked_trigger
-from hascheduler.wire.validation import validated
+from hascheduler.schema.forms import Name
+from hascheduler.schema.noun import Part, read_request
+from hascheduler.schema.schedule_bodies import CreateScheduleBody
+from hascheduler.triggers.requests import checked_trigger
 
 MANAGED = ("managed-by", "hascheduler-apply")
 """The label of every schedule that was written by `apply`."""
@@ -28,7 +28,7 @@ OWNER = "apply-owner"
 field."""
 
 _ENDINGS = (".yaml", ".yml", ".json")
-_ERRORS_SHOWN_MAX = 10
+_SHOWN_MAX = 10
 
 _KINDS = {kind.capitalize(): kind for kind in NORMAL}
 _KINDS_EXPECTED = "Schedule, Definition, Lane, Calendar or Tenant, or Apply with an owner"
@@ -55,7 +55,7 @@ class Wanted:
     owner: str | None
 
 
-class _ApplyDocument(StrictModel):
+class _ApplyDocument(Part):
     kind: str
     owner: Name
 
@@ -78,7 +78,7 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = N
                     continue  # nothing but a comment
                 try:
                     if isinstance(document, Mapping) and document.get("kind") == "Apply":
-                        said.add(validated(_ApplyDocument, document).owner)
+                        said.add(read_request(_ApplyDocument, document).owner)
                         if len(said) > 1 and owner is None:
                             raise InvalidInput(("owner",), f"{' and '.join(sorted(said))}", "one owner, or --owner")
                         continue
@@ -92,13 +92,20 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = N
         except InvalidInput as error:
             faults.append(error)  # not even a document
     if faults:
-        shown = [str(fault) for fault in faults[:_ERRORS_SHOWN_MAX]]
-        more = [f"and {len(faults) - _ERRORS_SHOWN_MAX} more"] if len(faults) > _ERRORS_SHOWN_MAX else []
-        raise CallerError(" | ".join([*shown, *more]))
+        raise CallerError(first_of(list(map(str, faults))))
     if not found and not said:
         raise InvalidInput(("-f",), "there is no document in it", "documents with a kind and a name")
     owner = owner or next(iter(said), None)
-    return Wanted([_owned(manifest, owner) for manifest, _ in found.values()], owner)
+    manifests = [manifest for manifest, _ in found.values()]
+    if owner is not None:
+        manifests = [replace(one, body=owned_by(one.kind, one.body, owner)) for one in manifests]
+    return Wanted(manifests, owner)
+
+
+def first_of(lines: Sequence[str]) -> str:
+    """Return the first lines as one, and how many there are more."""
+    more = [f"and {len(lines) - _SHOWN_MAX} more"] if len(lines) > _SHOWN_MAX else []
+    return " | ".join([*lines[:_SHOWN_MAX], *more])
 
 
 def owner_of(kind: str, document: Mapping[str, Any]) -> str | None:
@@ -112,12 +119,6 @@ def owned_by(kind: str, document: Mapping[str, Any], owner: str) -> dict[str, An
     if kind == "schedule":
         return normal_schedule({**document, "labels": {**document.get("labels", {}), OWNER: owner}})
     return NORMAL[kind]({**document, "owner": owner})
-
-
-def _owned(manifest: Manifest, owner: str | None) -> Manifest:
-    if owner is None:
-        return manifest
-    return replace(manifest, body=owned_by(manifest.kind, manifest.body, owner))
 
 
 def _texts(sources: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -146,7 +147,7 @@ def _files(path: Path) -> list[Path]:
 def _manifest(document: object, now_ms: WallMs) -> Manifest:
     if not isinstance(document, dict):
         raise InvalidInput((), f"{quoted(document)} is not an object", "an object of names and values")
-    fields = _said(document)
+    fields = dict(document)
     said = fields.pop("kind", None)
     name = fields.get("name")
     kind = _KINDS.get(said) if isinstance(said, str) else None
@@ -156,12 +157,11 @@ def _manifest(document: object, now_ms: WallMs) -> Manifest:
         raise InvalidInput(("name",), "missing" if name is None else f"{quoted(name)} is not a text", "a text")
     check_name(name, ("name",))
     if kind == "schedule":
-        return _schedule(name, fields, now_ms)
-    validated(body_model(kind), {field: value for field, value in fields.items() if field != "name"})
-    return Manifest(kind, name, NORMAL[kind](fields))
+        return _schedule(name, _said(fields), now_ms)
+    return Manifest(kind, name, requested(kind, fields))
 
 
-_PARTS = ("retry", "trigger", "misfire", "job")
+_PARTS = ("trigger", "misfire", "job")
 
 
 def _said(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def _said(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schedule(name: str, fields: dict[str, Any], now_ms: WallMs) -> Manifest:
-    validated(CreateScheduleBody, fields)
+    read_request(CreateScheduleBody, fields)
     checked_trigger(fields["trigger"], now_ms)
     paused = fields.pop("paused", None)
     managed = {**fields.get("labels", {}), MANAGED[0]: MANAGED[1]}

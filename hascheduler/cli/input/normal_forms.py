@@ -1,30 +1,32 @@
 """Schedules, definitions, lanes, calendars and tenants in one form, whether a file or a replica wrote them, so that
 equal ones compare equal.
 
-The form is that of a request: the name first, then what `hascheduler.wire.normal_form` makes of the noun's model, and
-nothing that only answers have.
+The form is that of a request: the name first, then what differs from the default, and nothing that only answers
+have.
 """
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hascheduler.cli.output.yaml_text import ANSWERED
-from hascheduler.model.trigger import Interval
 from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.tenant import DEFAULT_TENANT
 
 if TYPE_CHECKING:
-    from hascheduler.wire.fields import StrictModel
+    from hascheduler.schema.noun import Part
 
 # The models and triggers are imported with the first use: a list of schedules needs none.
 
 
 def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
-    from hascheduler.wire.schedule import CreateScheduleBody
+    from hascheduler.schema.lenient_form import lenient_form
+    from hascheduler.schema.schedule_bodies import CreateScheduleBody
 
-    normal = _normal(CreateScheduleBody, body)
+    said = {name: value for name, value in body.items() if name not in ANSWERED}
+    normal = dict(sorted(lenient_form(CreateScheduleBody, said).items(), key=lambda field: field[0] != "name"))
     trigger, job, jobs = normal.get("trigger"), normal.get("job"), normal.get("jobs")
     if isinstance(trigger, Mapping):
         normal["trigger"] = _trigger(trigger)
@@ -37,39 +39,41 @@ def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
     return normal
 
 
-def body_model(kind: str) -> "type[StrictModel]":
-    """What a request for a definition, a lane, a calendar or a tenant has, beside the name."""
-    from hascheduler.wire.calendar import CalendarBody
-    from hascheduler.wire.definition import DefinitionBody
-    from hascheduler.wire.fields import StrictModel
-    from hascheduler.wire.lane import LaneBody
-    from hascheduler.wire.tenant import TenantBody
-
-    models: Mapping[str, type[StrictModel]] = {
-        "definition": DefinitionBody,
-        "lane": LaneBody,
-        "calendar": CalendarBody,
-        "tenant": TenantBody,
-    }
-    return models[kind]
+def body_class(kind: str) -> "type[Part]":
+    """Return the class of what a request for a definition, a lane, a calendar or a tenant has beside the name."""
+    body: type[Part] = getattr(import_module(f"hascheduler.schema.{kind}"), f"{kind.capitalize()}Body")
+    return body
 
 
-def _normal_noun(kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    normal = _normal(body_model(kind), body)
-    if kind == "definition" and "conflict_group" not in normal:
-        normal.pop("conflict_scope", None)  # it says nothing then
-    return normal
+def requested(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the normal form of a noun that a file wants; raise an `InvalidInput` if no replica would take it."""
+    from hascheduler.schema.noun import answer_of, read_request
+
+    said = {name: value for name, value in document.items() if name != "name" and value is not None}
+    whole = answer_of(read_request(body_class(kind), said))
+    return _normal_noun(kind, {"name": document["name"], **{name: whole[name] for name in said}})
 
 
-def _normal(model: "type[StrictModel]", body: Mapping[str, Any]) -> dict[str, Any]:
-    from hascheduler.wire.normal_form import normal_form
+def _normal_noun(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the normal form of a noun; what is invalid stays as it is, for the replica to refuse."""
+    from pydantic import ValidationError
 
-    normal = normal_form(model, {name: value for name, value in body.items() if name not in ANSWERED})
-    return dict(sorted(normal.items(), key=lambda field: field[0] != "name"))
+    from hascheduler.schema.noun import answer_of, normal_form, read_answer
+
+    said = {name: value for name, value in document.items() if name not in ANSWERED and value is not None}
+    head = {name: said.pop(name) for name in ("name",) if name in said}
+    try:
+        body = read_answer(body_class(kind), said)
+    except ValidationError:
+        return head | said
+    # A replacement keeps the scope that it leaves out, so it is said; it says nothing without a group.
+    scoped = {name: said[name] for name in body.kept if name in said and "conflict_group" in said}
+    normal = {name: value for name, value in normal_form(body).items() if name not in body.kept} | scoped
+    return head | {name: normal[name] for name in answer_of(body) if name in normal}
 
 
 def _job(job: Mapping[str, Any], schedule: Any) -> dict[str, Any]:
-    """Without what follows from the schedule's name and the tenant."""
+    """Return ``job`` without what follows from the schedule's name and the tenant."""
     tenant = job.get("tenant", DEFAULT_TENANT)
     unsaid = {"target": schedule, "tenant": DEFAULT_TENANT, "fairness_key": tenant}
     return {name: value for name, value in job.items() if name not in unsaid or value != unsaid[name]}
@@ -87,10 +91,11 @@ def _cron(trigger: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(expression, str) or not isinstance(timezone, str):
         return trigger
     rest = {name: value for name, value in trigger.items() if name not in ("type", "expression", "timezone")}
+    from hascheduler.schema.trigger import Cron
     from hascheduler.triggers import read_pattern
 
     pattern = read_pattern(expression, timezone, WallMs(0))
-    if isinstance(pattern, Interval):
+    if not isinstance(pattern, Cron):
         return {"type": "interval", "every": format_duration(pattern.every_ms), **rest}
     return {"type": "cron", "expression": pattern.expression, "timezone": pattern.timezone, **rest}
 

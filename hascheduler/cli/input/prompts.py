@@ -19,8 +19,7 @@ from hascheduler.cli.input.values import check_name
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.yaml_text import as_yaml, coloured_diff, yaml_diff
-from hascheduler.cli.replica import RevisionChanged, as_cli_errors, is_unreadable, named_api, replica
-from hascheduler.client import Refused
+from hascheduler.cli.replica import RevisionChanged, as_cli_errors, named_api, replica, unless_unreadable
 from hascheduler.errors import CallerError, InvalidInput, NotFound, WorldError
 
 Document = dict[str, Any]
@@ -120,13 +119,8 @@ def delete_stored(
     """Show, ask and delete exactly the revision that was shown; ``described`` is a part of the question."""
     with replica(url) as scheduler:
         api = named_api(scheduler, kind)
-        try:
-            stored = api.get(check_name(name))
-            what, rev = described(stored), stored["rev"]
-        except Refused as refused:
-            if not is_unreadable(refused):
-                raise
-            what, rev = ", which can't be read", None
+        stored = unless_unreadable(lambda: api.get(check_name(name)), None)
+        what, rev = (", which can't be read", None) if stored is None else (described(stored), stored["rev"])
         deleted = confirmed(f"Delete the {kind} {name}{what}?", yes=yes)
         if deleted and not api.delete(name, if_match=rev):
             raise NotFound(kind, name)

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,10 @@ def or_none(text: str) -> str | None:
     return None if text == NONE else text
 
 
+def text_or_none(_flag: str, text: str) -> str | None:
+    return or_none(text)
+
+
 Readers = Mapping[str, Callable[[str, Any], Any]]
 """What reads the value of an option, by the option's name; each gets the flag too."""
 
@@ -65,12 +70,21 @@ def fields_of(given: Mapping[str, Any], names: Iterable[str], readers: Readers) 
 
 def whole_or_none(flag: str, text: str) -> int | None:
     """The number that ``text`` is, or None for ``none``; `InvalidInput` at ``flag``."""
-    if text == NONE:
-        return None
     try:
-        return int(text)
+        return None if text == NONE else int(text)
     except ValueError:
         raise InvalidInput((flag,), f"{text[:64]!r} is not a whole number", "digits") from None
+
+
+def number_or_none(flag: str, text: str) -> int | float | None:
+    """As `whole_or_none`, of any number that JSON has."""
+    try:
+        number = None if text == NONE else float(text)
+    except ValueError:
+        number = nan
+    if number is not None and not isfinite(number):
+        raise InvalidInput((flag,), f"{text[:64]!r} is not a number", "such as 2 or 1.5")
+    return int(number) if number is not None and number.is_integer() else number
 
 
 def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
@@ -95,11 +109,6 @@ def rate_or_none(flag: str, text: str) -> dict[str, Any] | None:
     return {"count": whole_or_none(flag, count), "per": per}
 
 
-def rate_text(rate: Mapping[str, Any] | None) -> str:
-    """The same as tables show it: ``100/1s``."""
-    return "–" if rate is None else f"{rate['count']}/{rate['per']}"
-
-
 def key_limits_or_none(flag: str, texts: Sequence[str]) -> list[dict[str, Any]] | None:
     """The part of a request that several ``KEY=N``, ``KEY=N/SPAN`` or ``KEY=N,N/SPAN`` are, None for ``none``;
     `InvalidInput` at ``flag``."""
@@ -120,24 +129,6 @@ def _key_limit(flag: str, text: str) -> dict[str, Any]:
     return limit
 
 
-def key_limits_text(limits: Sequence[Mapping[str, Any]]) -> str:
-    """The same as tables show it: ``payload.customer=2,10/1m``."""
-    return " ".join(f"{limit['key']}={','.join(_parts(limit))}" for limit in limits) or "–"
-
-
-def _parts(limit: Mapping[str, Any]) -> list[str]:
-    number, rate = limit["max_concurrency"], limit["rate_limit"]
-    return ([] if number is None else [str(number)]) + ([] if rate is None else [rate_text(rate)])
-
-
-def unique_text(unique: Mapping[str, Any] | None) -> str:
-    """What makes jobs unique, as tables show it: ``payload.customer keep_first 1h``."""
-    if unique is None:
-        return "–"
-    parts = [",".join(unique["by"]), unique["on_duplicate"], unique["period"]]
-    return " ".join(part for part in parts if part)
-
-
 def resources_or_none(flag: str, text: str) -> dict[str, int] | None:
     """``cpu=2,gpu=1`` by their names, None for ``none``; `InvalidInput` at ``flag``."""
     return None if or_none(text) is None else dict(parse_resources(text, (flag,)))
@@ -146,6 +137,11 @@ def resources_or_none(flag: str, text: str) -> dict[str, int] | None:
 def list_or_none(_flag: str, text: str) -> list[str] | None:
     """What stands between commas, None for ``none``."""
     return None if or_none(text) is None else [part.strip() for part in text.split(",")]
+
+
+def one_or_several(flag: str, text: str) -> Any:
+    """One text, or the list of what stands between commas."""
+    return list_or_none(flag, text) if "," in text else or_none(text)
 
 
 def enum_value(_flag: str, option: Enum) -> Any:

@@ -1,18 +1,55 @@
 """Change all jobs or schedules that match: count them, ask, and show the progress."""
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from hascheduler.cli.input.prompts import confirmed
+from hascheduler.cli.jobs.filters import filter_options
+from hascheduler.cli.options import DEFAULT_URL, AsJson, Command, DryRun, Given, Options, Url, Yes, widened
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.client import Changed
+from hascheduler.schema.noun import Part
 
 _INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOfAll:
+    """What is said of a change of all that match; ``given`` are the options that say which."""
+
+    given: Given
+    url: str
+    dry_run: bool
+    yes: bool
+    as_json: bool
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether an option is given that is for many."""
+        return self.dry_run or self.yes
+
+
+def changes_all(filter: type[Part], more: Options | None = None) -> Callable[[Command], Command]:
+    """Return the command with the options of a filter and of a change; it gets them as ``how``."""
+    which = {**(more or {}), **filter_options(filter)}
+    flags = {"dry_run": (DryRun, False), "yes": (Yes, False), "url": (Url, DEFAULT_URL), "as_json": (AsJson, False)}
+
+    def widen(command: Command) -> Command:
+        def run(**values: Any) -> None:
+            how = {name: values.pop(name) for name in (*which, *flags)}
+            given = {name: how[name] for name in which if how[name] not in (None, [], False)}
+            command(**values, how=ChangeOfAll(given, **{name: how[name] for name in flags}))
+
+        options = {**flags, **{name: (annotation, None) for name, annotation in which.items()}}
+        return widened(command, run, options, {"how"})
+
+    return widen
 
 
 def change_all(
@@ -20,21 +57,20 @@ def change_all(
     noun: str,
     verb: str,
     done: str,
+    how: ChangeOfAll,
     *,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
     again: str = "the command",
 ) -> None:
     """``change`` is a method of the SDK with its filter; ``done`` is the verb's participle, ``again`` what to repeat
     after Ctrl-C."""
     counted = change(dry_run=True)
     count = _count_text(counted.matched, noun, exact=counted.exact)
-    if dry_run or not counted.matched:
-        _show(counted, f"would {verb} {count}" if counted.matched else f"There are no such {noun}s.", as_json=as_json)
+    if how.dry_run or not counted.matched:
+        would = f"would {verb} {count}" if counted.matched else f"There are no such {noun}s."
+        _show(counted, would, as_json=how.as_json)
         return
-    if not confirmed(f"{verb.capitalize()} {count}?", yes=yes):
-        _show(counted, "not done", as_json=as_json)
+    if not confirmed(f"{verb.capitalize()} {count}?", yes=how.yes):
+        _show(counted, "not done", as_json=how.as_json)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     shown, so_far = console(), replace(counted, complete=False)
@@ -50,10 +86,10 @@ def change_all(
             so_far = change(expected=counted.matched, progress=show)
         except KeyboardInterrupt:
             bar.stop()
-            _show(so_far, f"{_summary(so_far, noun, done)} so far, of {count}", as_json=as_json)
+            _show(so_far, f"{_summary(so_far, noun, done)} so far, of {count}", as_json=how.as_json)
             typer.echo(f"interrupted: the request under way may still change some; to go on, repeat {again}", err=True)
             raise typer.Exit(_INTERRUPTED) from None
-    _show(so_far, _summary(so_far, noun, done), as_json=as_json)
+    _show(so_far, _summary(so_far, noun, done), as_json=how.as_json)
 
 
 def _count_text(number: int, noun: str, *, exact: bool = True) -> str:

@@ -9,15 +9,15 @@ import typer
 
 from hascheduler.cli.completion import JobIds
 from hascheduler.cli.input.values import check_job_id, sendable_key, whole_or_none
-from hascheduler.cli.jobs.all_that_match import change_all
-from hascheduler.cli.jobs.options import CHANGED, filter_body
+from hascheduler.cli.jobs.all_that_match import ChangeOfAll, change_all, changes_all
+from hascheduler.cli.jobs.filters import filter_of
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import Scheduler
 from hascheduler.errors import CallerError, InvalidInput
+from hascheduler.schema.filters import JobFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,36 +76,24 @@ _PRIORITY_ANSWERS = {
     "hascheduler job cancel fire:nightly:1893456000000",
     "hascheduler job cancel --definition resize --state pending --label team=a --dry-run",
 )
-@with_options("given", CHANGED)
-def cancel(
-    ids: JobIds = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-    *,
-    given: Given,
-) -> None:
+@changes_all(JobFilter)
+def cancel(ids: JobIds = None, *, how: ChangeOfAll) -> None:
     """Cancel jobs that wait, and ask running ones to stop.
 
     By their ids, or all that match, after a look at how many those are.
     """
-    _carry_out(_CANCEL, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
+    _carry_out(_CANCEL, ids or [], how)
 
 
 @example("hascheduler job reprioritize job:0194f3a1b2c3 9", "hascheduler job reprioritize 9 --tenant acme --yes")
-@with_options("given", CHANGED)
+@changes_all(JobFilter)
 def reprioritize(
     *,
     ids: JobIds = None,
     priority: Annotated[
         str, typer.Argument(metavar="PRIORITY", help="0 to 10; 10 is the most urgent", show_default=False)
     ],
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-    given: Given,
+    how: ChangeOfAll,
 ) -> None:
     """Give jobs that wait another priority.
 
@@ -114,11 +102,11 @@ def reprioritize(
     change = _JobChange(
         "reprioritize", "reprioritized", _PRIORITY_ANSWERS, {"priority": _priority(priority, ids or [])}
     )
-    _carry_out(change, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
+    _carry_out(change, ids or [], how)
 
 
 @example("hascheduler job retry job:0194f3a1b2c3", "hascheduler job retry --definition resize --yes")
-@with_options("given", CHANGED)
+@changes_all(JobFilter)
 def retry(
     ids: JobIds = None,
     *,
@@ -129,11 +117,7 @@ def retry(
         str | None,
         typer.Option("--idempotency-key", metavar="TEXT", help="Retried again under it, a job runs no second time."),
     ] = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-    given: Given,
+    how: ChangeOfAll,
 ) -> None:
     """Have failed jobs run again, and cancelled ones.
 
@@ -147,7 +131,7 @@ def retry(
         if not ids:
             raise InvalidInput(("--idempotency-key",), "is for jobs by their ids", "ids of jobs")
         change = replace(change, more={"idempotency_key": sendable_key(idempotency_key)})
-    _carry_out(change, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
+    _carry_out(change, ids or [], how)
 
 
 def _priority(text: str, ids: Sequence[str]) -> int:
@@ -160,21 +144,19 @@ def _priority(text: str, ids: Sequence[str]) -> int:
     return priority
 
 
-def _carry_out(
-    change: _JobChange, ids: Sequence[str], given: Given, url: str, *, dry_run: bool, yes: bool, as_json: bool
-) -> None:
-    filter = filter_body(given)
+def _carry_out(change: _JobChange, ids: Sequence[str], how: ChangeOfAll) -> None:
+    filter = filter_of(how.given)
     if bool(ids) == bool(filter):
         problem = "ids and options can't be had together" if ids else f"nothing says which jobs to {change.verb}"
         raise InvalidInput(("JOB",), problem, "ids of jobs, or options such as --definition")
-    if ids and dry_run:
+    if ids and how.dry_run:
         raise InvalidInput(("--dry-run",), "counts the jobs that match, and ids are given", "options, or no --dry-run")
-    with replica(url) as scheduler:
+    with replica(how.url) as scheduler:
         if ids:
-            _change_each(scheduler, change, ids, as_json=as_json)
+            _change_each(scheduler, change, ids, as_json=how.as_json)
         else:
             where = partial(getattr(scheduler, f"{change.verb}_where"), **change.more, **filter)
-            change_all(where, "job", change.verb, change.done, dry_run=dry_run, yes=yes, as_json=as_json)
+            change_all(where, "job", change.verb, change.done, how)
 
 
 def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *, as_json: bool) -> None:

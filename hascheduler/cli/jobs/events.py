@@ -14,7 +14,7 @@ from rich.text import Text
 
 from hascheduler.cli.completion import complete_definition, complete_schedule, complete_tenant
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, Url
+from hascheduler.cli.options import DEFAULT_URL, Given, Options, Url, text_option, with_options
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.instants import instant_text, time_of_day_text, with_utc
 from hascheduler.cli.output.printable import one_printable_line, printable_json
@@ -39,28 +39,23 @@ _STYLES = {
 }
 
 
+_ONLY: Options = {
+    "types": Annotated[
+        list[EventType] | None, typer.Option("--type", help="Only events of this type; again for more.")
+    ],
+    "job": text_option("--job", of="JOB", help="Only of this job."),
+    "definition": text_option(
+        "--definition", of="NAME", help="Only of jobs of this type.", complete=complete_definition
+    ),
+    "schedule": text_option("--schedule", of="NAME", help="Only of its jobs.", complete=complete_schedule),
+    "tenant": text_option("--tenant", of="NAME", help="Only of its jobs.", complete=complete_tenant),
+}
+
+
 @example("hascheduler events --type failed --type returned", "hascheduler events --job fire:nightly:1893456000000")
+@with_options("only", _ONLY)
 @with_utc
 def events(
-    types: Annotated[
-        list[EventType] | None, typer.Option("--type", help="Only events of this type; again for more.")
-    ] = None,
-    job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="Only of this job.")] = None,
-    definition: Annotated[
-        str | None,
-        typer.Option(
-            "--definition", metavar="NAME", help="Only of jobs of this type.", autocompletion=complete_definition
-        ),
-    ] = None,
-    schedule: Annotated[
-        str | None,
-        typer.Option("--schedule", metavar="NAME", help="Only of its jobs.", autocompletion=complete_schedule),
-    ] = None,
-    *,
-    tenant: Annotated[
-        str | None,
-        typer.Option("--tenant", metavar="NAME", help="Only of its jobs.", autocompletion=complete_tenant),
-    ] = None,
     after: Annotated[
         str | None, typer.Option("--after", metavar="ID", help="Begin after the event with this id, not with now.")
     ] = None,
@@ -69,9 +64,10 @@ def events(
     ] = True,
     url: Url = DEFAULT_URL,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each event.")] = False,
+    *,
+    only: Given,
 ) -> None:
     """Show what happens to jobs and schedules, as it happens, until Ctrl-C."""
-    only = {"types": types or (), "job": job, "definition": definition, "schedule": schedule, "tenant": tenant}
     try:
         with replica(url) as scheduler:
             _follow(scheduler, only, after, follow=follow, as_json=as_json)
@@ -79,7 +75,7 @@ def events(
         pass  # how one leaves
 
 
-def _follow(scheduler: Scheduler, only: dict[str, Any], last_id: str | None, *, follow: bool, as_json: bool) -> None:
+def _follow(scheduler: Scheduler, only: Given, last_id: str | None, *, follow: bool, as_json: bool) -> None:
     has_spoken = False
     while True:
         try:

@@ -10,19 +10,20 @@ from rich.text import Text
 
 from hascheduler.cli.completion import JobId
 from hascheduler.cli.input.values import check_job_id
-from hascheduler.cli.jobs.options import BEGINS, IN_ANY_STATE, LISTED, WITHIN, list_filter
+from hascheduler.cli.jobs.filters import filter_of, filter_options
 from hascheduler.cli.jobs.tables import STATE_STYLES, Job, attempt_table, failed_table, job_table
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, Watch, with_options
-from hascheduler.cli.output.console import console, new_table, print_json, show
+from hascheduler.cli.output.console import console, new_table, show
 from hascheduler.cli.output.instants import instant_text, relative_text, with_instants_shown, with_utc
-from hascheduler.cli.output.tables import FittedTable, with_columns
-from hascheduler.cli.output.yaml_text import as_text
+from hascheduler.cli.output.tables import Cell, OutputForm, print_one, show_list, table_of, with_columns, with_output
+from hascheduler.cli.output.yaml_text import as_text, as_yaml
 from hascheduler.cli.replica import replica
 from hascheduler.client import Scheduler
 from hascheduler.client.requests import PAGE
 from hascheduler.clock import SystemClock
 from hascheduler.model.job import JobState
+from hascheduler.schema.filters import JobAttributes, JobFilter
 
 Answer = Mapping[str, Any]
 
@@ -34,38 +35,45 @@ _Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How man
     "hascheduler job list --definition resize --label team=a --since 1h",
     "hascheduler job list --id fire:nightly:",
 )
-@with_options("given", LISTED)
+@with_options("given", filter_options(JobFilter))
+@with_output
 @with_columns
 def list_jobs(
-    limit: _Limit = 20, *, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False, given: Given
+    limit: _Limit = 20, *, url: Url = DEFAULT_URL, watch: Watch = False, given: Given, output: OutputForm
 ) -> None:
     """List jobs, and how they stand."""
-    _list(given, limit, url, job_table, as_json=as_json, watch=watch)
+    _list(given, limit, url, job_table, output, watch=watch)
 
 
 @example("hascheduler job failed --definition resize", "hascheduler job retry --definition resize --state failed")
-@with_options("given", {**IN_ANY_STATE, **WITHIN})
+@with_options("given", filter_options(JobAttributes))
+@with_output
 @with_columns
 def failed(
-    limit: _Limit = 20, *, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False, given: Given
+    limit: _Limit = 20, *, url: Url = DEFAULT_URL, watch: Watch = False, given: Given, output: OutputForm
 ) -> None:
     """List the jobs that have failed for good, and why.
 
     `hascheduler job retry` has them run again.
     """
-    _list({**given, "state": ["failed"]}, limit, url, failed_table, as_json=as_json, watch=watch)
+    _list({**given, "state": [JobState.FAILED]}, limit, url, failed_table, output, watch=watch)
 
 
 @example("hascheduler job get fire:nightly:1893456000000")
 @with_utc
+@with_output
 @with_columns
-def get(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+def get(id: JobId, url: Url = DEFAULT_URL, *, output: OutputForm) -> None:
     """Show one job with everything about it."""
     with replica(url) as scheduler:
         answer = dict(scheduler.get(check_job_id(id)).fields)
-    if as_json:
-        print_json(answer)
-        return
+    if output in (OutputForm.TEXT, OutputForm.WIDE):
+        _print_job(answer)
+    else:
+        print_one(answer, as_yaml, output, "id")
+
+
+def _print_job(answer: dict[str, Any]) -> None:
     attempts = answer.pop("attempts")
     said = {name: _said(name, value) for name, value in answer.items() if value not in (None, [], {}, False)}
     console().print(as_text(said))
@@ -82,7 +90,8 @@ def get(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
 
 
 def _said(name: str, value: Any) -> Any:
-    """What people call a payload or a result stays as it is, whatever looks like an instant in it."""
+    """Return an instant as it is shown. What people call a payload or a result stays, whatever looks like an instant
+    in it."""
     is_instant = isinstance(value, str) and (name.endswith("_at") or name == "not_before")
     return instant_text(value) if is_instant else value
 
@@ -92,17 +101,19 @@ def _list(
     limit: int,
     url: str,
     table: Callable[[Sequence[Job], int], RenderableType],
+    output: OutputForm,
     *,
-    as_json: bool,
     watch: bool,
 ) -> None:
-    filter = list_filter(given, SystemClock().wall_ms())
+    filter = filter_of(given)
     with replica(url) as scheduler:
-        show(
+        show_list(
             lambda: _newest(scheduler, filter, limit),
-            lambda page: table(page["items"], SystemClock().wall_ms()),
-            as_json=as_json,
+            lambda jobs: table(jobs, SystemClock().wall_ms()),
+            as_yaml,
+            output,
             watch=watch,
+            name="id",
         )
 
 
@@ -182,23 +193,23 @@ def _comparison(standing: Answer) -> Table:
 
 
 @example("hascheduler job counts --definition resize --since 1h --watch")
-@with_options("given", LISTED)
+@with_options("given", filter_options(JobFilter))
 def counts(*, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False, given: Given) -> None:
     """Count jobs by state."""
-    filter = list_filter(given, SystemClock().wall_ms())
+    filter = filter_of(given)
     with replica(url) as scheduler:
         show(lambda: scheduler.count(**filter), _counts_table, as_json=as_json, watch=watch)
 
 
 @example("hascheduler job errors --since 1h", "hascheduler job retry --definition resize --state failed")
-@with_options("given", {**BEGINS, **IN_ANY_STATE, **WITHIN})
+@with_options("given", filter_options(JobAttributes))
 @with_columns
 def errors(*, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False, given: Given) -> None:
     """Group the newest failed jobs by what went wrong.
 
     Errors that are equal but for numbers, ids and quoted texts are one group; the largest group comes first.
     """
-    filter = list_filter(given, SystemClock().wall_ms())
+    filter = filter_of(given)
     with replica(url) as scheduler:
         show(lambda: scheduler.errors(**filter), _errors_page, as_json=as_json, watch=watch)
 
@@ -223,16 +234,15 @@ def _errors_page(answer: Answer) -> RenderableType:
     if not groups:
         return Text("No job has failed.", style="dim")
     now_ms = SystemClock().wall_ms()
-    columns = ("jobs", "definition", "error", "last", "first", "example")
-    table = FittedTable("", *columns, spare=("first", "example", "last"), wraps=("error",))
-    for group in groups:
-        table.add_row(
-            str(group["count"]),
-            Text(group["definition"]),
-            Text(group["fault"], style="red"),
-            *(relative_text(group[name], now_ms) for name in ("last_at", "first_at")),
-            Text(group["job"]),
-        )
+    columns: dict[str, Cell] = {
+        "jobs": lambda group: str(group["count"]),
+        "definition": lambda group: group["definition"],
+        "error": lambda group: Text(group["fault"], style="red"),
+        "last": lambda group: relative_text(group["last_at"], now_ms),
+        "first": lambda group: relative_text(group["first_at"], now_ms),
+        "example": lambda group: group["job"],
+    }
+    table = table_of("", groups, columns, spare=("first", "example", "last"), wraps=("error",))
     parts: list[RenderableType] = [table]
     others = answer["others"]
     if others["groups"]:

@@ -10,7 +10,7 @@ from rich.text import Text
 from hascheduler.cli.output.console import console, or_dash, print_json
 from hascheduler.cli.output.instants import instant_text, relative_text
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.output.tables import FittedTable
+from hascheduler.cli.output.tables import Cell, table_of
 from hascheduler.cli.output.yaml_text import as_text
 from hascheduler.model.job import TERMINAL
 
@@ -26,53 +26,48 @@ _NONE = Text("There are no such jobs.", style="dim")
 def job_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
     if not jobs:
         return _NONE
-    with_progress = any(job["progress"] is not None for job in jobs)
-    table = FittedTable(
-        "", "job", "state", "definition", "target", "lane", "tenant", "submitted", "processor", "losses",
-        *(["progress"] if with_progress else []),
-        spare=("losses", "processor", "lane", "tenant", "target", "submitted", "definition", "progress"),
-    )  # fmt: skip
-    for job in jobs:
-        # As Text: targets may hold what looks like markup.
-        texts = (Text(job[name]) for name in ("definition", "target", "lane", "tenant"))
-        table.add_row(
-            Text(job["id"]),
-            state_text(job),
-            *texts,
-            relative_text(job["submitted_at"], now_ms),
-            Text(or_dash(job["processor"])),
-            or_dash(job.get("losses")),  # a replica of 0.2.0 does not tell
-            *([Text(progress_text(job["progress"]))] if with_progress else []),
-        )
-    return table
+    columns: dict[str, Cell] = {
+        "job": lambda job: job["id"],
+        "state": state_text,
+        "definition": lambda job: job["definition"],
+        "target": lambda job: job["target"],
+        "lane": lambda job: job["lane"],
+        "tenant": lambda job: job["tenant"],
+        "submitted": lambda job: relative_text(job["submitted_at"], now_ms),
+        "processor": lambda job: or_dash(job["processor"]),
+        "losses": lambda job: or_dash(job.get("losses")),  # a replica of 0.2.0 does not tell
+    }
+    if any(job["progress"] is not None for job in jobs):
+        columns["progress"] = lambda job: progress_text(job["progress"])
+    spare = ("losses", "processor", "lane", "tenant", "target", "submitted", "definition", "progress")
+    return table_of("", jobs, columns, spare)
 
 
 def failed_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
-    """Failed jobs: the error, how many tries, and when the last one ended."""
+    """Return failed jobs: the error, how many tries, and when the last one ended."""
     if not jobs:
         return Text("No job has failed.", style="dim")
-    columns = ("job", "definition", "target", "tries", "failed", "error")
-    table = FittedTable("", *columns, spare=("target", "tries", "definition", "failed"), wraps=("error",))
-    for job in jobs:
-        table.add_row(
-            Text(job["id"]),
-            Text(job["definition"]),
-            Text(job["target"]),
-            str(job["failures"]),
-            relative_text(job["finished_at"], now_ms),
-            Text(or_dash(job["error"]), style="red"),
-        )
-    return table
+    columns: dict[str, Cell] = {
+        "job": lambda job: job["id"],
+        "definition": lambda job: job["definition"],
+        "target": lambda job: job["target"],
+        "tries": lambda job: str(job["failures"]),
+        "failed": lambda job: relative_text(job["finished_at"], now_ms),
+        "error": lambda job: Text(or_dash(job["error"]), style="red"),
+    }
+    return table_of("", jobs, columns, spare=("target", "tries", "definition", "failed"), wraps=("error",))
 
 
 def attempt_table(attempts: Sequence[Mapping[str, Any]]) -> RenderableType:
-    columns = ("attempt", "outcome", "started", "finished", "processor", "error")
-    table = FittedTable("", *columns, spare=("started", "processor", "finished"), wraps=("error",))
-    for one in attempts:
-        times = (instant_text(one[name]) for name in ("started_at", "finished_at"))
-        cells = (one["outcome"], *times, or_dash(one["processor"]))
-        table.add_row(str(one["number"]), *(Text(cell) for cell in cells), Text(or_dash(one["error"])))
-    return table
+    columns: dict[str, Cell] = {
+        "attempt": lambda one: str(one["number"]),
+        "outcome": lambda one: one["outcome"],
+        "started": lambda one: instant_text(one["started_at"]),
+        "finished": lambda one: instant_text(one["finished_at"]),
+        "processor": lambda one: or_dash(one["processor"]),
+        "error": lambda one: or_dash(one["error"]),
+    }
+    return table_of("", attempts, columns, spare=("started", "processor", "finished"), wraps=("error",))
 
 
 def state_text(job: Job) -> Text:

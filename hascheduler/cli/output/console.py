@@ -49,11 +49,12 @@ def print_json(answer: Any) -> None:
 
 
 def print_answer(answer: T, picture: Callable[[T], RenderableType], *, as_json: bool) -> None:
-    """Print ``answer`` as JSON, or else the picture of it."""
+    """Print ``answer`` as JSON, or else the picture of it; lines of text are not broken, as they may be copied."""
     if as_json:
         print_json(answer)
     else:
-        console().print(picture(answer))
+        shown = picture(answer)
+        console().print(shown, soft_wrap=isinstance(shown, str | Text))
 
 
 def new_table(title: str, *columns: str) -> Table:

@@ -72,56 +72,42 @@ def coloured_diff(text: str) -> Text:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldChange:
-    """``field`` is its path; None stands for what is not there."""
-
-    field: str
-    before: Any
-    after: Any
-
-    def __str__(self) -> str:
-        return f"{self.field}: {_shown(self.before)} → {_shown(self.after)}"
-
-
-@dataclass(frozen=True, slots=True)
 class NounChange:
-    """What became of a noun; nothing is listed of one that is new."""
+    """What became of a noun. ``fields`` are paths with the values before and after, None for what is not there; there
+    are none of a noun that is new."""
 
     word: str
-    fields: Sequence[FieldChange] = ()
+    fields: Sequence[tuple[str, Any, Any]] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Beside what the answer of a replica has."""
-        fields = [{"field": one.field, "before": one.before, "after": one.after} for one in self.fields]
+        fields = [{"field": field, "before": before, "after": after} for field, before, after in self.fields]
         return {"change": self.word, "changes": fields}
 
     def as_text(self, noun: str, comment: str = "") -> Text:
         """``comment`` begins each line, where a document follows that is to stay one."""
-        lines = [f"{noun}: {self.word}", *(f"  {one}" for one in self.fields)]
-        return Text("\n".join(comment + line for line in lines), style="dim")
+        fields = (f"  {field}: {_shown(before)} → {_shown(after)}" for field, before, after in self.fields)
+        return Text("\n".join(comment + line for line in (f"{noun}: {self.word}", *fields)), style="dim")
 
 
 def change(before: Answer | None, after: Answer) -> NounChange:
     """What a change of another caller between the two has changed is in it as well."""
     if before is None:
         return NounChange("created")
-    if before.get("rev") == after.get("rev"):
-        return NounChange("unchanged")
-    fields = [
-        one
-        for one in _differences(before, after, "")
-        if one.field.split(".", 1)[0] not in ANSWERED
-    ]  # fmt: skip
+    is_same = before.get("rev") == after.get("rev")
+    fields = [] if is_same else [*_differences(before, after)]
     return NounChange("changed" if fields else "unchanged", fields)
 
 
-def _differences(before: Answer, after: Answer, above: str) -> Iterator[FieldChange]:
+def _differences(before: Answer, after: Answer, above: str = "") -> Iterator[tuple[str, Any, Any]]:
     for name in dict.fromkeys((*before, *after)):
         old, new = before.get(name), after.get(name)
+        if not above and name in ANSWERED:
+            continue
         if not above and isinstance(old, Mapping) and isinstance(new, Mapping):
             yield from _differences(old, new, f"{name}.")
         elif (type(old), old) != (type(new), new):
-            yield FieldChange(above + name, old, new)
+            yield above + name, old, new
 
 
 def _shown(value: Any) -> str:

@@ -17,7 +17,16 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from hascheduler.cli.input.manifests import MANAGED, OWNER, Manifest, Wanted, owned_by, owner_of, read_manifests
+from hascheduler.cli.input.manifests import (
+    MANAGED,
+    OWNER,
+    Manifest,
+    Wanted,
+    first_of,
+    owned_by,
+    owner_of,
+    read_manifests,
+)
 from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule
 from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.lazy_groups import example
@@ -25,14 +34,14 @@ from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.output.yaml_text import coloured_diff, yaml_diff
-from hascheduler.cli.replica import as_cli_errors, is_unreadable, named_api, replica
+from hascheduler.cli.replica import as_cli_errors, named_api, replica, unless_unreadable
 from hascheduler.cli.resources.uses import Noun, uses
-from hascheduler.client import Refused, Scheduler
+from hascheduler.client import Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, NotFound, WorldError
 from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers import remarks
-from hascheduler.wire.trigger import read_trigger
+from hascheduler.triggers.requests import read_trigger
 
 
 class PlannedChange(StrEnum):
@@ -76,7 +85,6 @@ class PlanStep:
 
 
 Failures = dict[Noun, HaschedulerError]
-_OTHERS_SHOWN_MAX = 10
 _SIGNS = {
     PlannedChange.CREATED: ("green", "is new"),
     PlannedChange.CHANGED: ("yellow", "changes"),
@@ -149,31 +157,29 @@ def apply(
 
 
 def _require_own(steps: Sequence[PlanStep]) -> None:
-    """`CallerError`, one line, where a step would change what another owner applied."""
+    """Raise a `CallerError`, one line, if a step would change what another owner applied."""
     others = []
     for step in steps:
-        if step.before is None or step.after is None:
-            continue
-        owner, wanted = owner_of(step.kind, step.before), owner_of(step.kind, step.after)
-        if owner not in (None, wanted):
-            others.append(f"{step.kind} {step.name} is {owner}'s, and would be {wanted}'s")
+        if step.before is not None and step.after is not None:
+            owner, wanted = owner_of(step.kind, step.before), owner_of(step.kind, step.after)
+            if owner not in (None, wanted):
+                others.append(f"{step.kind} {step.name} is {owner}'s, and would be {wanted}'s")
     if others:
-        more = [f"and {len(others) - _OTHERS_SHOWN_MAX} more"] if len(others) > _OTHERS_SHOWN_MAX else []
-        raise CallerError(f"{' | '.join([*others[:_OTHERS_SHOWN_MAX], *more])}; --take-over takes what is another's")
+        raise CallerError(f"{first_of(others)}; --take-over takes what is another's")
 
 
 def _carry_out_all(scheduler: Scheduler, steps: Sequence[PlanStep], failures: Failures) -> None:
-    """Does all that can be done, and adds to ``failures`` what can't.
+    """Do all that can be done, and add to ``failures`` what can't.
 
     Whether a noun is used is asked again, once, after all else is done: schedules may have stayed, or come.
     """
     still_used: dict[Noun, str] | None = None
+    nouns = _pruned_nouns(steps)
     for step in steps:
         try:
             with as_cli_errors():
-                if step.change is PlannedChange.PRUNED and step.kind != "schedule":
-                    if still_used is None:
-                        still_used = uses(scheduler, _nouns(steps), {})
+                if step.noun in nouns:
+                    still_used = uses(scheduler, nouns, {}) if still_used is None else still_used
                     if step.noun in still_used:
                         raise Conflict(still_used[step.noun])
                 carry_out(scheduler, step)
@@ -181,32 +187,23 @@ def _carry_out_all(scheduler: Scheduler, steps: Sequence[PlanStep], failures: Fa
             failures[step.noun] = error
 
 
-def _nouns(steps: Sequence[PlanStep]) -> list[Noun]:
-    """The nouns that are to go, and that schedules and jobs may still name."""
+def _pruned_nouns(steps: Sequence[PlanStep]) -> list[Noun]:
+    """Return the nouns that are to go, and that schedules and jobs may still name."""
     return [step.noun for step in steps if step.change is PlannedChange.PRUNED and step.kind != "schedule"]
 
 
 def _show(steps: Sequence[PlanStep]) -> None:
     for step in steps:
         style, will = _SIGNS[step.change]
-        if step.used_by is not None:
-            will = f"stays: {step.used_by}"
-        console().print(Text(f"{step.kind} {step.name} {will}", style=f"bold {style}"), soft_wrap=True)
-        if step.used_by is not None:
-            continue
-        console().print(coloured_diff(step.difference), soft_wrap=True)
-        for warning in step.warnings:
-            console().print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+        head = f"{step.kind} {step.name} {will if step.used_by is None else f'stays: {step.used_by}'}"
+        console().print(Text(head, style=f"bold {style}"), soft_wrap=True)
+        if step.used_by is None:
+            console().print(coloured_diff(step.difference), soft_wrap=True)
+            for warning in step.warnings:
+                console().print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
 
 
-def _print_outcome(
-    steps: Sequence[PlanStep],
-    failures: Failures,
-    *,
-    done: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+def _print_outcome(steps: Sequence[PlanStep], failures: Failures, *, done: bool, dry_run: bool, as_json: bool) -> None:
     """What was done, for programs or for people; what failed also on standard error."""
     for (kind, name), error in failures.items():
         typer.echo(f"hascheduler: {kind} {name}: {one_printable_line(str(error))}", err=True)
@@ -222,15 +219,9 @@ def _print_outcome(
 
 
 def _as_json(step: PlanStep, failures: Failures) -> dict[str, Any]:
-    failure = failures.get(step.noun)
-    return {
-        "kind": step.kind,
-        "name": step.name,
-        "change": step.change.value,
-        "difference": step.difference,
-        "warnings": list(step.warnings),
-        "problem": None if failure is None else str(failure),
-    }
+    said = {"kind": step.kind, "name": step.name, "change": step.change.value, "difference": step.difference}
+    problem = str(failures[step.noun]) if step.noun in failures else None
+    return {**said, "warnings": list(step.warnings), "problem": problem}
 
 
 def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[PlanStep]:
@@ -240,10 +231,8 @@ def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[
     if not prune:
         return steps
     steps += _pruned(scheduler, files_want)
-    used = uses(scheduler, _nouns(steps), {step.name: step.after for step in steps if step.kind == "schedule"})
-    return [
-        replace(step, used_by=used.get(step.noun)) if step.change is PlannedChange.PRUNED else step for step in steps
-    ]
+    used = uses(scheduler, _pruned_nouns(steps), {step.name: step.after for step in steps if step.kind == "schedule"})
+    return [replace(step, used_by=used[step.noun]) if step.noun in used else step for step in steps]
 
 
 def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
@@ -284,50 +273,41 @@ def _change_schedule(scheduler: Scheduler, step: PlanStep) -> None:
 
 
 def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
-    after = dict(manifest.body)
+    kind, name, after = manifest.kind, manifest.name, dict(manifest.body)
     if manifest.paused:
         after = normal_schedule({**after, "paused": True})
-    try:
-        stored = named_api(scheduler, manifest.kind).find(manifest.name)
-    except Refused as refused:
-        if not is_unreadable(refused):
-            raise
-        return PlanStep(manifest.kind, manifest.name, PlannedChange.REPAIRED, None, after)
-    if stored is None:
-        return PlanStep(manifest.kind, manifest.name, PlannedChange.CREATED, None, after)
-    before = NORMAL[manifest.kind](stored)
-    if manifest.kind == "schedule":
+    stored: Any = unless_unreadable(lambda: named_api(scheduler, kind).find(name), False)
+    if not stored:
+        return PlanStep(kind, name, PlannedChange.CREATED if stored is None else PlannedChange.REPAIRED, None, after)
+    before = NORMAL[kind](stored)
+    if kind == "schedule":
         if manifest.paused is None and before.get("paused"):
             after = normal_schedule({**after, "paused": True})
         after["trigger"] = _with_stored_anchor(after["trigger"], before["trigger"])
-    owner = owner_of(manifest.kind, before)
-    if owner is not None and owner_of(manifest.kind, after) is None:
+    owner = owner_of(kind, before)
+    if owner is not None and owner_of(kind, after) is None:
         # Files that name no owner take nothing from the one that there is.
-        after = owned_by(manifest.kind, after, owner)
-    if manifest.kind == "definition" and "conflict_group" in after and "conflict_scope" in before:
+        after = owned_by(kind, after, owner)
+    if "conflict_group" in after and "conflict_scope" in before:
         # A replacement keeps the scope unless it brings another.
-        after = NORMAL["definition"]({"conflict_scope": before["conflict_scope"], **after})
+        after = NORMAL[kind]({"conflict_scope": before["conflict_scope"], **after})
     change = PlannedChange.UNCHANGED if before == after else PlannedChange.CHANGED
-    return PlanStep(manifest.kind, manifest.name, change, before, after, stored["rev"])
+    return PlanStep(kind, name, change, before, after, stored["rev"])
 
 
 def _with_stored_anchor(trigger: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
     """A replacement keeps the phase of an interval unless it brings another; so does the same one of several."""
-    if trigger["type"] == stored["type"] == "any":
+    if trigger["type"] == stored.get("type") == "any":
         known = [*stored["of"], *({} for _ in trigger["of"])]
-        parts = zip(trigger["of"], known, strict=False)
-        return {**trigger, "of": [_with_stored_anchor_if_same(part, before) for part, before in parts]}
-    if trigger["type"] == stored["type"] == "interval" and "anchor" not in trigger and "anchor" in stored:
+        parts = [
+            _with_stored_anchor(part, before) if part.get("every") == before.get("every") else part
+            for part, before in zip(trigger["of"], known, strict=False)
+        ]
+        return {**trigger, "of": parts}
+    if trigger["type"] == stored.get("type") == "interval" and "anchor" in stored:
         # In the order of the normal form: the anchor comes after the span.
-        head = {"type": "interval", "every": trigger["every"], "anchor": stored["anchor"]}
-        return {**head, **trigger}
+        return {"type": "interval", "every": trigger["every"], "anchor": stored["anchor"], **trigger}
     return trigger
-
-
-def _with_stored_anchor_if_same(part: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    if stored and part["type"] == "interval" and part["every"] == stored.get("every"):
-        return _with_stored_anchor(part, stored)
-    return part
 
 
 _PRUNED = ("schedule", "definition", "lane", "calendar", "tenant")
@@ -336,17 +316,14 @@ _PRUNED = ("schedule", "definition", "lane", "calendar", "tenant")
 
 def _pruned(scheduler: Scheduler, files_want: Wanted) -> Iterator[PlanStep]:
     assert files_want.owner is not None
+    labels = dict([MANAGED, (OWNER, files_want.owner)])
     kept = {(manifest.kind, manifest.name) for manifest in files_want.manifests}
     for kind in _PRUNED:
-        for stored in _owned(scheduler, kind, files_want.owner):
-            if (kind, stored["name"]) not in kept:
+        listed = scheduler.schedules.list(labels) if kind == "schedule" else named_api(scheduler, kind).list()
+        for stored in listed:
+            # Looked at one by one: what is not marked as this owner's must not go, whatever the answer holds.
+            is_own = owner_of(kind, stored) == files_want.owner
+            if kind == "schedule":
+                is_own = stored.get("labels", {}).items() >= labels.items()
+            if is_own and (kind, stored["name"]) not in kept:
                 yield PlanStep(kind, stored["name"], PlannedChange.PRUNED, NORMAL[kind](stored), None, stored["rev"])
-
-
-def _owned(scheduler: Scheduler, kind: str, owner: str) -> Iterator[Mapping[str, Any]]:
-    """Looked at one by one: what is not marked as this owner's must not go, whatever the answer holds."""
-    if kind == "schedule":
-        labels = dict([MANAGED, (OWNER, owner)])
-        found = scheduler.schedules.list(labels)
-        return (stored for stored in found if stored.get("labels", {}).items() >= labels.items())
-    return (stored for stored in named_api(scheduler, kind).list() if owner_of(kind, stored) == owner)

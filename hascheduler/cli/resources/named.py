@@ -1,150 +1,114 @@
-"""What the commands on definitions, lanes, calendars and tenants do: list, get, put, edit and delete what has a name.
+"""The commands of a noun that has a name: list, get, put, edit and delete, made of the noun's class.
 
-`hascheduler.cli.resources.nouns` says which options and columns each has.
+`hascheduler.cli.resources.nouns` has a row for each noun; its options and columns are those of its fields.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.text import Text
 
-from hascheduler.cli.completion import NewName, argument, names_of
-from hascheduler.cli.input.normal_forms import NORMAL
+from hascheduler.cli.completion import NewName, NounName
+from hascheduler.cli.fields import body_of, columns_of, options_of
+from hascheduler.cli.input.normal_forms import NORMAL, body_class
 from hascheduler.cli.input.prompts import delete_stored, edit_document
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import (
-    DEFAULT_URL,
-    AsJson,
-    AsYaml,
-    Command,
-    Given,
-    Options,
-    Url,
-    Yes,
-    keyword,
-    with_options,
-    with_parameters,
-)
-from hascheduler.cli.output.console import console, print_answer, print_json
-from hascheduler.cli.output.tables import FittedTable, with_columns
+from hascheduler.cli.options import DEFAULT_URL, AsJson, Command, Given, Url, Yes, with_options, with_parameters
+from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.tables import Cell, FittedTable, OutputForm, print_all, table_of, with_columns, with_output
 from hascheduler.cli.output.yaml_text import NounChange, as_text, as_yaml, change
 from hascheduler.cli.replica import named_api, replica
-from hascheduler.client.synchronous.named import NamedApi
+
+if TYPE_CHECKING:
+    from hascheduler.client.synchronous.named import NamedApi
 
 Answer = Mapping[str, Any]
 
-_COMMON = {"url": (Url, DEFAULT_URL), "as_json": (AsJson, False)}
-_YES = {"yes": (Yes, False)}
+_HELP = {
+    "list": "List the {kind}s.",
+    "get": "Show one {kind}.",
+    "put": "Make or replace a {kind}.\n\nWhat is left out gets its default. Prints what was changed, and the whole.",
+    "edit": "Edit a {kind}, by options or in $EDITOR.\n\nWhat is given changes, all else stays.",
+    "delete": "Delete a {kind}{deleted}",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Noun:
-    """``cells`` are one's cells in the list, without name and revision; ``none`` is said if there are none.
+class NamedCommands:
+    """``columns`` are fields in the order of the list's columns; ``none`` is said if there are none.
 
-    ``body`` makes a request of the options; ``deleted`` is the first half of the help of ``delete``, and so on.
-    ``examples`` are those of `put`, `edit`, and the name in all others.
+    ``deleted`` ends the help of ``delete``. Examples are what follows the command, by its name.
     """
 
     kind: str
-    options: Options
-    body: Callable[[Given], dict[str, Any]]
-    columns: tuple[str, ...]
-    cells: Callable[[Answer], tuple[str, ...]]
+    columns: str
     none: str
-    put_help: str
-    edit_help: str
-    delete_help: str
-    example: str
-    put_examples: Sequence[str]
-    edit_examples: Sequence[str]
+    deleted: str
+    examples: Mapping[str, Sequence[str]]
 
-    @property
-    def list(self) -> Command:
-        help = f"List the {self.kind}s."
-        return example(f"hascheduler {self.kind} list")(with_columns(self._command(self._list, help)))
+    def __getattr__(self, verb: str) -> Command:
+        """Return a command when it is asked for: its options import the class of the noun."""
+        if verb not in _HELP:
+            raise AttributeError(verb)
+        run = getattr(self, f"_{verb}")
+        help = _HELP[verb].format(kind=self.kind, deleted=self.deleted)
+        command = with_parameters(partial(run), inspect.signature(run).parameters.values(), help)
+        if verb in ("put", "edit"):
+            command = with_options("given", options_of(body_class(self.kind)))(command)
+        if verb != "delete":
+            command = with_output(command)
+        if verb == "list":
+            command = with_columns(command)
+        shown = self.examples.get(verb, ("" if verb == "list" else self.examples["put"][0].split()[0],))
+        return example(*(f"hascheduler {self.kind} {verb} {one}".rstrip() for one in shown))(command)
 
-    @property
-    def get(self) -> Command:
-        more = {"as_manifest": (AsYaml, False)}
-        command = self._command(self._get, f"Show one {self.kind}.", self._name, {**_COMMON, **more})
-        return example(f"hascheduler {self.kind} get {self.example}")(command)
-
-    @property
-    def put(self) -> Command:
-        command = self._command(self._put, f"Make or replace a {self.kind}.\n\n{self.put_help}", NewName)
-        return example(*self.put_examples)(with_options("given", self.options)(command))
-
-    @property
-    def edit(self) -> Command:
-        help = f"Edit a {self.kind}, by options or in $EDITOR.\n\n{self.edit_help}"
-        command = self._command(self._edit, help, self._name, {**_YES, **_COMMON})
-        return example(*self.edit_examples)(with_options("given", self.options)(command))
-
-    @property
-    def delete(self) -> Command:
-        command = self._command(self._delete, self.delete_help, self._name, {**_YES, **_COMMON})
-        return example(f"hascheduler {self.kind} delete {self.example} --yes")(command)
-
-    @property
-    def _name(self) -> Any:
-        return Annotated[str, argument("NAME", f"The {self.kind}", names_of(self.kind))]
-
-    def _command(
-        self, run: Callable[..., None], help: str, name: Any = None, more: Mapping[str, Any] = _COMMON
-    ) -> Command:
-        named = [] if name is None else [keyword("name", name, inspect.Parameter.empty)]
-        options = (keyword(name, annotation, default) for name, (annotation, default) in more.items())
-        return with_parameters(partial(run), [*named, *options], help)
-
-    def _list(self, url: str, *, as_json: bool) -> None:
+    def _list(self, url: Url = DEFAULT_URL, *, output: OutputForm) -> None:
         with replica(url) as scheduler:
             found = [*named_api(scheduler, self.kind).list()]
-        print_answer({"items": found}, lambda _: self._table(found), as_json=as_json)
+        print_all(found, self._table, self._manifest, output)
 
     def _table(self, found: Sequence[Answer]) -> FittedTable | Text:
         if not found:
             return Text(self.none, style="dim")
-        table = FittedTable("", "name", *self.columns, "revision", spare=("revision", *reversed(self.columns)))
-        for one in found:
-            cells = (Text(cell) for cell in self.cells(one))
-            table.add_row(Text(one["name"], style="bold"), *cells, str(one["rev"]))
-        return table
+        columns: dict[str, Cell] = {
+            "name": lambda one: Text(one["name"], style="bold"),
+            **(fields := columns_of(body_class(self.kind), self.columns)),
+            "revision": lambda one: str(one["rev"]),
+        }
+        return table_of("", found, columns, spare=("revision", *reversed(fields)))
 
-    def _get(self, name: str, url: str, *, as_json: bool, as_manifest: bool) -> None:
+    def _get(self, name: NounName, url: Url = DEFAULT_URL, *, output: OutputForm) -> None:
         with replica(url) as scheduler:
             answer = named_api(scheduler, self.kind).get(check_name(name))
-        if as_manifest and not as_json:
-            typer.echo(as_yaml({"kind": self.kind.capitalize(), **NORMAL[self.kind](answer)}), nl=False)
-        else:
-            print_answer(answer, lambda _: self._document(answer), as_json=as_json)
+        self._print(answer, None, output)
 
-    def _put(self, name: str, url: str, *, as_json: bool, given: Given) -> None:
-        # None asks for the default, as what is left out does, in parts too.
-        parts = {field: _said(value) if field == "retry" else value for field, value in self.body(given).items()}
+    def _put(self, name: NewName, url: Url = DEFAULT_URL, *, given: Given, output: OutputForm) -> None:
         with replica(url) as scheduler:
             api = named_api(scheduler, self.kind)
             before = api.find(check_name(name))
-            answer = api.put_document(name, _said(parts))
-        self._tell(answer, change(before, answer), as_json=as_json)
+            answer = api.put_document(name, _said(body_of(body_class(self.kind), given)))
+        self._print(answer, change(before, answer), output)
 
-    def _edit(self, name: str, url: str, *, yes: bool, as_json: bool, given: Given) -> None:
+    def _edit(
+        self, name: NounName, yes: Yes = False, url: Url = DEFAULT_URL, *, given: Given, output: OutputForm
+    ) -> None:
         check_name(name)
-        body = self.body(given)
+        body = body_of(body_class(self.kind), given)
         with replica(url) as scheduler:
             api = named_api(scheduler, self.kind)
             before = api.get(name)
             answer = api.patch(name, body) if body else self._in_editor(api, before, yes=yes)
-        self._tell(answer, change(before, answer), as_json=as_json)
+        self._print(answer, change(before, answer), output)
 
-    def _delete(self, name: str, url: str, *, yes: bool, as_json: bool) -> None:
+    def _delete(self, name: NounName, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
         delete_stored(self.kind, name, yes=yes, url=url, as_json=as_json)
 
-    def _in_editor(self, api: NamedApi[Any], stored: Answer, *, yes: bool) -> Answer:
+    def _in_editor(self, api: "NamedApi[Any]", stored: Answer, *, yes: bool) -> Answer:
         name, normal = stored["name"], NORMAL[self.kind]
 
         def write(edited: dict[str, Any]) -> Any:
@@ -153,17 +117,26 @@ class Noun:
 
         return edit_document(name, normal(stored), normal, write, yes=yes) or stored
 
-    def _tell(self, answer: Answer, changed: NounChange, *, as_json: bool) -> None:
-        """What was changed, and the whole as it is now: what is printed stays a document."""
-        if as_json:
-            print_json({**answer, **changed.as_json()})
-        else:
-            console().print(changed.as_text(f"{self.kind} {answer['name']}", "# "), soft_wrap=True)
-            console().print(self._document(answer))
+    def _print(self, answer: Answer, changed: NounChange | None, output: OutputForm) -> None:
+        """Print what was changed, and the whole as it is now: what is printed stays a document."""
+        match output:
+            case OutputForm.JSON:
+                print_json({**answer, **(changed.as_json() if changed else {})})
+            case OutputForm.YAML:
+                typer.echo(self._manifest(answer), nl=False)
+            case OutputForm.NAME:
+                console().print(answer["name"])
+            case _:
+                if changed:
+                    console().print(changed.as_text(f"{self.kind} {answer['name']}", "# "), soft_wrap=True)
+                console().print(as_text(NORMAL[self.kind](answer)))
 
-    def _document(self, answer: Answer) -> Text:
-        return as_text(NORMAL[self.kind](answer))
+    def _manifest(self, answer: Answer) -> str:
+        return as_yaml({"kind": self.kind.capitalize(), **NORMAL[self.kind](answer)})
 
 
 def _said(body: Answer) -> dict[str, Any]:
-    return {field: value for field, value in body.items() if value is not None}
+    """Return the body without nulls: left out, a field gets its default too."""
+    return {
+        name: _said(value) if isinstance(value, Mapping) else value for name, value in body.items() if value is not None
+    }

@@ -1,7 +1,9 @@
 """``hascheduler token``: who may ask a cluster for what."""
 
 import re
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -14,7 +16,8 @@ from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Yes
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.output.tables import FittedTable, with_columns
+from hascheduler.cli.output.tables import Cell, FittedTable, OutputForm, print_all, table_of, with_columns, with_output
+from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.cli.replica import replica
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.model.token import ALL_TENANTS, Role
@@ -27,24 +30,25 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 @example("hascheduler token list")
 @with_utc
 @with_columns
-def list_tokens(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+@with_output
+def list_tokens(url: Url = DEFAULT_URL, *, output: OutputForm) -> None:
     """List tokens and sessions, without their secrets. A session is a login to the dashboard."""
     with replica(url) as scheduler:
         found = list(scheduler.tokens.list())
-    if as_json:
-        print_json({"items": found})
-        return
+    print_all(found, _table, as_yaml, output, name="id")
+
+
+def _table(found: Sequence[Mapping[str, Any]]) -> FittedTable | Text:
     if not found:
-        console().print(Text("There are no tokens.", style="dim"))
-        return
-    columns = ("id", "kind", "name", "role", "tenant", "made by", "expires")
-    table = FittedTable("", *columns, spare=("made by", "expires", "tenant", "role", "kind"))
-    for one in found:
-        expires = Text("expired", style="red") if one["expired"] else Text(instant_text(one["expires_at"]))
-        kind = Text("session" if one.get("session") else "token")  # replicas of 0.2.0 do not say
-        texts = (Text(one[field]) for field in ("name", "role", "tenant", "created_by"))
-        table.add_row(Text(one["id"]), kind, *texts, expires)
-    console().print(table)
+        return Text("There are no tokens.", style="dim")
+    columns: dict[str, Cell] = {
+        "id": itemgetter("id"),
+        "kind": lambda one: "session" if one.get("session") else "token",  # replicas of 0.2.0 do not say
+        **{name: itemgetter(name) for name in ("name", "role", "tenant")},
+        "made by": itemgetter("created_by"),
+        "expires": lambda one: Text("expired", style="red") if one["expired"] else instant_text(one["expires_at"]),
+    }
+    return table_of("", found, columns, spare=("made by", "expires", "tenant", "role", "kind"))
 
 
 @example(
@@ -85,8 +89,8 @@ def create(
     )
 
 
-@example("hascheduler token revoke token-3f9a0c11d2e4 --yes")
-def revoke(id: TokenId, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+@example("hascheduler token delete token-3f9a0c11d2e4 --yes")
+def delete(id: TokenId, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Revoke a token: it opens nothing any more."""
     if id.startswith("hsk_"):
         raise InvalidInput(("ID",), "that is a secret", "the token's public id; see hascheduler token list")

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any
 
 from hascheduler.client import Scheduler
-from hascheduler.client.results import Job
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.schema.lane import DEFAULT_LANE
 from hascheduler.schema.tenant import DEFAULT_TENANT
@@ -71,13 +70,8 @@ def _bodies(scheduler: Scheduler, planned: Planned) -> Iterator[tuple[str, Mappi
 
 
 def _live_job(scheduler: Scheduler, kind: str, name: str) -> str | None:
-    live: Iterator[Job]
-    if kind == "definition":
-        live = scheduler.list(state=_LIVE, definition=name)
-    elif kind == "tenant":
-        live = scheduler.list(state=_LIVE, tenant=name)
-    else:
-        live = scheduler.list(state=_LIVE)
+    said: dict[str, Any] = {kind: name} if kind in ("definition", "tenant") else {}  # no list is by lane
+    live = scheduler.list(state=_LIVE, **said)
     looked_at = 0
     for job in islice(live, LOOKED_AT_MAX):
         looked_at += 1

@@ -9,23 +9,19 @@ from uuid import uuid4
 import typer
 from rich.text import Text
 
-from hascheduler.cli.completion import ScheduleName, ScheduleNameOrNone, complete_tenant
+from hascheduler.cli.completion import ScheduleName, ScheduleNameOrNone
 from hascheduler.cli.input.prompts import delete_stored
 from hascheduler.cli.input.values import check_name, read_payload, sendable_key
-from hascheduler.cli.jobs.all_that_match import change_all
-from hascheduler.cli.jobs.options import filter_body
+from hascheduler.cli.jobs.all_that_match import ChangeOfAll, change_all, changes_all
+from hascheduler.cli.jobs.filters import filter_of
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import (
     DEFAULT_URL,
     AsJson,
     DryRun,
-    Given,
-    LabelFilter,
     Options,
     Url,
     Yes,
-    text_option,
-    with_options,
 )
 from hascheduler.cli.output.console import console, print_answer, print_json
 from hascheduler.cli.output.instants import with_utc
@@ -36,20 +32,13 @@ from hascheduler.client.options import TriggerNowBody
 from hascheduler.client.synchronous.schedules import SchedulesApi
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
-from hascheduler.model.schedule import Overlap, ScheduleState
-from hascheduler.model.verdict import Verdict
+from hascheduler.schema.filters import ScheduleFilter
+from hascheduler.schema.schedule import Overlap, ScheduleState
 
 _SHOWN_MAX = 20
 
-_MATCHING: Options = {
-    "all": Annotated[bool | None, typer.Option("--all", help="All that are active; of resume, all that are paused.")],
-    "text": text_option("--text", of="TEXT", help="All whose name contains it, in any case."),
-    "state": Annotated[ScheduleState | None, typer.Option("--state", help="Only those in this state.")],
-    "verdict": Annotated[
-        Verdict | None, typer.Option("--verdict", help="Only those whose last decided time got this verdict.")
-    ],
-    "tenant": text_option("--tenant", of="NAME", help="Only its own.", complete=complete_tenant),
-    "label": LabelFilter,
+_ALL: Options = {
+    "all": Annotated[bool | None, typer.Option("--all", help="All that are active; of resume, all that are paused.")]
 }
 _DONE = {"pause": "paused", "resume": "resumed", "reset": "reset", "trigger": "triggered"}
 
@@ -58,27 +47,23 @@ _DONE = {"pause": "paused", "resume": "resumed", "reset": "reset", "trigger": "t
     'hascheduler schedule pause nightly --because "the disk is full"',
     "hascheduler schedule pause --label team=a --dry-run",
 )
-@with_options("given", _MATCHING)
+@changes_all(ScheduleFilter, _ALL)
 @with_utc
 def pause(
     name: ScheduleNameOrNone = None,
     because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
     *,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-    given: Given,
+    how: ChangeOfAll,
 ) -> None:
     """Pause a schedule, or all that match. Their jobs go on, and they can still be triggered by hand."""
-    if _is_of_many("pause", name, given, asked=dry_run or yes):
-        _change_all("pause", given, url, dry_run=dry_run, yes=yes, as_json=as_json, because=because)
+    if _is_of_many("pause", name, how):
+        _change_all("pause", how, because=because)
     else:
-        _change_one(url, name, lambda schedules, name: schedules.pause(name, because), as_json=as_json)
+        _change_one(how, name, lambda schedules, name: schedules.pause(name, because))
 
 
 @example("hascheduler schedule resume nightly --catch-up", "hascheduler schedule resume --all")
-@with_options("given", _MATCHING)
+@changes_all(ScheduleFilter, _ALL)
 @with_utc
 def resume(
     name: ScheduleNameOrNone = None,
@@ -86,20 +71,16 @@ def resume(
         bool, typer.Option("--catch-up", help="Treat the times since the pause as late ones, by the misfire policy.")
     ] = False,
     *,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-    given: Given,
+    how: ChangeOfAll,
 ) -> None:
     """Resume a paused schedule, or all that match, from now on.
 
     What lay in between does not fire, unless with --catch-up.
     """
-    if _is_of_many("resume", name, given, asked=dry_run or yes):
-        _change_all("resume", given, url, dry_run=dry_run, yes=yes, as_json=as_json, catch_up=catch_up or None)
+    if _is_of_many("resume", name, how):
+        _change_all("resume", how, catch_up=catch_up or None)
     else:
-        _change_one(url, name, lambda schedules, name: schedules.resume(name, catch_up=catch_up), as_json=as_json)
+        _change_one(how, name, lambda schedules, name: schedules.resume(name, catch_up=catch_up))
 
 
 class ResetFrom(StrEnum):
@@ -107,71 +88,57 @@ class ResetFrom(StrEnum):
 
 
 @example("hascheduler schedule reset nightly --from now", "hascheduler schedule reset --all --dry-run")
-@with_options("given", _MATCHING)
+@changes_all(ScheduleFilter, _ALL)
 @with_utc
 def reset(
     name: ScheduleNameOrNone = None,
     start: Annotated[ResetFrom, typer.Option("--from", help="The times after this instant fire.")] = ResetFrom.NOW,
     *,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-    given: Given,
+    how: ChangeOfAll,
 ) -> None:
     """Let a schedule go on that a wrong clock made fire early.
 
     Or all that match. It would be silent until the time that it had come to. Times that have a job already keep it, and
     do not fire again. Nothing changes for schedules that are not ahead.
     """
-    if _is_of_many("reset", name, given, asked=dry_run or yes):
-        _change_all("reset", given, url, dry_run=dry_run, yes=yes, as_json=as_json)
+    if _is_of_many("reset", name, how):
+        _change_all("reset", how)
     else:
-        _change_one(url, name, lambda schedules, name: schedules.reset(name, start.value), as_json=as_json)
+        _change_one(how, name, lambda schedules, name: schedules.reset(name, start.value))
 
 
-def _change_one(
-    url: str, name: str | None, change: Callable[[SchedulesApi, str], ScheduleResponse], *, as_json: bool
-) -> None:
+def _change_one(how: ChangeOfAll, name: str | None, change: Callable[[SchedulesApi, str], ScheduleResponse]) -> None:
     assert name is not None, "it is not of many"
-    with replica(url) as scheduler:
+    with replica(how.url) as scheduler:
         answer = change(scheduler.schedules, check_name(name))
-    print_answer(answer, lambda _: schedule_page(answer, SystemClock().wall_ms()), as_json=as_json)
+    print_answer(answer, lambda _: schedule_page(answer, SystemClock().wall_ms()), as_json=how.as_json)
 
 
-def _is_of_many(verb: str, name: str | None, given: Given, *, asked: bool, of_one: tuple[str, ...] = ()) -> bool:
-    """Whether no name is given; `InvalidInput` where nothing says which are meant, or both do. ``asked``: whether
-    ``--dry-run`` or ``--yes`` is given, which are for many; ``of_one`` are given options for one alone."""
-    if (name is None) == (not given):
+def _is_of_many(verb: str, name: str | None, how: ChangeOfAll, *, of_one: tuple[str, ...] = ()) -> bool:
+    """Return whether no name is given; raise an `InvalidInput` if nothing says which are meant, or both do.
+
+    ``of_one`` are given options for one alone.
+    """
+    if (name is None) == (not how.given):
         problem = "a name and options can't be had together"
         if name is None:
             problem = f"nothing says which schedules to {verb}"
         raise InvalidInput(("NAME",), problem, "the name of one, or options such as --text or --all")
-    if name is not None and asked:
+    if name is not None and how.is_asked:
         raise InvalidInput(("NAME",), "--dry-run and --yes are for all that match", "a filter, or neither")
     if name is None and of_one:
         raise InvalidInput((of_one[0],), "is for one schedule", "its name, or no such option")
     return name is None
 
 
-def _change_all(
-    verb: str,
-    given: Given,
-    url: str,
-    *,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-    again: str = "the command",
-    **more: Any,
-) -> None:
+def _change_all(verb: str, how: ChangeOfAll, *, again: str = "the command", **more: Any) -> None:
     """Count the schedules, ask, and change them; ``more`` are arguments of the SDK's method."""
-    filter = filter_body(given)
-    if given.get("all"):
+    filter = filter_of({name: value for name, value in how.given.items() if name != "all"})
+    if how.given.get("all"):
         filter.setdefault("state", ScheduleState.PAUSED.value if verb == "resume" else ScheduleState.ACTIVE.value)
-    with replica(url) as scheduler:
+    with replica(how.url) as scheduler:
         where = partial(getattr(scheduler.schedules, f"{verb}_where"), **filter, **more)
-        change_all(where, "schedule", verb, _DONE[verb], dry_run=dry_run, yes=yes, as_json=as_json, again=again)
+        change_all(where, "schedule", verb, _DONE[verb], how, again=again)
 
 
 @example("hascheduler schedule delete nightly --yes")
@@ -191,7 +158,7 @@ def delete(name: ScheduleName, yes: Yes = False, url: Url = DEFAULT_URL, as_json
     """hascheduler schedule trigger nightly --payload '{"full": true}'""",
     "hascheduler schedule trigger --verdict missed --dry-run",
 )
-@with_options("given", _MATCHING)
+@changes_all(ScheduleFilter, _ALL)
 def trigger(
     name: ScheduleNameOrNone = None,
     overlap: Annotated[
@@ -207,11 +174,7 @@ def trigger(
         str | None,
         typer.Option("--idempotency-key", metavar="TEXT", help="Triggered again under it, each is the same job."),
     ] = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-    given: Given,
+    how: ChangeOfAll,
 ) -> None:
     """Make a job of a schedule now, or of all that match.
 
@@ -220,21 +183,19 @@ def trigger(
     options = {"--overlap": overlap, "--payload": payload}
     of_one = tuple(option for option, value in options.items() if value is not None)
     key = None if idempotency_key is None else sendable_key(idempotency_key)
-    if _is_of_many("trigger", name, given, asked=dry_run or yes, of_one=of_one):
+    if _is_of_many("trigger", name, how, of_one=of_one):
         action = key or str(uuid4())
         again = f"the command with --idempotency-key {action}"
-        _change_all(
-            "trigger", given, url, dry_run=dry_run, yes=yes, as_json=as_json, again=again, idempotency_key=action
-        )
+        _change_all("trigger", how, again=again, idempotency_key=action)
         return
     assert name is not None
     check_name(name)
     body: TriggerNowBody = {} if overlap is None else {"overlap": overlap.value}
     if payload is not None:
         body["payload"] = read_payload("--payload", payload)
-    with replica(url) as scheduler:
+    with replica(how.url) as scheduler:
         job = scheduler.schedules.trigger(name, body, idempotency_key=key)
-    if as_json:
+    if how.as_json:
         print_json(job.fields)
     else:
         done = "triggered already: " if job.replayed else "triggered "

@@ -1,7 +1,7 @@
 """The options that make and edit a schedule, and the body of a request that they make.
 
 The meaning of a trigger's texts is not checked here: the replica checks it, or, without one,
-`hascheduler.wire.trigger`.
+`hascheduler.triggers.requests`.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from hascheduler.cli.input.values import NONE, Readers, enum_value, fields_of, o
 from hascheduler.cli.jobs.options import JOB, LABEL, job_fields, labels_of
 from hascheduler.cli.options import Given, Options, text_option, texts_option
 from hascheduler.errors import InvalidInput
-from hascheduler.model.schedule import CatchUp, Overlap
 from hascheduler.model.values.instants import parse_instant
+from hascheduler.schema.schedule import CatchUp, Overlap
 
 _PATTERNS = ("cron", "every", "at")
 

@@ -37,7 +37,7 @@ from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
 
 if TYPE_CHECKING:
-    from hascheduler.model.trigger import Trigger
+    from hascheduler.schema.trigger import Trigger
     from hascheduler.triggers import Upcoming
 
 
@@ -84,7 +84,7 @@ def preview_schedule(
 
 
 def _computed(name: str | None, given: Given, now_ms: WallMs, after_ms: WallMs, count: int) -> dict[str, Any]:
-    from hascheduler.wire.trigger import checked_trigger
+    from hascheduler.triggers.requests import checked_trigger
 
     return _preview(name or "preview", checked_trigger(new_trigger(given), now_ms), after_ms, count=count)
 

@@ -8,20 +8,21 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hascheduler.cli.completion import ScheduleName, complete_tenant
+from hascheduler.cli.completion import ScheduleName
 from hascheduler.cli.input.normal_forms import normal_schedule
-from hascheduler.cli.input.values import check_name, instant_or_ago
+from hascheduler.cli.input.values import check_name
+from hascheduler.cli.jobs.filters import filter_of, filter_options
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, LabelFilter, Url, Watch
-from hascheduler.cli.output.console import console, print_json, show
+from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, Watch, with_options
+from hascheduler.cli.output.console import console, show
 from hascheduler.cli.output.instants import instant_text, with_utc
-from hascheduler.cli.output.tables import FittedTable, with_columns
+from hascheduler.cli.output.tables import Cell, OutputForm, print_one, show_list, table_of, with_columns, with_output
 from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.tables import VERDICT_STYLES, schedule_page, schedules_table
 from hascheduler.clock import SystemClock
-from hascheduler.model.schedule import ScheduleState
 from hascheduler.model.verdict import Verdict
+from hascheduler.schema.filters import ScheduleFilter, VerdictFilter
 
 
 @example(
@@ -29,58 +30,37 @@ from hascheduler.model.verdict import Verdict
     "hascheduler schedule list --text nightly --state paused",
 )
 @with_utc
+@with_options("given", filter_options(ScheduleFilter))
+@with_output
 @with_columns
-def list_schedules(
-    *,
-    text: Annotated[
-        str | None, typer.Option("--text", metavar="TEXT", help="Only those whose name contains it, in any case.")
-    ] = None,
-    states: Annotated[
-        list[ScheduleState] | None, typer.Option("--state", help="Only those in this state; again for more.")
-    ] = None,
-    last: Annotated[
-        list[Verdict] | None,
-        typer.Option("--verdict", help="Only those whose last decided time got this verdict; again for more."),
-    ] = None,
-    tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="NAME", help="Only its own.", autocompletion=complete_tenant)
-    ] = None,
-    labels: LabelFilter = None,
-    ahead: Annotated[bool, typer.Option("--ahead", help="Only those that a wrong clock made fire too early.")] = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-    watch: Watch = False,
-) -> None:
+def list_schedules(*, url: Url = DEFAULT_URL, watch: Watch = False, given: Given, output: OutputForm) -> None:
     """List schedules, and how they stand."""
-    given: dict[str, Any] = {
-        "text": text,
-        "state": [state.value for state in states or ()],
-        "verdict": [verdict.value for verdict in last or ()],
-        "tenant": tenant,
-        "ahead": ahead,
-    }
-    filter = {name: value for name, value in given.items() if value}
+    filter = filter_of(given)
     with replica(url) as scheduler:
-        show(
-            lambda: {"items": list(scheduler.schedules.list(labels, **filter))},
-            lambda answer: schedules_table(answer["items"], SystemClock().wall_ms()),
-            as_json=as_json,
+        show_list(
+            lambda: {"items": list(scheduler.schedules.list(**filter))},
+            lambda schedules: schedules_table(schedules, SystemClock().wall_ms()),
+            _manifest,
+            output,
             watch=watch,
         )
 
 
-@example("hascheduler schedule get nightly", "hascheduler schedule get nightly --yaml > nightly.yaml")
+@example("hascheduler schedule get nightly", "hascheduler schedule get nightly -o yaml > nightly.yaml")
 @with_utc
-def get(name: ScheduleName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_manifest: AsYaml = False) -> None:
+@with_output
+def get(name: ScheduleName, url: Url = DEFAULT_URL, *, output: OutputForm) -> None:
     """Show one schedule."""
     with replica(url) as scheduler:
         answer = scheduler.schedules.get(check_name(name))
-    if as_json:
-        print_json(answer)
-    elif as_manifest:
-        typer.echo(as_yaml({"kind": "Schedule", **normal_schedule(answer)}), nl=False)
-    else:
+    if output in (OutputForm.TEXT, OutputForm.WIDE):
         console().print(schedule_page(answer, SystemClock().wall_ms()))
+    else:
+        print_one(answer, _manifest, output)
+
+
+def _manifest(answer: Mapping[str, Any]) -> str:
+    return as_yaml({"kind": "Schedule", **normal_schedule(answer)})
 
 
 @example("hascheduler schedule verdicts nightly --verdict missed --verdict skipped")
@@ -111,9 +91,8 @@ def verdicts(
 
 
 def _verdicts_page(name: str, answer: Mapping[str, Any]) -> RenderableType:
-    table = FittedTable("", "time", "verdict", "what came of it", wraps=("what came of it",))
-    for item in answer["items"]:
-        table.add_row(_times(item), _verdict(item), _outcome(item))
+    columns: dict[str, Cell] = {"time": _times, "verdict": _verdict, "what came of it": _outcome}
+    table = table_of("", answer["items"], columns, wraps=("what came of it",))
     parts: list[RenderableType] = [Text(name, style="bold"), _counts(answer["counts"])]
     undecided = answer.get("undecided") or {}
     if undecided.get("count"):
@@ -161,45 +140,25 @@ def _outcome(item: Mapping[str, Any]) -> Text:
 
 @example("hascheduler verdicts --verdict missed --since 1h --label team=a")
 @with_utc
+@with_options("given", filter_options(VerdictFilter))
 @with_columns
 def all_verdicts(
-    *,
-    only: Annotated[list[Verdict] | None, typer.Option("--verdict", help="Only these; again for more.")] = None,
-    since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="INSTANT|SPAN", help="Only what was decided from then on; 1h: an hour ago."),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="INSTANT|SPAN", help="Only what was decided before that.")
-    ] = None,
-    text: Annotated[
-        str | None,
-        typer.Option("--text", metavar="TEXT", help="Only of those whose name contains it, in any case."),
-    ] = None,
-    labels: LabelFilter = None,
-    tenant: Annotated[
-        str | None,
-        typer.Option("--tenant", metavar="NAME", help="Only of its schedules.", autocompletion=complete_tenant),
-    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest decision first")] = 50,
+    *,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
     watch: Watch = False,
+    given: Given,
 ) -> None:
     """Show which times of all schedules did not fire, and why.
 
     The newest decision first. Times that fired have jobs: hascheduler job list.
     """
-    now_ms = SystemClock().wall_ms()
-    wanted: list[Any] = [verdict.value for verdict in only or ()]
-    given = {"since": since, "until": until}
-    filter: dict[str, Any] = {
-        name: instant_or_ago(at, f"--{name}", now_ms) for name, at in given.items() if at is not None
-    }
-    filter |= {name: value for name, value in (("text", text), ("tenant", tenant), ("labels", labels)) if value}
+    filter = filter_of(given)
+    only = filter.pop("verdict", ())
     with replica(url) as scheduler:
         show(
-            lambda: {"items": list(islice(scheduler.verdicts(wanted, **filter), limit))},
+            lambda: {"items": list(islice(scheduler.verdicts(only, **filter), limit))},
             lambda answer: _all_verdicts_table(answer["items"]),
             as_json=as_json,
             watch=watch,
@@ -209,7 +168,10 @@ def all_verdicts(
 def _all_verdicts_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
     if not items:
         return Text("There are no such times.", style="dim")
-    table = FittedTable("", "schedule", "time", "verdict", "why", wraps=("why",))
-    for item in items:
-        table.add_row(Text(item["schedule"]), _times(item), _verdict(item), _outcome(item))
-    return table
+    columns: dict[str, Cell] = {
+        "schedule": lambda item: item["schedule"],
+        "time": _times,
+        "verdict": _verdict,
+        "why": _outcome,
+    }
+    return table_of("", items, columns, wraps=("why",))

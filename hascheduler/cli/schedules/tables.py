@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hascheduler.cli.input.normal_forms import normal_schedule
 from hascheduler.cli.output.instants import instant_text, relative_text
-from hascheduler.cli.output.tables import FittedTable
+from hascheduler.cli.output.tables import Cell, table_of
 from hascheduler.cli.output.yaml_text import as_text
 
 Schedule = Mapping[str, Any]
@@ -30,17 +30,14 @@ _TIMES_SHOWN = 3
 def schedules_table(schedules: Sequence[Schedule], now_ms: int) -> RenderableType:
     if not schedules:
         return Text("There are no schedules.", style="dim")
-    columns = ("name", "trigger", "next", "state", "counts")
-    table = FittedTable("", *columns, spare=("counts", "trigger", "next"), wraps=("trigger", "state", "counts"))
-    for schedule in schedules:
-        table.add_row(
-            Text(schedule["name"], style="bold"),
-            Text(trigger_text(schedule["trigger"])),
-            relative_text(schedule["next_at"], now_ms),
-            _state(schedule),
-            _counts(schedule),
-        )
-    return table
+    columns: dict[str, Cell] = {
+        "name": lambda schedule: Text(schedule["name"], style="bold"),
+        "trigger": lambda schedule: trigger_text(schedule["trigger"]),
+        "next": lambda schedule: relative_text(schedule["next_at"], now_ms),
+        "state": _state,
+        "counts": _counts,
+    }
+    return table_of("", schedules, columns, spare=("counts", "trigger", "next"), wraps=("trigger", "state", "counts"))
 
 
 def schedule_page(schedule: Schedule, now_ms: int) -> RenderableType:

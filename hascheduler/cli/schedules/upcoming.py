@@ -19,14 +19,13 @@ from hascheduler.cli.replica import replica
 from hascheduler.client import Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.model.values.zone_data import read_zone, zone_names
 from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.noun import read_answer
+from hascheduler.schema.trigger import Trigger
 from hascheduler.triggers import count_firing, on_calendars, upcoming
-from hascheduler.wire.calendar import CalendarBody
-from hascheduler.wire.trigger import read_trigger
-from hascheduler.wire.validation import validated
+from hascheduler.triggers.requests import read_trigger
 
 _TIMES_MAX = 4
 """A schedule that fires more often on a day is shown by its count."""
@@ -185,17 +184,12 @@ def coming_fires(scheduler: Scheduler, labels: list[str] | None, now_ms: WallMs)
     schedules = list(scheduler.schedules.list(labels))
     uses_calendars = any(schedule["trigger"].get("calendars") for schedule in schedules)
     stored = scheduler.documents("calendars").list() if uses_calendars else ()
-    calendars = {each["name"]: _calendar(each) for each in stored}
+    calendars = {each["name"]: read_answer(Calendar, each) for each in stored}
     ordered = sorted(
         schedules,
         key=lambda one: (one["next_at"] is None, one["next_at"] and parse_instant(one["next_at"]), one["name"]),
     )
     return [_row(schedule, calendars, now_ms) for schedule in ordered]
-
-
-def _calendar(answer: Mapping[str, Any]) -> Calendar:
-    said = {field: answer[field] for field in ("weekdays", "include", "exclude")}
-    return validated(CalendarBody, said).resource(answer["name"])
 
 
 def _row(schedule: Mapping[str, Any], calendars: Mapping[str, Calendar], now_ms: WallMs) -> ComingFires:

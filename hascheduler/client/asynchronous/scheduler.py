@@ -29,7 +29,7 @@ from hascheduler.client.bodies import query_of
 from hascheduler.client.exchange import Exchange
 from hascheduler.client.failures import Refused, Retryable, Unavailable
 from hascheduler.client.flows import Flow, JobChange, Pause
-from hascheduler.client.options import BatchJob, JobErrorFilter, JobListFilter, JobOptions, Verdict, VerdictFilter
+from hascheduler.client.options import BatchJob, JobErrorFilter, JobListFilter, JobOptions, Verdict, VerdictListFilter
 from hascheduler.client.requests import MANY_S, Request, as_it_is, asked, job_path, keyed, word_of
 from hascheduler.client.results import Changed, Job, JsonObject, ListPage, Submitted, read_job
 from hascheduler.client.retries import retry_policy
@@ -161,7 +161,7 @@ class AsyncScheduler:
         return await self._ask(asked(JobErrorsResponse, "GET", "/v1/jobs:errors", query_of(**filter)))
 
     async def verdicts(
-        self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictFilter]
+        self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictListFilter]
     ) -> AsyncIterator[ScheduleVerdictResponse]:
         """The nominal times of all schedules that did not fire, the newest decision first.
 

@@ -23,7 +23,7 @@ from hascheduler.client.options import (
     CronBody,
     IntervalBody,
     OnceBody,
-    ScheduleFilter,
+    ScheduleListFilter,
     ScheduleOptions,
     TemplateBody,
     TimelineFilter,
@@ -70,7 +70,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         return await self._ask(asked(ScheduleResponse, "POST", "/v1/schedules", body=dict(document), look=look))
 
     async def list(
-        self, labels: Labels | None = None, **filter: Unpack[ScheduleFilter]
+        self, labels: Labels | None = None, **filter: Unpack[ScheduleListFilter]
     ) -> AsyncIterator[ScheduleResponse]:
         """All, by name; with ``labels`` those that have all of these, and with a filter those that match."""
         query = query_of(labels=labels, **filter)
@@ -83,12 +83,12 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         *,
         limit: int | None = None,
         after: str | None = None,
-        **filter: Unpack[ScheduleFilter],
+        **filter: Unpack[ScheduleListFilter],
     ) -> ListPage[ScheduleResponse]:
         query = query_of(labels=labels, **filter)
         return await self._ask(page("/v1/schedules", query, ScheduleResponse, limit, after))
 
-    async def count(self, labels: Labels | None = None, **filter: Unpack[ScheduleFilter]) -> ScheduleCountsResponse:
+    async def count(self, labels: Labels | None = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
         """How many match, by state."""
         query = query_of(labels=labels, **filter)
         return await self._ask(asked(ScheduleCountsResponse, "GET", "/v1/schedules:counts", query))

@@ -22,7 +22,7 @@ from hascheduler.client.options import (
     CronBody,
     IntervalBody,
     OnceBody,
-    ScheduleFilter,
+    ScheduleListFilter,
     ScheduleOptions,
     TemplateBody,
     TimelineFilter,
@@ -70,7 +70,7 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         look = look_for(self._path(str(name)), document, ScheduleResponse) if is_name else None
         return self._ask(asked(ScheduleResponse, "POST", "/v1/schedules", body=dict(document), look=look))
 
-    def list(self, labels: Labels | None = None, **filter: Unpack[ScheduleFilter]) -> Iterator[ScheduleResponse]:
+    def list(self, labels: Labels | None = None, **filter: Unpack[ScheduleListFilter]) -> Iterator[ScheduleResponse]:
         """All, by name; with ``labels`` those that have all of these, and with a filter those that match."""
         query = query_of(labels=labels, **filter)
         for schedule in each(self._ask, "/v1/schedules", query, ScheduleResponse):
@@ -82,12 +82,12 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         *,
         limit: int | None = None,
         after: str | None = None,
-        **filter: Unpack[ScheduleFilter],
+        **filter: Unpack[ScheduleListFilter],
     ) -> ListPage[ScheduleResponse]:
         query = query_of(labels=labels, **filter)
         return self._ask(page("/v1/schedules", query, ScheduleResponse, limit, after))
 
-    def count(self, labels: Labels | None = None, **filter: Unpack[ScheduleFilter]) -> ScheduleCountsResponse:
+    def count(self, labels: Labels | None = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
         """How many match, by state."""
         query = query_of(labels=labels, **filter)
         return self._ask(asked(ScheduleCountsResponse, "GET", "/v1/schedules:counts", query))

@@ -28,9 +28,9 @@ from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.mirror.changes import Quarantined
 from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import ChangeSource, ChangeStream, Clock
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.telemetry.log_lines import Reminders
 from hascheduler.triggers import due_ms
 

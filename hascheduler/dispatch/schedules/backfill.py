@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from hascheduler.dispatch.schedules.trigger_periods import may_still_fire
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import ScheduleId, backfill_job_id, fire_job_id
-from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.instants import WallMs, format_instant
+from hascheduler.schema.schedule import ScheduleRef
+from hascheduler.schema.trigger import Trigger
 from hascheduler.triggers import count_firing, excluded_until, next_nominal
 
 BACKFILL_TIMES_MAX = 1_000

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from hascheduler.dispatch.decisions import CountFailures
 from hascheduler.model.job import JobState
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.schedule import ScheduleRef
 
 
 class ConsecutiveFailures:

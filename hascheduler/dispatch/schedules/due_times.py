@@ -21,10 +21,10 @@ from hascheduler.dispatch.schedules.trigger_periods import next_decision_ms
 from hascheduler.dispatch.timers import Timers
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import ScheduleId
-from hascheduler.model.schedule import Overlap, ScheduleRef, ZoneOffsets
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
 from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.schedule import Overlap, ScheduleRef, ZoneOffsets
 from hascheduler.triggers import calendars_of, with_calendars
 
 _AT_ONCE_MAX = 100

@@ -7,9 +7,9 @@ trigger that was in force; a period without undecided times is left out.
 from dataclasses import replace
 
 from hascheduler.errors import Conflict
-from hascheduler.model.schedule import PAST_MAX, ScheduleRef, TriggerPeriod
-from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.schedule import PAST_MAX, ScheduleRef, TriggerPeriod
+from hascheduler.schema.trigger import Trigger
 from hascheduler.triggers import next_nominal
 from hascheduler.triggers.local_order import pieces
 

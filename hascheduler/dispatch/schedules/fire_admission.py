@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from hascheduler.dispatch.capacity.rate_limits import FireRates
 from hascheduler.dispatch.rules import Rules
-from hascheduler.model.schedule import ScheduleRef
+from hascheduler.schema.schedule import ScheduleRef
 
 MAX_PENDING = "max_pending"
 FIRE_RATE = "fire_rate"

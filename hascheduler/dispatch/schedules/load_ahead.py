@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.schedule import JobTemplate, ScheduleRef
-from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.schedule import JobTemplate, ScheduleRef
+from hascheduler.schema.trigger import Interval, Once, Trigger
 from hascheduler.triggers import count_firing, next_firing, on_calendars
 
 BUCKET_MS = 600_000

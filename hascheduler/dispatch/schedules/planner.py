@@ -17,8 +17,8 @@ from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.fire_admission import FireAdmission, FireAllowance
 from hascheduler.model.documents.fired_job import fired_job, jobs_waited_for
 from hascheduler.model.job import JobState, fired_at, is_before_last, last_job_id, replaced_error
-from hascheduler.model.schedule import Overlap, ScheduleRef
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.schedule import Overlap, ScheduleRef
 
 
 class SchedulePlanner:

@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 from hascheduler.dispatch.schedules.backfill import count_in_steps
 from hascheduler.dispatch.schedules.trigger_periods import undecided
-from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
+from hascheduler.schema.schedule import ScheduleRef
+from hascheduler.schema.trigger import Trigger
 from hascheduler.triggers import (
     ClockChange,
     Upcoming,

@@ -15,9 +15,9 @@ verdict, so that it may have fired, all keep what they have, and none of them is
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hascheduler.model.schedule import ScheduleRef, TriggerPeriod
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import VerdictRun
+from hascheduler.schema.schedule import ScheduleRef, TriggerPeriod
 from hascheduler.triggers import count_nominal, latest_nominal, next_nominal
 
 

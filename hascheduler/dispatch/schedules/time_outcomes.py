@@ -28,9 +28,9 @@ from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.fire_admission import FireAllowance
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
 from hascheduler.model.job import fire_job_id, fired_at, last_job_id
-from hascheduler.model.schedule import Basis, CatchUp, Overlap, ScheduleRef, ZoneOffsets
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import EXPIRED, FireCounts, Verdict, VerdictRun
+from hascheduler.schema.schedule import Basis, CatchUp, Overlap, ScheduleRef, ZoneOffsets
 from hascheduler.triggers import due_ms, latest_nominal, next_nominal
 from hascheduler.triggers.local_order import offset_zones, offsets_at
 

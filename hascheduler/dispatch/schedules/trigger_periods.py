@@ -11,11 +11,11 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hascheduler.model.schedule import ScheduleRef, TriggerPeriod, ZoneOffsets
-from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.frozen import fast_frozen
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
+from hascheduler.schema.schedule import ScheduleRef, TriggerPeriod, ZoneOffsets
+from hascheduler.schema.trigger import Trigger
 from hascheduler.triggers import count_nominal, day_part, due_ms, latest_nominal, next_nominal, run_until
 from hascheduler.triggers.local_order import keeps_order, pieces
 

@@ -22,9 +22,9 @@ from hascheduler.model.payload import (
     require_few_placeholders,
     require_storable_size,
 )
-from hascheduler.model.schedule import Basis, GraphJob, JobGraph, JobTemplate, Overlap, ScheduleRef
 from hascheduler.model.values.fields import Document, is_integer
 from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.schema.schedule import Basis, GraphJob, JobGraph, JobTemplate, Overlap, ScheduleRef
 
 AFTER_MAX = 100
 """Jobs that one fire waits for: an entry of the journal, which may have a hundred such fires, has to stay small."""

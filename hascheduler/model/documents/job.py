@@ -33,54 +33,36 @@ JOB_FIELDS = (
 )  # fmt: skip
 
 
+_ADDED_IF_THERE = ("idempotency_key", "request_hash", "trace", "limit_keys", "unique")
+"""Fields of new jobs that a document has only if they say something."""
+_AS_THEY_ARE = tuple(name for name in NewJob.__match_args__ if name not in ("id", *_ADDED_IF_THERE))
+_as_they_are = attrgetter(*_AS_THEY_ARE)
+_NOT_YET = (
+    "processor", "dispatched_at_ms", "started_at_ms", "finished_at_ms", "cancel_requested_at_ms",
+    "first_started_at_ms", "retry_at_ms", "progress", "result", "error",
+)  # fmt: skip
+
+
 def new_job_document(job: NewJob) -> dict[str, Any]:
+    """Return the stored form of ``job``: its fields as they are, and those of a job that nothing has happened to."""
     document = {
         "_id": job.id,
         "v": WRITTEN_VERSION,
         "rev": 1,
         "state": JobState.PENDING.value,
         "attempt": 0,
-        "definition": job.definition,
-        "target": job.target,
-        "payload": job.payload,
-        "tenant": job.tenant,
-        "lane": job.lane,
-        "fairness_key": job.fairness_key,
-        "priority": job.priority,
-        "mode": job.mode,
-        "labels": job.labels,
-        "submitted_at_ms": job.submitted_at_ms,
-        "sequence": job.sequence,
+        **dict(zip(_AS_THEY_ARE, _as_they_are(job), strict=True)),
+        **dict.fromkeys(_NOT_YET),
         "not_before_ms": _not_before_ms(job),
-        "schedule": job.schedule,
-        "schedule_created_at_ms": job.schedule_created_at_ms,
-        "nominal_ms": job.nominal_ms,
-        "processor": None,
-        "dispatched_at_ms": None,
-        "started_at_ms": None,
-        "finished_at_ms": None,
-        "cancel_requested_at_ms": None,
-        "serial": job.serial,
         "resources": _resources_or_none(job.resources),
         "failures": 0,
         "losses": 0,
-        "first_started_at_ms": None,
-        "retry_at_ms": None,
-        "expires_at_ms": job.expires_at_ms,
-        "batch": job.batch,
         "depends_on": list(job.depends_on),
         "waits_for": stored_waits_for(job.id, job.waits_for),
-        "ignores_failures": job.ignores_failures,
-        "progress": None,
-        "result": None,
-        "error": None,
         "attempts": [],
     }
     if job.idempotency_key is not None:
-        document |= {
-            "idempotency_key": job.idempotency_key,
-            "request_hash": job.request_hash,
-        }
+        document |= {"idempotency_key": job.idempotency_key, "request_hash": job.request_hash}
     if job.unique is not None:
         document["unique_key"] = job.unique.digest
         if job.unique.since_ms is not None:

@@ -10,7 +10,9 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import decode_resources, encode_resources
-from hascheduler.model.schedule import (
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.fields import Document, as_document, integer, shared_text, text
+from hascheduler.schema.schedule import (
     GRAPH_JOBS_MAX,
     GRAPH_JOBS_MIN,
     REF_EXPECTED,
@@ -20,8 +22,6 @@ from hascheduler.model.schedule import (
     graph_order,
     is_ref,
 )
-from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.fields import Document, as_document, integer, shared_text, text
 
 _SHARED_MAX = 4_096
 

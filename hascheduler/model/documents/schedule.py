@@ -22,7 +22,20 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job_template import decode_jobs, encode_jobs
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
-from hascheduler.model.schedule import (
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.values.fields import (
+    NAME_CHARACTERS_MAX,
+    Document,
+    as_document,
+    identifier,
+    integer,
+    is_integer,
+    not_negative,
+    shared_instant,
+)
+from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, MissedTimes
+from hascheduler.schema.schedule import (
     CATCH_UP_MAX_DEFAULT,
     DEFAULT_POLICY,
     GRACE_MS_DEFAULT,
@@ -36,20 +49,7 @@ from hascheduler.model.schedule import (
     TriggerPeriod,
     ZoneOffsets,
 )
-from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
-from hascheduler.model.trigger import Trigger
-from hascheduler.model.values.fields import (
-    NAME_CHARACTERS_MAX,
-    Document,
-    as_document,
-    identifier,
-    integer,
-    is_integer,
-    not_negative,
-    shared_instant,
-)
-from hascheduler.model.values.instants import LATEST_MS, WallMs
-from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, MissedTimes
+from hascheduler.schema.trigger import Trigger
 
 _SHARED_MAX = 4_096
 _DAY_S = 86_400

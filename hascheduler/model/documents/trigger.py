@@ -7,34 +7,49 @@ that knows no calendars must not take it for one that fires on all days. The tim
 expression is parsed when its next time is computed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import (
+from hascheduler.model.values.fields import as_document, is_integer, text_or_none
+from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.trigger import (
+    ANY,
+    KINDS,
     PARTS_MAX,
     PARTS_MIN,
     AnyOf,
     CalendarUse,
-    Cron,
     Interval,
     Once,
-    Part,
-    Pattern,
+    Single,
     Times,
     Trigger,
     Window,
+    stored_forms,
+    type_of,
 )
-from hascheduler.model.values.fields import as_document, instant_or_none, integer, is_integer, shared_text, text_or_none
-from hascheduler.model.values.instants import WallMs
 
 ZONE_FIELDS = ("timezone", "of.timezone", "trigger.timezone", "trigger.of.timezone")
 _SHARED_MAX = 4_096
 _CALENDARS = "calendars"
-_ANY = "any"
+
+
+def _ascending(at_ms: Any) -> tuple[WallMs, ...]:
+    is_listed = isinstance(at_ms, list) and bool(at_ms) and all(map(is_integer, at_ms))
+    if not is_listed or any(first >= second for first, second in pairwise(at_ms)):
+        raise InvalidInput((), "not a list of ascending instants")
+    return tuple([WallMs(int(at)) for at in at_ms])
+
+
+_NARROWING = stored_forms(Trigger)
+_PATTERNS = {type: stored_forms(kind) for type, kind in KINDS.items()} | {"times": {"at_ms": _ascending}}
+_every, _anchor = _PATTERNS["interval"].values()
+_DEFAULTS = {each.name: each.default for each in dataclass_fields(Trigger) if each.name in _NARROWING}
 
 
 def encode_trigger(trigger: Trigger) -> dict[str, Any]:
@@ -47,20 +62,27 @@ def encode_trigger(trigger: Trigger) -> dict[str, Any]:
 
 
 def _encode_plain(trigger: Trigger) -> dict[str, Any]:
-    stored = _encode_pattern(trigger.pattern)
-    if trigger.jitter_ms:
-        stored["jitter_ms"] = trigger.jitter_ms
-    for name in ("start_at_ms", "end_at_ms", "max_fires"):
-        value = getattr(trigger, name)
-        if value is not None:
-            stored[name] = value
+    pattern = trigger.pattern
+    stored: dict[str, Any] = {"type": ANY, "of": [_encode_part(part) for part in trigger.parts]}
+    if not isinstance(pattern, AnyOf):
+        stored = _encode_part(pattern)
+    narrowing = {name: getattr(trigger, name) for name in _NARROWING}
+    stored |= {name: value for name, value in narrowing.items() if value != _DEFAULTS[name]}
     if trigger.exclude:
         stored["exclude"] = [[window.from_ms, window.to_ms] for window in trigger.exclude]
     return stored
 
 
+def _encode_part(part: Single) -> dict[str, Any]:
+    stored: dict[str, Any] = {"type": type_of(part)}
+    for name in _PATTERNS[stored["type"]]:
+        value = getattr(part, name)
+        stored[name] = list(value) if isinstance(value, tuple) else value
+    return stored
+
+
 def decode_trigger(stored: object) -> Trigger:
-    """Equal triggers are mostly one object, as many schedules have the same."""
+    """Return the stored trigger. Equal ones are mostly one object, as many schedules have the same."""
     fields = as_document(stored)
     if fields is None:
         raise InvalidInput(("trigger",), "not an object")
@@ -70,18 +92,12 @@ def decode_trigger(stored: object) -> Trigger:
             return plain
         if fields.get("type") == _CALENDARS:
             return _decode_on_calendars(fields)
-        pattern = _decode_pattern(fields)
-        jitter_ms = integer(fields, "jitter_ms", default=0)
-        if jitter_ms < 0:
-            raise InvalidInput(("jitter_ms",), f"{jitter_ms}", "0 or more milliseconds")
-        trigger = Trigger(
-            pattern,
-            jitter_ms=jitter_ms,
-            start_at_ms=instant_or_none(fields, "start_at_ms"),
-            end_at_ms=instant_or_none(fields, "end_at_ms"),
-            max_fires=None if fields.get("max_fires") is None else integer(fields, "max_fires"),
-            exclude=tuple([_window(window) for window in _items(fields, "exclude", empty=True)]),
-        )
+        pattern = _decode_any(fields) if fields.get("type") == ANY else _decode_part(fields)
+        said = [name for name in fields if name in _NARROWING and fields[name] is not None]
+        narrowing = _read(fields, _NARROWING, said) if said else {}
+        if "exclude" in fields:
+            narrowing["exclude"] = tuple([_window(window) for window in _items(fields, "exclude", empty=True)])
+        trigger = Trigger(pattern, **narrowing)
         # Instants are of one schedule alone, and would drive out what many have.
         return trigger if isinstance(pattern, Times | Once) else _shared(trigger)
     except InvalidInput as error:
@@ -89,7 +105,7 @@ def decode_trigger(stored: object) -> Trigger:
 
 
 def stored_zone(stored: object) -> str:
-    """`Trigger.zone` of a stored trigger, of which only the fields `ZONE_FIELDS` need be there."""
+    """Return `Trigger.zone` of a stored trigger, of which only the fields `ZONE_FIELDS` need be there."""
     fields = as_document(stored) or {}
     inside = as_document(fields.get("trigger"))
     fields = fields if inside is None else inside
@@ -97,6 +113,65 @@ def stored_zone(stored: object) -> str:
     found = [as_document(part) or {} for part in parts] if isinstance(parts, list) else [fields]
     zones = {zone for part in found if isinstance(zone := part.get("timezone"), str)}
     return zones.pop() if len(zones) == 1 else "UTC"
+
+
+def _plain(fields: dict[str, Any]) -> Trigger | None:
+    """Return the trigger if it is an interval or a cron expression, and no more than that."""
+    kind = fields.get("type")
+    try:
+        # There may be a million of them.
+        if kind == "cron" and "expression" in fields and "timezone" in fields:
+            return _shared_cron(fields["expression"], fields["timezone"])
+        if kind == "interval" and "every_ms" in fields and "anchor_ms" in fields:
+            return _shared_interval(fields["every_ms"], fields["anchor_ms"])
+    except (InvalidInput, TypeError):  # also if a value can't be hashed; `_decode_part` names the wrong field
+        pass
+    return None
+
+
+# By type as well, as True equals 1. Caches of their own, as intervals of many phases must not drive out the crons.
+@lru_cache(_SHARED_MAX, typed=True)
+def _shared_interval(every_ms: Any, anchor_ms: Any) -> Trigger:
+    return Trigger(Interval(_every(every_ms), _anchor(anchor_ms)))
+
+
+@lru_cache(_SHARED_MAX, typed=True)
+def _shared_cron(expression: Any, timezone: Any) -> Trigger:
+    return Trigger(_decode_part({"type": "cron", "expression": expression, "timezone": timezone}))
+
+
+@lru_cache(_SHARED_MAX)
+def _shared(trigger: Trigger) -> Trigger:
+    return trigger
+
+
+def _decode_part(fields: Mapping[str, Any]) -> Single:
+    type = fields.get("type")
+    forms = _PATTERNS.get(type) if isinstance(type, str) else None
+    if forms is None:
+        raise InvalidInput(("type",), f"{str(type)[:64]!r} is unknown", "cron, interval, times or once")
+    return KINDS[str(type)](**_read(fields, forms, forms))
+
+
+def _read(fields: Mapping[str, Any], forms: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    name = ""
+    try:
+        for name in names:
+            found[name] = forms[name](fields.get(name))
+    except InvalidInput as error:
+        raise InvalidInput((name, *error.path), error.problem, error.expected) from None
+    return found
+
+
+def _decode_any(fields: Mapping[str, Any]) -> AnyOf:
+    parts = _items(fields, "of")
+    if not PARTS_MIN <= len(parts) <= PARTS_MAX or not all(isinstance(part, Mapping) for part in parts):
+        raise InvalidInput(("of",), f"{len(parts)} in it", f"{PARTS_MIN} to {PARTS_MAX} objects")
+    read = tuple(_decode_part(part) for part in parts)
+    if any(isinstance(part, Interval) and part.every_ms % 1_000 for part in read):
+        raise InvalidInput(("of",), "an interval that is not of whole seconds", "whole seconds among other patterns")
+    return AnyOf(read)
 
 
 def _decode_on_calendars(fields: Mapping[str, Any]) -> Trigger:
@@ -114,85 +189,6 @@ def _names(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _plain(fields: dict[str, Any]) -> Trigger | None:
-    """The trigger, where it is an interval or a cron expression, and no more than that."""
-    kind = fields.get("type")
-    try:
-        # Not by patterns, which take thrice as long: there may be a million of them.
-        if kind == "cron" and "expression" in fields and "timezone" in fields:
-            return _shared_cron(fields["expression"], fields["timezone"])
-        if kind == "interval" and "every_ms" in fields and "anchor_ms" in fields:
-            return _shared_interval(fields["every_ms"], fields["anchor_ms"])
-    except TypeError:  # one that can't be hashed
-        pass
-    return None
-
-
-# By type as well, as True equals 1. Caches of their own, as intervals of many phases must not drive out the crons.
-@lru_cache(_SHARED_MAX, typed=True)
-def _shared_interval(every_ms: Any, anchor_ms: Any) -> Trigger:
-    return Trigger(_decode_interval({"every_ms": every_ms, "anchor_ms": anchor_ms}))
-
-
-@lru_cache(_SHARED_MAX, typed=True)
-def _shared_cron(expression: Any, timezone: Any) -> Trigger:
-    return Trigger(_decode_pattern({"type": "cron", "expression": expression, "timezone": timezone}))
-
-
-def _encode_pattern(pattern: Pattern) -> dict[str, Any]:
-    if isinstance(pattern, AnyOf):
-        return {"type": _ANY, "of": [_encode_part(part) for part in pattern.parts]}
-    return _encode_part(pattern)
-
-
-def _encode_part(pattern: Part) -> dict[str, Any]:
-    match pattern:
-        case Interval(every_ms, anchor_ms):
-            return {"type": "interval", "every_ms": every_ms, "anchor_ms": anchor_ms}
-        case Cron(expression, timezone):
-            return {"type": "cron", "expression": expression, "timezone": timezone}
-        case Times(at_ms):
-            return {"type": "times", "at_ms": list(at_ms)}
-        case Once(at_ms):
-            return {"type": "once", "at_ms": at_ms}
-
-
-def _decode_pattern(fields: Mapping[str, Any]) -> Pattern:
-    if fields.get("type") != _ANY:
-        return _decode_part(fields)
-    parts = _items(fields, "of")
-    if not PARTS_MIN <= len(parts) <= PARTS_MAX or not all(isinstance(part, Mapping) for part in parts):
-        raise InvalidInput(("of",), f"{len(parts)} in it", f"{PARTS_MIN} to {PARTS_MAX} objects")
-    read = tuple(_decode_part(part) for part in parts)
-    if any(isinstance(part, Interval) and part.every_ms % 1_000 for part in read):
-        raise InvalidInput(("of",), "an interval that is not of whole seconds", "whole seconds among other patterns")
-    return AnyOf(read)
-
-
-def _decode_part(fields: Mapping[str, Any]) -> Part:
-    match fields.get("type"):
-        case "interval":
-            return _decode_interval(fields)
-        case "cron":
-            return Cron(shared_text(fields, "expression"), shared_text(fields, "timezone"))
-        case "times":
-            at_ms = _items(fields, "at_ms")
-            if not all(is_integer(at) for at in at_ms) or any(a >= b for a, b in pairwise(at_ms)):
-                raise InvalidInput(("at_ms",), "not a list of ascending instants")
-            return Times(tuple([WallMs(int(at)) for at in at_ms]))
-        case "once":
-            return Once(WallMs(integer(fields, "at_ms")))
-        case other:
-            raise InvalidInput(("type",), f"{str(other)[:64]!r} is unknown", "cron, interval, times or once")
-
-
-def _decode_interval(fields: Mapping[str, Any]) -> Interval:
-    every_ms = integer(fields, "every_ms")
-    if every_ms <= 0:
-        raise InvalidInput(("every_ms",), f"{every_ms}", "a positive number of milliseconds")
-    return Interval(every_ms, WallMs(integer(fields, "anchor_ms")))
-
-
 def _items(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> Sequence[Any]:
     value = fields.get(name, [] if empty else None)
     if not isinstance(value, list) or not (value or empty):
@@ -206,8 +202,3 @@ def _window(value: object) -> Window:
             return Window(WallMs(from_ms), WallMs(to_ms))
         case _:
             raise InvalidInput(("exclude",), f"{str(value)[:64]!r} is not a window", "[from_ms, to_ms]")
-
-
-@lru_cache(_SHARED_MAX)
-def _shared(trigger: Trigger) -> Trigger:
-    return trigger

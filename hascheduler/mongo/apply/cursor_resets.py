@@ -11,10 +11,10 @@ from hascheduler.errors import HistoryLost, InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import decode_schedule, encode_reset
 from hascheduler.model.documents.verdict import decode_verdict, verdict_id
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.connection import Database, transaction
 from hascheduler.mongo.faults import faults
+from hascheduler.schema.schedule import ScheduleRef
 
 _RUNS_MAX = 1_000
 

@@ -32,13 +32,13 @@ from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import encode_fire_counts, encode_missed, encode_offsets
 from hascheduler.model.documents.trigger import ZONE_FIELDS
-from hascheduler.model.schedule import ZoneOffsets
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, MissedTimes
 from hascheduler.mongo.apply.fired_jobs import FiredJobs
 from hascheduler.mongo.apply.verdict_records import VerdictRecords
 from hascheduler.mongo.connection import MAJORITY, ONE, Database
 from hascheduler.mongo.faults import faults
+from hascheduler.schema.schedule import ZoneOffsets
 from hascheduler.telemetry.tracing import Tracer
 
 _READ = [

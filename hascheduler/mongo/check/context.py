@@ -11,6 +11,7 @@ from hascheduler.check.documents import decode_or_finding, read_schema
 from hascheduler.check.finding import Finding, FindingKind, Report, short_id
 from hascheduler.check.jobs import CheckContext, RegisteredProcessor
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.hold import partition_of_key
 from hascheduler.mongo.check.indexes import PresentIndexes
 from hascheduler.mongo.check.pace import ScanPace
@@ -18,7 +19,6 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.replicas import REPLICA_KEPT_MS
 from hascheduler.mongo.work.store import REGISTRATION_KEPT_MS
-from hascheduler.schema.lean_fields import LEAN_FIELDS
 
 _SMALL = (
     Collection.META, Collection.LEASES, Collection.PROCESSORS, Collection.REPLICAS, Collection.DEFINITIONS,

@@ -11,13 +11,13 @@ from hascheduler.check.documents import decode_or_finding
 from hascheduler.check.finding import Finding, FindingKind, Report, short_id
 from hascheduler.check.jobs import CheckContext, EndedJob, OccupiedSlots, check_dependent, check_job, check_wait
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobRef, JobState, is_batch
 from hascheduler.model.values.fields import is_integer
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import BY_ID
-from hascheduler.schema.lean_fields import LEAN_FIELDS
 
 _FIELDS = list(LEAN_FIELDS[Collection.JOBS])
 _STATES = sorted(state.value for state in JobState)

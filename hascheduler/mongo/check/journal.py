@@ -25,12 +25,12 @@ from hascheduler.dispatch.settlements import CLASSIFIED_FIELDS
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head, journal_id
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.values.fields import is_integer
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.journal import entries_of
-from hascheduler.schema.lean_fields import LEAN_FIELDS
 
 _HEAD = [*LEAN_FIELDS[Collection.JOURNAL], "at_ms"]
 _UNSETTLED_MAX = 1_000

@@ -25,10 +25,10 @@ from hascheduler.check.schedules import (
 )
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.verdict import verdict_id
 from hascheduler.model.job import ScheduleId, fire_job_id
 from hascheduler.model.partition import partition_of
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.model.verdict import VerdictRun
@@ -37,7 +37,7 @@ from hascheduler.mongo.check.indexes import PresentIndexes
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
-from hascheduler.schema.lean_fields import LEAN_FIELDS
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.triggers import MissingCalendar, next_nominal, with_calendars, without_calendars
 from hascheduler.triggers.local_order import offset_zones
 

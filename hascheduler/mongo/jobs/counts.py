@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pymongo import DESCENDING
@@ -54,7 +54,7 @@ class JobCounter:
     async def counts(self, which: JobSelection, limit: int) -> JobCounts:
         states = which.states or tuple(JobState)
         with faults("count the jobs"):
-            if job_query(replace(which, states=())).keys() <= {_AT}:
+            if job_query(which.model_copy(update={"states": ()})).keys() <= {_AT}:
                 counted = {state: await self._keys(which, state, limit + 1) for state in states}
                 return _capped(counted, frozenset(), limit)
             few = await self._few(which)
@@ -73,7 +73,7 @@ class JobCounter:
         every = job_query(which)
         if which.id_prefix is not None and await begin_few(self._jobs, which.id_prefix, self._examined_max):
             return _Some(BY_ID, {"_id": begins_with(which.id_prefix)}, every)
-        for range in job_ranges(replace(which, states=())):
+        for range in job_ranges(which.model_copy(update={"states": ()})):
             if await self._edge_ms(range, which) is None:
                 return _along(range, which, every)
         return None
@@ -84,12 +84,12 @@ class JobCounter:
         for state, keys in sorted(keys_of.items(), key=lambda one: one[1]):
             if keys <= left:
                 left -= keys
-                query = job_query(replace(which, states=(state,)))
+                query = job_query(which.model_copy(update={"states": (state,)}))
                 found = await self._read(_Some(_BY_STATE, {"state": state.value, **_instants(which)}, query))
                 counted[state] = found.get(state.value, 0)
         others = [state for state in states if state not in counted]
         if others:
-            ranges = job_ranges(replace(which, states=()))
+            ranges = job_ranges(which.model_copy(update={"states": ()}))
             edges = [(await self._edge_ms(range, which) or 0, place) for place, range in enumerate(ranges)]
             found = await self._read(_along(ranges[min(edges)[1]], which, job_query(which)))
             counted |= {state: found.get(state.value, 0) for state in others}
@@ -97,7 +97,7 @@ class JobCounter:
 
     async def _edge_ms(self, range: IndexRange, which: JobSelection) -> int | None:
         """None: the range has no more documents than may be read at once."""
-        most_ms = None if which.before_ms is None else which.before_ms - 1
+        most_ms = None if which.until_ms is None else which.until_ms - 1
         return await range.edge_ms(self._jobs, None, which.since_ms, most_ms, self._examined_max)
 
     async def _read(self, some: _Some) -> dict[str, int]:
@@ -112,7 +112,7 @@ def _along(range: IndexRange, which: JobSelection, rest: Mapping[str, Any]) -> _
 
 
 def _instants(which: JobSelection) -> dict[str, Any]:
-    query = job_query(JobSelection(since_ms=which.since_ms, before_ms=which.before_ms))
+    query = job_query(JobSelection(since_ms=which.since_ms, until_ms=which.until_ms))
     return {_AT: query[_AT]} if _AT in query else {}
 
 

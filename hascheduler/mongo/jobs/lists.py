@@ -60,7 +60,7 @@ class JobLists:
         jobs = []
         with faults("read the failed jobs"):
             found, _, edge_ms = await self._found(
-                replace(which, states=(JobState.FAILED,)), None, limit + 1, projection
+                which.model_copy(update={"states": (JobState.FAILED,)}), None, limit + 1, projection
             )
             if found is not None:
                 cursor = found.batch_size(_AT_ONCE)
@@ -132,4 +132,4 @@ def _range(name: str, query: Mapping[str, Any]) -> IndexRange:
 
 
 def _most_ms(which: JobSelection) -> int | None:
-    return None if which.before_ms is None else which.before_ms - 1
+    return None if which.until_ms is None else which.until_ms - 1

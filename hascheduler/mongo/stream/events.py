@@ -27,9 +27,9 @@ from bson import Timestamp
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.event import EVENTS_OF_A_CHANGE_MAX, number_of, position
 from hascheduler.model.values.instants import from_datetime
-from hascheduler.schema.lean_fields import LEAN_FIELDS, MIRRORED
 
 _LOSSES = frozenset({"drop", "rename", "dropDatabase", "invalidate"})
 _OF_ANY_COLLECTION = ["rename", "dropDatabase", "invalidate"]

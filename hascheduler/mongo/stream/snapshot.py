@@ -14,10 +14,10 @@ from pymongo import DESCENDING
 from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import JOURNAL_NAME
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL, JobState, is_batch
 from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import end_exchange, faults, local_faults
-from hascheduler.schema.lean_fields import LEAN_FIELDS, MIRRORED
 
 SLICE_MAX = 1_000
 _BATCHES_AT_ONCE = 20

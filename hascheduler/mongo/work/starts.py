@@ -17,6 +17,7 @@ from pymongo import UpdateMany
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.job import JobState, Move
 from hascheduler.model.trace import trace_context
 from hascheduler.model.values.instants import WallMs
@@ -26,7 +27,6 @@ from hascheduler.mongo.state_updates import BY_ID, NEXT_REV, source_states
 from hascheduler.mongo.work.started_attempts import StartedAttempts
 from hascheduler.ports import StartedJob
 from hascheduler.schema.definition import Definition
-from hascheduler.schema.lean_fields import LEAN_FIELDS
 from hascheduler.schema.noun import read_document
 
 DEFINITION_AGE_MAX_S = 2.0

@@ -6,11 +6,13 @@ from typing import Any
 
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.token import encode_token
-from hascheduler.model.token import Token, sessions_of
+from hascheduler.model.token import sessions_of
 from hascheduler.model.values.instants import WallMs, to_datetime
-from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record, ended_sessions
+from hascheduler.ports import AuditFilter, StoredDocument, ended_sessions
+from hascheduler.schema.audit import AuditRecord
 from hascheduler.schema.definition import RateLimit
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.token import Token
 from hascheduler.testing.memory.database import Document, MemoryStore, RetainingStore, copied
 
 _KEPT_LONGER_MS = 60_000
@@ -22,7 +24,7 @@ class MemoryTokenStore(MemoryStore):
 
     async def create(self, token: Token) -> None:
         async with self._connection.exchange("tokens.create") as database:
-            document = encode_token(token)
+            document = document_of(token)
             if database.insert(Collection.TOKENS, document):
                 return
             if database.find(Collection.TOKENS, token.digest) != document:
@@ -68,7 +70,7 @@ class MemoryAuditStore(RetainingStore):
         async with self._connection.exchange("audit.append") as database:
             for record in records:
                 expire_at = to_datetime(record.at_ms + self._retention_ms)
-                database.insert(Collection.AUDIT, encode_audit_record(record) | {"expire_at": expire_at})
+                database.insert(Collection.AUDIT, document_of(record) | {"expire_at": expire_at})
 
     async def trim(self, records_max: int) -> int:
         async with self._connection.exchange("audit.trim") as database:

@@ -17,10 +17,10 @@ from typing import Any, TypeVar, cast
 from hascheduler.errors import HistoryLost, InvalidInput, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.event import position
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import ListPosition
-from hascheduler.schema.lean_fields import LEAN_FIELDS
 
 Document = Mapping[str, Any]
 T = TypeVar("T")

@@ -113,7 +113,7 @@ class MemoryJobStore(RetainingStore):
             return JobCounts({state: min(count, limit) for state, count in counted.items()}, at_least)
 
     async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
-        which = replace(which, states=(JobState.FAILED,))
+        which = which.model_copy(update={"states": (JobState.FAILED,)})
         async with self._connection.exchange("jobs.failed") as database:
             jobs = [job for job in database.documents(Collection.JOBS) if _matches(which, job)]
             jobs.sort(key=_place, reverse=True)
@@ -292,7 +292,7 @@ def _matches(which: JobSelection, job: Document) -> bool:
         and (which.ids is None or id in which.ids)
         and (which.id_prefix is None or id.startswith(which.id_prefix))
         and (which.since_ms is None or at_ms >= which.since_ms)
-        and (which.before_ms is None or at_ms < which.before_ms)
+        and (which.until_ms is None or at_ms < which.until_ms)
         and (which.made_by is None or (maker is not None and maker.is_same(which.made_by)))
         and all(getattr(which, name) in (None, job.get(name)) for name in _SELECTED_BY)
         and (which.tenant is not None or job.get("tenant") not in which.not_of)

@@ -59,16 +59,6 @@ class MemoryResourceStore(_NamedStore, Generic[Resource]):
             document = self._encode(resource) | {"rev": 1}
             return document if database.insert(self._collection, document) else None
 
-    async def put(self, resource: Resource) -> tuple[StoredDocument, bool]:
-        async with self._connection.exchange(f"{self._collection}.put") as database:
-            fields = self._encode(resource)
-            stored = database.find(self._collection, fields["_id"])
-            document = fields | {"rev": 1 if stored is None else stored["rev"] + 1}
-            if stored is None:
-                database.insert(self._collection, document)
-                return document, True
-            return copied(database.update(self._collection, stored, document)), False
-
     async def replace(self, resource: Resource, rev: int) -> StoredDocument | None:
         async with self._connection.exchange(f"{self._collection}.replace") as database:
             fields = self._encode(resource) | {"rev": rev + 1}
@@ -165,7 +155,7 @@ def _decided(database: MemoryDatabase, which: VerdictSelection) -> Iterator[tupl
     for document in database.documents(Collection.VERDICTS):
         with suppress(InvalidInput):  # malformed by hand: no verdict
             verdict = DecidedVerdict(decode_verdict(document), integer(document, "decided_at_ms"))
-            since_ms, before_ms = which.since_ms, which.before_ms
+            since_ms, before_ms = which.since_ms, which.until_ms
             if (
                 verdict.run.verdict in which.verdicts
                 and (since_ms is None or verdict.decided_at_ms >= since_ms)

@@ -12,9 +12,9 @@ from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import JOURNAL_NAME
+from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL, JobState, is_batch
 from hascheduler.ports import Batch
-from hascheduler.schema.lean_fields import MIRRORED
 from hascheduler.testing.memory.database import Document, Dropped, MemoryConnection, MemoryDatabase, put_of
 
 BATCH_MAX = 1_000

@@ -17,8 +17,6 @@ from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.job import JobState, Move, NewJob
-from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import Once, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.state_updates import (
     AttemptTimes,
@@ -29,6 +27,8 @@ from hascheduler.mongo.state_updates import (
 )
 from hascheduler.mongo.work.starts import first_start
 from hascheduler.ports import AttemptOutcome
+from hascheduler.schema.schedule import JobTemplate
+from hascheduler.schema.trigger import Once, Trigger
 
 PROCESSORS = ("processor-1", "processor-2")
 """Their queues have their names."""

@@ -27,7 +27,7 @@ async def _read(uri: str, database: str, collection: str, form: str) -> Any:
 async def _drained(collection: Any, *, decoded: bool) -> None:
     """Nothing is kept of the fields that a mirror needs."""
     from hascheduler.model.collection import Collection
-    from hascheduler.schema.lean_fields import LEAN_FIELDS
+    from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 
     fields = list(LEAN_FIELDS[Collection(collection.name)])
     if not decoded:

@@ -13,12 +13,9 @@ from hascheduler.model.documents.lease import encode_lease
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.documents.token import encode_token
 from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.schedule import Basis
-from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.check.context import server_now_ms
@@ -27,6 +24,8 @@ from hascheduler.mongo.connection import Database
 from hascheduler.ports.invariant_scan import THOROUGH, ScanBounds
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import document_of
+from hascheduler.schema.schedule import Basis
+from hascheduler.schema.trigger import Interval, Trigger
 from tests.factories import TEMPLATE, make_job, make_lease, make_processor, make_replica, make_tenant, make_token
 
 RETENTION_MS = 86_400_000
@@ -139,7 +138,7 @@ class Healthy:
             Collection.PROCESSORS: [self.processor()],
             Collection.DEFINITIONS: [document_of(Definition(name="log", rev=1))],
             Collection.TENANTS: [document_of(make_tenant("acme").model_copy(update={"rev": 1}))],
-            Collection.TOKENS: [dict(encode_token(make_token()))],
+            Collection.TOKENS: [dict(document_of(make_token()))],
             Collection.SCHEDULES: [self.schedule()],
             Collection.VERDICTS: [self.run(*SKIPPED)],
             Collection.JOBS: [

@@ -12,11 +12,11 @@ from hascheduler.dispatch.decisions import Decision, Dispatch, RecordVerdict, Re
 from hascheduler.model.documents.journal import journal_id
 from hascheduler.model.documents.verdict import verdict_id
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import document_of
+from hascheduler.schema.schedule import Basis
 from tests.integration.check.healthy import AT_ONCE, TIMES, Healthy
 
 Plant = Callable[[Healthy], Awaitable[object]]

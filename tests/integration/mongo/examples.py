@@ -5,9 +5,9 @@ from typing import Any
 
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.job import NewJob
-from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.schedule import JobTemplate
+from hascheduler.schema.trigger import Interval, Trigger
 
 RETENTION_MS = 600_000
 

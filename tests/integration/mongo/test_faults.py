@@ -9,13 +9,13 @@ import pytest
 
 from hascheduler.dispatch.decisions import Fire, Settlement
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults, local_faults
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.schedules import MongoScheduleStore
+from hascheduler.schema.schedule import Basis
 from tests.integration.mongo.examples import RETENTION_MS, job, schedule
 
 BASIS = Basis(cursor_ms=WallMs(500), since_ms=WallMs(500))

@@ -3,7 +3,6 @@
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -133,7 +132,7 @@ async def test_states_alone_are_counted_in_the_index(
 def _selection(names: Any) -> JobSelection:
     which = JobSelection()
     for name in names:
-        which = replace(which, **ASKED[name])
+        which = which.model_copy(update=ASKED[name])
     return which
 
 

@@ -3,7 +3,6 @@ pages in a row hold each job that matches, once, in the order of the list."""
 
 import random
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from itertools import combinations, cycle
 from typing import Any
 
@@ -36,13 +35,13 @@ ASKED: Mapping[str, Mapping[str, Any]] = {
     "label": {"labels": {"team": "a"}},
     "ids": {"ids": ("j0001", "j0500")},
     "since": {"since_ms": WallMs(1_002)},
-    "until": {"before_ms": WallMs(1_030)},
+    "until": {"until_ms": WallMs(1_030)},
 }
 NOT_FIRED = tuple(verdict for verdict in Verdict if verdict is not Verdict.FIRED)
 VERDICTS_ASKED: Mapping[str, Mapping[str, Any]] = {
     "missed": {"verdicts": (Verdict.MISSED,)},
     "since": {"since_ms": WallMs(1_002)},
-    "until": {"before_ms": WallMs(1_900)},
+    "until": {"until_ms": WallMs(1_900)},
     "tenant": {"tenant": "t1"},
     "label": {"labels": {"team": "a"}},
     "text": {"text": "x"},
@@ -141,9 +140,9 @@ async def test_verdicts_of_all_schedules_are_read_along_an_index_with_bounded_wo
     async with AsyncMongoClient[dict[str, Any]](mongodb_uri, event_listeners=[finds]) as client:
         store = MongoVerdictStore(client[database.name])
         for names in (names for size in range(5) for names in combinations(VERDICTS_ASKED, size)):
-            which = VerdictSelection(NOT_FIRED)
+            which = VerdictSelection(verdicts=NOT_FIRED)
             for name in names:
-                which = replace(which, **VERDICTS_ASKED[name])
+                which = which.model_copy(update=VERDICTS_ASKED[name])
             for after in (None, ListPosition(1_500, "s:0000000001500")):
                 finds.sent.clear()
                 assert (await store.of_all(which, after, 10)).next is not None
@@ -192,7 +191,7 @@ async def test_pages_of_ids_that_begin_so_hold_each_once_in_order(
     ]
     await database.jobs.insert_many(documents)
     for others in ({}, {"definition": "d1"}, {"states": (JobState.FAILED,)}, {"labels": {"team": "a"}}):
-        which = replace(JobSelection(id_prefix=id_prefix), **others)
+        which = JobSelection(id_prefix=id_prefix).model_copy(update=others)
         among = [document for document in _in_order(documents) if str(document["_id"]).startswith(id_prefix)]
         expected = [document["_id"] for document in among if _matches(which, document)]
         assert await _all(lists, which, limit) == expected
@@ -209,7 +208,7 @@ async def test_of_several_indexes_the_shortest_range_is_read(database: Database,
     await database.jobs.insert_many(_jobs(random.Random(1), 1_000))
     await database.jobs.update_many({}, {"$set": {"state": "succeeded"}})
     await database.jobs.update_one({"_id": "j0003"}, {"$set": {"state": "failed", "definition": "d1"}})
-    page = await lists.page(JobSelection((JobState.FAILED,), definition="d1"), None, 10)
+    page = await lists.page(JobSelection(states=(JobState.FAILED,), definition="d1"), None, 10)
     assert ([document["_id"] for document in page.documents], page.next) == (["j0003"], None)
     assert finds.sent[-1]["hint"] == "state_submitted"
 
@@ -230,7 +229,7 @@ async def test_a_job_whose_instant_was_broken_by_hand_ends_no_list_and_repeats_n
 def _selection(names: Any) -> JobSelection:
     which = JobSelection()
     for name in names:
-        which = replace(which, **ASKED[name])
+        which = which.model_copy(update=ASKED[name])
     return which
 
 
@@ -270,7 +269,7 @@ def _matches(which: JobSelection, document: dict[str, Any]) -> bool:
         and which.labels.items() <= document["labels"].items()
         and (which.ids is None or document["_id"] in which.ids)
         and (which.since_ms is None or at_ms >= which.since_ms)
-        and (which.before_ms is None or at_ms < which.before_ms)
+        and (which.until_ms is None or at_ms < which.until_ms)
         and (
             made_by is None
             or (document["schedule"] == made_by.name and document["schedule_created_at_ms"] == made_by.created_at_ms)

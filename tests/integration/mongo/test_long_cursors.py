@@ -8,12 +8,12 @@ from pymongo import AsyncMongoClient
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database, open_database
 from hascheduler.mongo.stream.snapshot import SLICE_MAX
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.ports.invariant_scan import THOROUGH
-from hascheduler.schema.lean_fields import MIRRORED
 from tests.integration.mongo.examples import job
 from tests.sent_commands import SentCommands
 

@@ -12,10 +12,10 @@ from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation, Quarantined
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.event import EventType
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.mongo.apply.claims import MongoClaimStore
@@ -25,7 +25,7 @@ from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream.source import MongoChangeSource, MongoChangeStream
 from hascheduler.ports import JournalEntry
-from hascheduler.schema.lean_fields import LEAN_FIELDS
+from hascheduler.schema.schedule import Basis
 from tests.factories import NOW, make_schedule
 from tests.integration.mongo.examples import RETENTION_MS, job, schedule
 

@@ -30,15 +30,12 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.documents.token import decode_token
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.pause import EVERYTHING, StandingPause, drains
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.replica import LastCheck, ReplicaStatus
-from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.token import Token
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import Cluster, Gauges, LeaderLag, Recording, StoredDocument
@@ -46,7 +43,9 @@ from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.noun import document_of, read_document
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.token import Token
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaGauges
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
@@ -424,7 +423,7 @@ class World:
     def _token(self, digest: str) -> Token | None:
         """As a mirror without any lag has it."""
         document = self.database.find(Collection.TOKENS, digest)
-        return None if document is None else decode_token(digest, document)
+        return None if document is None else read_document(Token, digest, document)
 
     def _lanes(self) -> Mapping[str, Lane]:
         return {

@@ -95,7 +95,6 @@ async def test_lists_hold_what_is_its_own(
     ("method", "path", "body"),
     [
         ("GET", "", None),
-        ("PUT", "", {"trigger": TICK["trigger"], "job": TICK["job"]}),
         ("PATCH", "", {"overlap": "skip"}),
         ("DELETE", "", None),
         ("POST", "/pause", {}),
@@ -126,6 +125,18 @@ async def test_a_schedule_of_another_is_not_found_whatever_is_done_to_it(
     check_problem(of_another, 404)
     # Word for word what is said of one that does not exist.
     assert of_another.text == missing.text.replace("none", "tick")
+    assert world.everything() == before
+
+
+@pytest.mark.parametrize(("if_match", "status"), [(None, 409), ('"1"', 412), ("*", 412)])
+async def test_the_name_of_a_schedule_of_another_is_taken(
+    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World, if_match: str | None, status: int
+) -> None:
+    await make(other)
+    before = world.everything()
+    headers = {} if if_match is None else {"If-Match": if_match}
+    body = {"trigger": TICK["trigger"], "job": TICK["job"]}
+    check_problem(await acme.put("/v1/schedules/tick", json=body, headers=headers), status)
     assert world.everything() == before
 
 

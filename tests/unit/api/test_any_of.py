@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.trigger import AnyOf, Cron, Interval, Once
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.trigger import AnyOf, Cron, Interval, Once
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch, post
 

@@ -16,7 +16,7 @@ from hascheduler.api.middleware import audit_writer
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import AuditRecord
+from hascheduler.schema.audit import AuditRecord
 from hascheduler.testing.memory.access import MemoryAuditStore
 from hascheduler.testing.memory.database import MemoryConnection
 from tests.unit.api.doubles import NOW, RETENTION_MS, StandingClock, World
@@ -261,7 +261,9 @@ async def test_a_record_that_can_not_be_read_is_named(client: httpx.AsyncClient,
 
 
 def record(number: int) -> AuditRecord:
-    return AuditRecord(f"{number:04d}", NOW, "ci", None, None, None, "", "POST", "/v1/x", None, None, 200, "r")
+    return AuditRecord(
+        id=f"{number:04d}", at_ms=NOW, who="ci", address="", method="POST", path="/v1/x", status=200, request_id="r"
+    )
 
 
 def stored_ids(connection: MemoryConnection) -> list[str]:
@@ -331,7 +333,7 @@ async def test_a_full_queue_drops_records_logs_that_and_never_waits(world: World
     writer = AuditWriter(HastyStore(world.connection), StandingClock())
     with structlog.testing.capture_logs() as lines:
         for number in range(audit_writer.QUEUE_MAX + 5):
-            writer.add(replace(record(number), who=f"ci-{number % 10}"))
+            writer.add(record(number).model_copy(update={"who": f"ci-{number % 10}"}))
     assert writer.dropped == 5
     assert [line["dropped"] for line in lines if line["event"] == "audit_records_dropped"] == [1, 2, 4]
     await writer.flush()

@@ -185,3 +185,8 @@ async def test_a_definition_of_0_2_0_goes_on_counting_losses_as_failures_until_i
 async def test_what_changes_nothing_is_not_written(client: httpx.AsyncClient) -> None:
     for _ in range(2):
         assert (await client.put(LOG, json={"max_concurrency": 3})).json()["rev"] == 1
+
+
+async def test_null_means_the_default_in_parts_too(client: httpx.AsyncClient) -> None:
+    for retry in (None, {"attempts": None}):
+        assert (await client.put(LOG, json={"retry": retry})).json() == PLAIN

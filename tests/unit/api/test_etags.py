@@ -135,9 +135,33 @@ async def test_what_is_not_there_is_at_no_revision(client: httpx.AsyncClient, wo
     check_problem(await client.put("/v1/definitions/log", json={}, headers=headers), 412)
     check_problem(await client.patch("/v1/definitions/log", json={}, headers=headers), 404)
     check_problem(await client.delete("/v1/definitions/log", headers=headers), 404)
-    check_problem(await client.put("/v1/schedules/tick", json=TICK, headers=headers), 404)
+    check_problem(await client.put("/v1/schedules/tick", json=TICK, headers=headers), 412)
     check_problem(await client.delete("/v1/schedules/tick", headers=headers), 404)
     assert world.everything() == World().everything()
+
+
+@pytest.mark.parametrize("path", [path for path in THINGS if "schedules" not in path])
+@pytest.mark.parametrize(
+    ("wanted", "known", "status"),
+    [
+        (None, "*", 412), (None, '"1"', 412), (None, 'W/"1"', 412), (None, '"2"', 200), (None, "1", 422),
+        ('"1"', '"1"', 412), ('"1"', '"2"', 200), ("*", "*", 412), ('"2"', '"2"', 412), ('"1"', "*", 412),
+    ],
+)  # fmt: skip
+async def test_a_replacement_keeps_to_both_headers(
+    client: httpx.AsyncClient, world: World, path: str, *, wanted: str | None, known: str, status: int
+) -> None:
+    await made(client, path)
+    before = world.everything()
+    headers = {"if-none-match": known} | ({} if wanted is None else {"if-match": wanted})
+    answer = await client.put(path, json=CHANGES[path], headers=headers)
+    assert answer.status_code == status, answer.text
+    assert (world.everything() == before) == (status != 200)
+
+
+async def test_what_is_not_there_has_none_of_the_revisions_that_are_excluded(client: httpx.AsyncClient) -> None:
+    headers = {"if-none-match": '"1"'}
+    assert (await client.put("/v1/lanes/bulk", json={}, headers=headers)).status_code == 201
 
 
 def overtaken(world: World, client: httpx.AsyncClient, path: str) -> None:
@@ -164,13 +188,13 @@ async def test_a_change_that_is_overtaken_is_refused_where_it_names_the_revision
 
 
 @each_thing
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
 async def test_a_change_that_is_overtaken_is_made_where_any_revision_will_do(
     client: httpx.AsyncClient, world: World, path: str, method: str
 ) -> None:
     await made(client, path)
     overtaken(world, client, path)
-    body = None if method == "DELETE" else CHANGES[path]
+    body = {"PUT": THINGS[path] | CHANGES[path], "PATCH": CHANGES[path], "DELETE": None}[method]
     answer = await client.request(method, path, json=body, headers={"if-match": "*"})
     assert answer.status_code == (204 if method == "DELETE" else 200)
     if method == "PATCH":

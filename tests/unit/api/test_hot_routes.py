@@ -19,10 +19,10 @@ from hascheduler.api.edge import Edge
 from hascheduler.api.hot_routes import HotRoute
 from hascheduler.api.middleware.auth import PageTerms
 from hascheduler.model.collection import Collection
-from hascheduler.model.token import Role, Token, digest_of
+from hascheduler.model.token import Role, digest_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.tenant import Tenant
-from tests.factories import make_processor
+from tests.factories import make_processor, make_token
 from tests.tiers import spread
 from tests.unit.api.doubles import NOW, World, the_app
 from tests.unit.api.hostile_rows import ROWS, Row
@@ -233,11 +233,12 @@ async def prepared(app: Edge, pages: PageTerms = PAGES) -> World:
     app.services = replace(world.services(), auth=replace(world.auth, required=True, pages=pages))
     for role, secret in SECRETS.items():
         tenant = "acme" if role in (Role.SUBMITTER, Role.VIEWER) else "*"
-        await world.tokens.create(Token(digest_of(secret), role.value, role.value, role, tenant, NOW, "test"))
+        made = make_token(role.value, digest=digest_of(secret), name=role.value, role=role, tenant=tenant)
+        await world.tokens.create(made)
     parent = digest_of(SECRETS[Role.ADMIN])
-    session = Token(digest_of(SESSION), "session-1", "admin", Role.ADMIN, "*", NOW, "test", WallMs(NOW + 1))
-    await world.tokens.create(replace(session, session_of=parent))
-    await world.tenants.put(Tenant(name="full").model_copy(update={"max_pending": 0}))  # what requests may not say
+    of_admin = {"name": "admin", "role": Role.ADMIN, "tenant": "*", "expires_at_ms": WallMs(NOW + 1)}
+    await world.tokens.create(make_token("session-1", digest=digest_of(SESSION), session_of=parent, **of_admin))
+    await world.tenants.create(Tenant.model_construct(name="full", max_pending=0))
     await world.work.register(make_processor(id=PROCESSOR, slots=2))
     for asked in (
         Asked("PUT", "/v1/definitions/unique", {"unique": {"by": ["target"]}}),

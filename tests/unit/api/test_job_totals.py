@@ -170,6 +170,10 @@ async def test_equal_faults_of_one_definition_are_one_group(client: httpx.AsyncC
             "schedule": None,
             "target": None,
             "batch": None,
+            "id": None,
+            "since": None,
+            "until": None,
+            "unschedulable": False,
             "labels": {},
         },
     }

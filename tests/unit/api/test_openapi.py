@@ -9,7 +9,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from hascheduler.api import app as application
-from hascheduler.api.schedules.responses import ScheduleResponse
+from hascheduler.schema.schedule_bodies import ScheduleResponse
 from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import check_problem, create, post
 

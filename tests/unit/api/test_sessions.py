@@ -12,8 +12,9 @@ from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.auth import PageTerms
 from hascheduler.api.ui import sessions
 from hascheduler.model.collection import Collection
-from hascheduler.model.token import Token, digest_of
+from hascheduler.model.token import digest_of
 from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.schema.token import Token
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, create
 from tests.unit.api.tokens import ADMIN_TOKEN, OF_PAGE, Guarded, cookie_in

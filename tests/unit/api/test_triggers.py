@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.model.values.instants import format_instant
+from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger, Window
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import DEFAULT_NARROWING, TICK, check_problem, create
 
@@ -125,7 +125,6 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("a start without an offset", {**INTERVAL, "start_at": "2031-01-02T00:00:00"}, "start_at"),
     ("jitter longer than the interval", {**INTERVAL, "jitter": "1001ms"}, "jitter"),
     ("jitter longer than the gap", {**CRON, "jitter": "6m"}, "jitter"),
-    ("jitter as null", {**INTERVAL, "jitter": None}, "jitter"),
     ("no fires", {**INTERVAL, "max_fires": 0}, "max_fires"),
     ("half a fire", {**INTERVAL, "max_fires": 0.5}, "max_fires"),
     ("more fires than can be counted", {**INTERVAL, "max_fires": 2**63 - 1}, "max_fires"),
@@ -178,19 +177,15 @@ async def test_ten_thousand_times_are_kept(client: httpx.AsyncClient) -> None:
 
 POLICIES: list[tuple[dict[str, Any], str]] = [
     ({"misfire": {"grace": "-1s"}}, "misfire.grace"),
-    ({"misfire": {"grace": None}}, "misfire.grace"),
     ({"misfire": {"catch_up": "some"}}, "misfire.catch_up"),
     ({"misfire": {"limit": 0}}, "misfire.limit"),
     ({"misfire": {"limit": 1_001}}, "misfire.limit"),
     ({"misfire": {"graze": "1s"}}, "misfire.graze"),
     ({"misfire": "latest"}, "misfire"),
-    ({"misfire": None}, "misfire"),
     ({"overlap": "sometimes"}, "overlap"),
-    ({"overlap": None}, "overlap"),
     ({"pause_after_failures": 0}, "pause_after_failures"),
     ({"pause_after_failures": True}, "pause_after_failures"),
     ({"paused": "yes"}, "paused"),
-    ({"paused": None}, "paused"),
     ({"job": {"definition": "log", "render": "yes"}}, "job.render"),
     ({"job": {"definition": "log", "render": True, "payload": {"a": ["", "${day}"]}}}, "job.payload.a.1"),
     ({"job": {"definition": "log", "render": True, "payload": "${label.team}"}}, "job.payload"),

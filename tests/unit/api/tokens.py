@@ -6,7 +6,8 @@ from typing import Any
 import httpx
 
 from hascheduler.api.edge import Edge
-from hascheduler.model.token import Role, Token, digest_of
+from hascheduler.model.token import Role, digest_of
+from tests.factories import make_token
 from tests.unit.api.doubles import NOW, World
 
 ADMIN_TOKEN = "an-admin-token-of-the-settings"
@@ -33,10 +34,11 @@ class Guarded:
         """Its secret; ids and names go up: ``token-1``, ``viewer-1``."""
         self._count += 1
         secret = f"hsk_{self._count:043d}"
-        plain = Token(
-            digest_of(secret), f"token-{self._count}", f"{role}-{self._count}", Role(role), tenant, NOW, "test"
-        )
-        await self.world.tokens.create(replace(plain, **only_what_matters))
+        plain = make_token(
+            f"token-{self._count}", digest=digest_of(secret), name=f"{role}-{self._count}", role=Role(role),
+            tenant=tenant, created_at_ms=NOW, created_by="test",
+        )  # fmt: skip
+        await self.world.tokens.create(plain.model_copy(update=only_what_matters))
         return secret
 
     def showing(self, secret: str | None) -> httpx.AsyncClient:

@@ -8,8 +8,8 @@ import pytest
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.partition import with_partition
-from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.trigger import Interval, Trigger
 from tests.chaos.shards import evidence_of, layout_of, tenants_of
 from tests.checkers import ALL
 from tests.checkers.evidence import Effect, Evidence, Submitted

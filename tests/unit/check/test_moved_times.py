@@ -7,9 +7,9 @@ import pytest
 from hascheduler.check.finding import FindingKind
 from hascheduler.check.schedules import VerdictCursor, check_times, decided_times
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
-from hascheduler.model.schedule import CatchUp
-from hascheduler.model.trigger import Cron, Part
 from hascheduler.model.verdict import VerdictRun
+from hascheduler.schema.schedule import CatchUp
+from hascheduler.schema.trigger import Cron, Single
 from tests.unit.dispatch.test_zone_data_differ import DAILY, RULES, TWICE, ZONE, at, led, schedule_of
 from tests.zone_data import other_zone_data
 
@@ -19,7 +19,7 @@ async def _each(found: Sequence[int] | Sequence[VerdictRun]) -> AsyncIterator[ob
         yield one
 
 
-async def missing(parts: Sequence[Part], leaders: str, checked_by: str, *, catch_up: CatchUp, lost: int = 0) -> int:
+async def missing(parts: Sequence[Single], leaders: str, checked_by: str, *, catch_up: CatchUp, lost: int = 0) -> int:
     """How many times lack a verdict by those data, after ``leaders`` decided them and some fires were ``lost``."""
     schedule, outcomes = schedule_of(*parts, catch_up=catch_up), list[TimeOutcome]()
     words = leaders.split()
@@ -54,14 +54,14 @@ HISTORIES = [
 @pytest.mark.parametrize("catch_up", [CatchUp.ALL, CatchUp.LATEST])
 @pytest.mark.parametrize(("parts", "leaders"), HISTORIES)
 async def test_a_time_that_other_data_moved_is_not_missing(
-    parts: Sequence[Part], leaders: str, catch_up: CatchUp, checked_by: str
+    parts: Sequence[Single], leaders: str, catch_up: CatchUp, checked_by: str
 ) -> None:
     assert await missing(parts, leaders, checked_by, catch_up=catch_up) == 0
 
 
 @pytest.mark.parametrize("checked_by", ["new", "old"])
 @pytest.mark.parametrize(("parts", "leaders"), HISTORIES)
-async def test_a_time_that_nobody_decided_is_missing(parts: Sequence[Part], leaders: str, checked_by: str) -> None:
+async def test_a_time_that_nobody_decided_is_missing(parts: Sequence[Single], leaders: str, checked_by: str) -> None:
     found = await missing(parts, leaders, checked_by, catch_up=CatchUp.ALL, lost=3)
     assert 1 <= found <= 3
 

@@ -5,11 +5,11 @@ import pytest
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import NewSchedule
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import CalendarUse, Cron, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.calendar import Calendar, read_days
 from hascheduler.schema.noun import document_of
+from hascheduler.schema.schedule import JobTemplate
+from hascheduler.schema.trigger import CalendarUse, Cron, Trigger
 from tests.checkers.days_kept import days_kept
 from tests.checkers.evidence import Commit, Evidence
 

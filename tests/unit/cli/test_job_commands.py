@@ -71,6 +71,17 @@ async def test_a_list_is_of_those_that_match(replica: Replica, world: World) -> 
         assert [job["id"] for job in listed["items"]] == [ID]
 
 
+async def test_jobs_are_printed_in_each_form(replica: Replica) -> None:
+    await replica.done("job", "submit", "log", "--target", "site")
+    for command in (("job", "list"), ("job", "get", ID)):
+        assert (await replica.done(*command, "-o", "name")).out == f"{ID}\n"
+        assert f"id: {ID}\nstate: pending\n" in (await replica.done(*command, "-o", "yaml")).out
+        assert (await replica.done(*command, "-o", "json")).out == (await replica.done(*command, "--json")).out
+    assert "processor" in (await replica.done("job", "list", "-o", "wide")).out
+    refused = await replica.run("job", "list", "-o", "name", "--watch")
+    assert (refused.status, "can't be had with -o name" in refused.err) == (2, True)
+
+
 async def test_a_list_is_of_several_states_and_of_a_time(replica: Replica, world: World) -> None:
     for number, state in enumerate(("failed", "running", "pending"), start=1):
         await replica.done("job", "submit", "log")

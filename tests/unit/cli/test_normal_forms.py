@@ -1,5 +1,6 @@
 """Equal resources have equal normal forms, whether a file or a replica wrote them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -83,23 +84,54 @@ def test_whatever_it_is_it_has_a_form_that_is_its_own(body: dict[str, Any]) -> N
         assert normal(normal(body)) == normal(body)
 
 
-def test_definitions_have_one_form_too() -> None:
-    assert FORMS["definition"]({"name": "a", "rev": 3, "max_concurrency": None, "retry": {"attempts": 5}}) == {
-        "name": "a"
-    }
-    assert FORMS["definition"]({"name": "a", "retry": {"attempts": 6}}) == {"name": "a", "retry": {"attempts": 6}}
+_RETRY = {"max": "60s", "factor": 2.0, "backoff": 2, "attempts": 5}
 
 
-def test_retries_and_timeouts_have_one_form() -> None:
-    retry = {"max": "60s", "factor": 2.0, "backoff": 2, "attempts": 5}
-    assert FORMS["definition"]({"name": "a", "retry": retry, "timeout": None}) == {"name": "a"}
-    said = {"retry": {"factor": 1.5, "backoff": "500ms", "attempts": 3}, "total_timeout": 3600, "timeout": 300}
-    normal = FORMS["definition"](said)
-    assert normal == {
-        "retry": {"attempts": 3, "backoff": "500ms", "factor": 1.5}, "timeout": "5m", "total_timeout": "1h"
-    }  # fmt: skip
-    assert [*normal["retry"]] == ["attempts", "backoff", "factor"]
-    assert FORMS["tenant"]({"submit_rate": {"per": 60, "count": 3}}) == {"submit_rate": {"count": 3, "per": "1m"}}
+@pytest.mark.parametrize(
+    ("kind", "said", "normal"),
+    [
+        (
+            "definition",
+            {"name": "a", "rev": 3, "max_concurrency": None, "retry": _RETRY, "resources": {}},
+            {"name": "a"},
+        ),
+        ("definition", {"default_cost": "1000ms", "timeout": None, "conflict_group": None}, {}),
+        (
+            "definition",
+            {"total_timeout": 3600, "timeout": 300, "retry": {"factor": 1.5, "backoff": "500ms", "attempts": 3}},
+            {"retry": {"attempts": 3, "backoff": "500ms", "factor": 1.5}, "timeout": "5m", "total_timeout": "1h"},
+        ),
+        (
+            "definition",
+            {"rate_limit": {"per": 60, "count": 3}, "tier": 4, "default_cost": 90, "name": "a"},
+            {"name": "a", "default_cost": "1m30s", "tier": 4, "rate_limit": {"count": 3, "per": "1m"}},
+        ),
+        ("lane", {"name": "b", "promote_after": 60, "weight": 1}, {"name": "b"}),
+        (
+            "lane",
+            {"policy": "tier, score", "promote_after": ["60s"] * 11},
+            {"promote_after": ["1m"] * 11, "policy": ["tier", "score", "arrival"]},
+        ),
+        ("lane", {"policy": "luck"}, {"policy": "luck"}),
+        ("tenant", {"name": "c", "rev": 3, "max_running": None}, {"name": "c"}),
+        ("tenant", {"submit_rate": {"per": 60, "count": 3}}, {"submit_rate": {"count": 3, "per": "1m"}}),
+    ],
+)
+def test_other_nouns_have_one_form_and_one_order_too(kind: str, said: dict[str, Any], normal: dict[str, Any]) -> None:
+    assert json.dumps(FORMS[kind](said)) == json.dumps(normal)
+
+
+def test_what_a_newer_replica_added_stays_in_parts_too() -> None:
+    limit = {"key": "target", "max_concurrency": 2, "newer": {"a": 1}}
+    said = {"key_limits": [limit], "retry": {"attempts": 6, "newer": [1]}, "newer": "x"}
+    answered = {**said, "tier": None, "retry": {**said["retry"], "max": "1m"}, "rev": 3}  # type: ignore[dict-item]
+    assert FORMS["definition"](answered) == said
+
+
+def test_a_scope_is_said_beside_its_group_alone() -> None:
+    assert FORMS["definition"]({"conflict_scope": "shared", "tier": 1}) == {"tier": 1}
+    said = {"conflict_group": "git", "conflict_scope": "tenant"}
+    assert FORMS["definition"]({**said, "tier": None}) == said
 
 
 @pytest.mark.parametrize(
@@ -114,19 +146,3 @@ def test_retries_and_timeouts_have_one_form() -> None:
 )
 def test_the_fairness_key_is_left_out_where_it_is_the_tenant(job: dict[str, Any], normal: dict[str, Any]) -> None:
     assert FORMS["schedule"]({**TICK, "job": {"definition": "log", **job}})["job"] == {"definition": "log", **normal}
-
-
-def test_spans_and_policies_of_nouns_have_one_form() -> None:
-    body = {"retry": {"attempts": 5}, "resources": {}, "rate_limit": {"per": 60, "count": 3}, "default_cost": 90}
-    normal = FORMS["definition"]({"tier": 4, **body, "name": "a", "conflict_group": None})
-    assert normal == {"name": "a", "default_cost": "1m30s", "tier": 4, "rate_limit": {"count": 3, "per": "1m"}}
-    assert [*normal] == ["name", "default_cost", "tier", "rate_limit"]
-    assert [*normal["rate_limit"]] == ["count", "per"]
-    assert FORMS["definition"]({"name": "a", "default_cost": "1000ms"}) == {"name": "a"}
-    assert FORMS["lane"]({"name": "b", "promote_after": 60, "weight": 1}) == {"name": "b"}
-    assert FORMS["lane"]({"policy": "tier, score", "promote_after": ["60s"] * 11}) == {
-        "promote_after": ["1m"] * 11,
-        "policy": ["tier", "score", "arrival"],
-    }
-    assert FORMS["lane"]({"policy": "luck"}) == {"policy": "luck"}
-    assert FORMS["tenant"]({"name": "c", "rev": 3, "max_running": None}) == {"name": "c"}

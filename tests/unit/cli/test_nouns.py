@@ -62,6 +62,23 @@ async def test_each_priority_of_a_lane_may_have_its_own_step(replica: Replica) -
     assert "11s, 10s" in (await replica.done("lane", "list", COLUMNS="120")).out
 
 
+async def test_one_form_is_chosen_for_what_is_printed(replica: Replica) -> None:
+    put = ("definition", "put", "repack", "--tier", "4", "--total-timeout", "1h")
+    assert (await replica.done(*put, "-o", "name")).out == "repack\n"
+    await replica.done("definition", "put", "resize")
+    manifest = "kind: Definition\nname: repack\ntier: 4\ntotal_timeout: 1h\n"
+    assert (await replica.done("definition", "get", "repack", "-o", "yaml")).out == manifest
+    assert (await replica.done(*put, "-o", "yaml")).out == manifest
+    listed = (await replica.done("definition", "list", "-o", "yaml")).out
+    assert listed == f"{manifest}---\nkind: Definition\nname: resize\n"
+    assert (await replica.done("apply", "-f", "-", input=listed)).out == "2 unchanged\n"
+    assert (await replica.done("definition", "list", "-o", "name")).out == "repack\nresize\n"
+    answer = await replica.done("definition", "get", "repack", "-o", "json")
+    assert answer.json == (await replica.json("definition", "get", "repack"))
+    assert "total timeout, revision; --wide" in " ".join((await replica.done("definition", "list")).out.split())
+    assert "not shown" not in (await replica.done("definition", "list", "-o", "wide")).out
+
+
 _OPTIONS = (
     "--default-cost", "20s", "--max-concurrency", "3", "--conflict-group", "git", "--conflict-scope",
     "tenant", "--tier", "10", "--rate-limit",

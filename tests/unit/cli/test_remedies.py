@@ -20,7 +20,7 @@ from tests.unit.cli.invoking import Replica
 ROOT = Path(__file__).parents[3]
 HINTS = (*ROOT.glob("hascheduler/check/*.py"), *ROOT.glob("hascheduler/mongo/check/*.py"),
          ROOT / "hascheduler/dispatch/explainer.py", ROOT / "hascheduler/mongo/unreachable.py",
-         ROOT / "hascheduler/api/routing/error_handlers.py")  # fmt: skip
+         ROOT / "hascheduler/api/routing/route_rules.py")  # fmt: skip
 RUNBOOKS = ROOT / "k8s/monitoring/rules.yaml"
 
 BROKEN: Mapping[Collection, tuple[str, Mapping[str, Any]]] = {

@@ -235,6 +235,14 @@ async def test_a_list_is_of_those_that_match(replica: Replica, world: World) -> 
         assert [schedule["name"] for schedule in listed["items"]] == expected
 
 
+async def test_schedules_are_printed_in_each_form(replica: Replica) -> None:
+    await replica.done(*_TICK)
+    for command in (("schedule", "list"), ("schedule", "get", "tick")):
+        assert (await replica.done(*command, "-o", "name")).out == "tick\n"
+        assert (await replica.done(*command, "-o", "yaml")).out.startswith("kind: Schedule\nname: tick\n")
+    assert (await replica.json("schedule", "get", "tick"))["name"] == "tick"
+
+
 async def test_all_that_match_are_paused_triggered_and_resumed(replica: Replica, world: World) -> None:
     for name, team in (("nightly-a", "a"), ("nightly-b", "b"), ("hourly", "a")):
         await replica.done("schedule", "add", name, "--every", "1h", "--definition", "log", "--label", f"team={team}")

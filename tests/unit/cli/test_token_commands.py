@@ -57,7 +57,9 @@ async def test_they_are_listed_and_revoked(replica: Replica) -> None:
     shown = await replica.done("token", "list", HASCHEDULER_TOKEN=ADMIN, COLUMNS="160")
     assert one["id"] in shown.out
     assert secret not in shown.out
-    revoked = await replica.done("token", "revoke", one["id"], "--yes", HASCHEDULER_TOKEN=ADMIN)
+    names = await replica.done("token", "list", "-o", "name", HASCHEDULER_TOKEN=ADMIN)
+    assert names.out == f"{one['id']}\n"
+    revoked = await replica.done("token", "delete", one["id"], "--yes", HASCHEDULER_TOKEN=ADMIN)
     assert revoked.out == f"revoked {one['id']}\n"
     refused = await replica.run("schedule", "list", HASCHEDULER_TOKEN=secret)
     assert (refused.status, "the token is unknown" in refused.err) == (2, True)

@@ -24,7 +24,7 @@ async def test_each_of_many_is_submitted_or_refused_by_itself(face: Face, world:
 
 
 async def test_what_a_file_holds_is_sent_as_it_is(face: Face) -> None:
-    jobs = [{"definition": "log", "priority": None}, 5, {"definition": "log"}]
+    jobs = [{"definition": None}, 5, {"definition": "log"}]
     answer = await face.ask.submit_batch(jobs, idempotency_key="import-1")
     assert [one["status"] for one in answer["results"]] == [422, 422, 201]
     assert answer["results"][0]["problem"]["title"]

@@ -13,10 +13,10 @@ from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.mirror.changes import Change, Operation, ReplicaSeen
 from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.job import LIVE
 from hascheduler.model.values.instants import MonoMs
-from hascheduler.schema.lean_fields import LEAN_FIELDS
 from tests.factories import make_replica
 from tests.unit.daemon.doubles import HandClock
 from tests.unit.mirror.test_convergence import History, Key, lean, present

@@ -9,9 +9,9 @@ from hascheduler.daemon.loop.committer import Committer
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, Requeue, Settlement
 from hascheduler.dispatch.inputs import Settled
-from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
+from hascheduler.schema.schedule import Basis
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import MemoryJournal
 from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher

@@ -8,8 +8,8 @@ import pytest
 
 from hascheduler.demo.evidence import Effect, Effects, Expectation, evaluate
 from hascheduler.errors import WorldError
-from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.trigger import Interval, Once, Trigger
 from hascheduler.simulate.report import percentile
 
 UNTIL_MS = 3_500

@@ -11,8 +11,8 @@ from hascheduler.demo.environment import ClusterSnapshot, DemoEnvironment
 from hascheduler.demo.evidence import Effect, Effects, Expectation
 from hascheduler.demo.run import print_report
 from hascheduler.demo.scenario import DemoScenario, RunRecord
-from hascheduler.model.trigger import Once, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.trigger import Once, Trigger
 
 JOB = "fire:once:2500"
 ONCE = Expectation("once", Trigger(Once(WallMs(2_500))), WallMs(500), logs=True)

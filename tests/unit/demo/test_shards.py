@@ -11,8 +11,8 @@ from hascheduler.demo.local import tenants_of_each_shard
 from hascheduler.demo.run import print_report
 from hascheduler.demo.scenario import Kill, RunRecord
 from hascheduler.model.partition import partition_of
-from hascheduler.model.trigger import Once, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.trigger import Once, Trigger
 from hascheduler.shards.layout import Layout
 
 ONCE = Trigger(Once(WallMs(2_500)))

@@ -30,6 +30,7 @@ from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import AFTER_MAX, new_fired_jobs
 from hascheduler.model.documents.job import REVIVED_FIELDS, new_job_document, stored_waits_for
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.schedule import (
     decode_schedule,
@@ -39,12 +40,11 @@ from hascheduler.model.documents.schedule import (
 )
 from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, is_batch, may_follow
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import VerdictRun
 from hascheduler.schema.calendar import Calendar
-from hascheduler.schema.lean_fields import LEAN_FIELDS
 from hascheduler.schema.noun import document_of
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
 
 JOBS, SCHEDULES, PROCESSORS = Collection.JOBS, Collection.SCHEDULES, Collection.PROCESSORS

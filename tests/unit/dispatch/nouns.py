@@ -6,9 +6,9 @@ from typing import Any
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.schedule import Basis, JobTemplate, ScheduleRef
-from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.schedule import Basis, JobTemplate, ScheduleRef
+from hascheduler.schema.trigger import Interval, Trigger
 
 T0 = 1_700_006_380_000
 """When the tests of the core begin: twenty seconds before midnight, so that the days of calendars change in them."""

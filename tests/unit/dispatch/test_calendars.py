@@ -12,14 +12,14 @@ from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.edits import with_trigger
 from hascheduler.dispatch.schedules.previews import next_fire
-from hascheduler.model.schedule import CatchUp, SchedulePolicy, ScheduleRef
-from hascheduler.model.trigger import CalendarUse, Cron, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
-from hascheduler.schema.calendar import Calendar, read_days
+from hascheduler.schema.calendar import Calendar, CalendarBody, read_days
+from hascheduler.schema.noun import named, read_request
+from hascheduler.schema.schedule import CatchUp, SchedulePolicy, ScheduleRef
+from hascheduler.schema.trigger import CalendarUse, Cron, Trigger
 from hascheduler.triggers import next_nominal, with_calendars
-from hascheduler.wire.calendar import CalendarBody
-from hascheduler.wire.trigger import read_trigger
+from hascheduler.triggers.requests import read_trigger
 from tests.tiers import in_tier
 from tests.unit.dispatch.nouns import make_schedule
 from tests.unit.triggers.watched_clock import Calendars, watch
@@ -118,7 +118,7 @@ def test_while_calendars_are_edited_each_time_has_the_verdict_that_watched_clock
     now, ends = first, [*moments, last + timedelta(minutes=1)]
     for end, written in zip(ends, [beginning, *(each for _, each in edits)], strict=True):
         for name, calendar in written.items():
-            known[name] = CalendarBody.model_validate(calendar).resource(name)
+            known[name] = named(Calendar, name, read_request(CalendarBody, calendar))
             times.calendar_changed(name)
         now_ms = _ms(now)
         while (due_ms := times.next_at()) is not None and due_ms < _ms(end):

@@ -13,11 +13,11 @@ from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, LaneSee
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobRef, JobState, fire_job_id
 from hascheduler.model.policy import Criterion, criteria
-from hascheduler.model.schedule import Overlap, SchedulePolicy
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.retry import RetryPolicy
+from hascheduler.schema.schedule import Overlap, SchedulePolicy
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import CONFIG, Scene, jobs, processors
 
@@ -223,7 +223,7 @@ def test_why_names_the_deadlines_that_decide() -> None:
         position = explanation.position
         assert position is not None
         assert (position.ahead, position.first, position.deciding) == (ahead, "soon", Criterion.DEADLINE)
-        [value, _] = position.values
+        [value, _] = position.criteria
         assert (value.criterion, value.value, value.first) == (Criterion.DEADLINE, shown, "in 30 s")
 
 
@@ -233,5 +233,5 @@ def test_a_score_is_told_in_points() -> None:
     explanation = scene_of(*jobs, policy="score,arrival").core.explain("y", wall(1_250))
     assert explanation is not None
     assert explanation.position is not None
-    [value, _] = explanation.position.values
+    [value, _] = explanation.position.criteria
     assert (value.value, value.first) == ("4 116 points", "5 140 points")

@@ -4,8 +4,8 @@ import pytest
 
 from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
 from hascheduler.errors import Conflict
-from hascheduler.model.schedule import PAST_MAX, ScheduleRef, TriggerPeriod
-from hascheduler.model.trigger import Interval, Once, Trigger
+from hascheduler.schema.schedule import PAST_MAX, ScheduleRef, TriggerPeriod
+from hascheduler.schema.trigger import Interval, Once, Trigger
 from tests.unit.dispatch.nouns import make_schedule, wall
 
 SECOND, MINUTE = Trigger(Interval(1_000, wall(0))), Trigger(Interval(60_000, wall(0)))

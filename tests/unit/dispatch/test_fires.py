@@ -2,8 +2,8 @@
 
 from hascheduler.dispatch.decisions import Fire, TimeOutcome
 from hascheduler.dispatch.schedules.due_times import DueTimes
-from hascheduler.model.schedule import TriggerPeriod
-from hascheduler.model.trigger import Cron, Interval, Once, Trigger
+from hascheduler.schema.schedule import TriggerPeriod
+from hascheduler.schema.trigger import Cron, Interval, Once, Trigger
 from tests.unit.dispatch.nouns import fire, make_schedule, wall
 
 

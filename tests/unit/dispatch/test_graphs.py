@@ -8,7 +8,7 @@ from hascheduler.dispatch.inputs import Settled
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen, TenantSeen
 from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
 from hascheduler.model.job import JobState
-from hascheduler.model.schedule import GraphJob, JobGraph, SchedulePolicy, ScheduleRef, graph_order
+from hascheduler.schema.schedule import GraphJob, JobGraph, SchedulePolicy, ScheduleRef, graph_order
 from hascheduler.schema.tenant import Tenant
 from tests.unit.dispatch.nouns import make_job, make_schedule, wall
 from tests.unit.dispatch.scene import DOUBT_MS, Scene, processors

@@ -19,7 +19,7 @@ from hascheduler.mirror.changes import HoldGone, HoldSeen, JobGone, JobSeen, Sch
 from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.job import JobState
 from hascheduler.model.partition import partition_of
-from hascheduler.model.schedule import ScheduleRef
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hascheduler.dispatch.schedules.trigger_periods import next_decision_ms, undecided
-from hascheduler.model.schedule import ScheduleRef, TriggerPeriod
-from hascheduler.model.trigger import Cron, Interval, Once, Trigger, Window
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts
+from hascheduler.schema.schedule import ScheduleRef, TriggerPeriod
+from hascheduler.schema.trigger import Cron, Interval, Once, Trigger, Window
 from hascheduler.triggers import due_ms
 from tests.tiers import examples
 from tests.unit.dispatch.nouns import make_schedule

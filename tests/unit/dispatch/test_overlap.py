@@ -16,8 +16,8 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.dispatch.inputs import Settled, TermBegan
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.job import JobState, backfill_job_id, fire_job_id
-from hascheduler.model.schedule import Overlap, SchedulePolicy
 from hascheduler.model.verdict import FireCounts
+from hascheduler.schema.schedule import Overlap, SchedulePolicy
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import Scene, processors
 

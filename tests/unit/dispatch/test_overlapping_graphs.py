@@ -10,10 +10,10 @@ from hascheduler.dispatch.inputs import Settled, TermBegan
 from hascheduler.mirror.changes import CalendarSeen, JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
 from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id, graph_job_id, trigger_job_id
-from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
-from hascheduler.model.trigger import CalendarUse, Interval, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
+from hascheduler.schema.trigger import CalendarUse, Interval, Trigger
 from tests.unit.dispatch.nouns import make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import Scene, processors
 

@@ -8,8 +8,8 @@ from hascheduler.dispatch.inputs import TermBegan, TrustLost
 from hascheduler.mirror.changes import JobGone, PauseGone, PauseSeen, ProcessorGone, ProcessorSeen, ScheduleSeen
 from hascheduler.model.job import JobState
 from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
-from hascheduler.model.schedule import CatchUp, SchedulePolicy
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.schedule import CatchUp, SchedulePolicy
 from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
 from tests.unit.dispatch.scene import FAR, Scene, echo, jobs, processors, settled
 

@@ -16,10 +16,10 @@ from hascheduler.dispatch.schedules.previews import (
 )
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import ScheduleId, backfill_job_id, fire_job_id
-from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.trigger import CalendarUse, Cron, Interval, Once, Pattern, Times, Trigger, Window
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
+from hascheduler.schema.schedule import ScheduleRef
+from hascheduler.schema.trigger import CalendarUse, Cron, Interval, Once, Pattern, Times, Trigger, Window
 from hascheduler.triggers import Upcoming
 from tests.unit.dispatch.nouns import make_schedule, wall
 

@@ -8,10 +8,10 @@ import pytest
 
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, ResetCursor
 from hascheduler.dispatch.schedules.resets import reset_cursor
-from hascheduler.model.schedule import SchedulePolicy, ScheduleRef, TriggerPeriod
-from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.schema.schedule import SchedulePolicy, ScheduleRef, TriggerPeriod
+from hascheduler.schema.trigger import Interval, Trigger
 from tests.unit.dispatch.database import SCHEDULES, Database
 from tests.unit.dispatch.leadership import Leadership, Luck
 from tests.unit.dispatch.nouns import make_schedule, wall

@@ -20,11 +20,11 @@ from hascheduler.dispatch.schedules.fire_admission import FIRE_RATE, MAX_PENDING
 from hascheduler.dispatch.schedules.time_outcomes import ROOM_WAIT_MS_MAX, decide_due_times
 from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen, ScheduleSeen, TenantGone, TenantSeen
 from hascheduler.model.job import JobState, fire_job_id
-from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
-from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
 from hascheduler.schema.definition import RateLimit
+from hascheduler.schema.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
 from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.trigger import Interval, Trigger
 from tests.tiers import examples
 from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
 from tests.unit.dispatch.scene import Scene

@@ -9,9 +9,9 @@ import pytest
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
-from hascheduler.model.trigger import Interval, Trigger, Window
 from hascheduler.model.verdict import FireCounts
+from hascheduler.schema.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
+from hascheduler.schema.trigger import Interval, Trigger, Window
 from hascheduler.triggers import due_ms
 from tests.unit.dispatch.nouns import make_schedule, wall
 

@@ -26,10 +26,10 @@ from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
 from hascheduler.dispatch.schedules.previews import finished, next_fire
 from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms, summarize_undecided
 from hascheduler.model.documents.schedule import decode_schedule, encode_schedule_ref, with_leader_fields
-from hascheduler.model.schedule import CatchUp, SchedulePolicy, ScheduleRef, ZoneOffsets
-from hascheduler.model.trigger import AnyOf, Cron, Interval, Part, Trigger
 from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
 from hascheduler.model.verdict import Verdict
+from hascheduler.schema.schedule import CatchUp, SchedulePolicy, ScheduleRef, ZoneOffsets
+from hascheduler.schema.trigger import AnyOf, Cron, Interval, Single, Trigger
 from hascheduler.triggers import next_nominal
 from hascheduler.triggers.zones import wall_reached, zone_of
 from tests.tiers import examples
@@ -46,7 +46,7 @@ def at(text: str) -> WallMs:
     return parse_instant(f"2027-01-{text}Z")
 
 
-def schedule_of(*parts: Part, catch_up: CatchUp = CatchUp.ALL) -> ScheduleRef:
+def schedule_of(*parts: Single, catch_up: CatchUp = CatchUp.ALL) -> ScheduleRef:
     began = at("03T20:00")
     trigger = Trigger(parts[0] if len(parts) == 1 else AnyOf(parts))
     policy = SchedulePolicy(catch_up=catch_up)
@@ -80,7 +80,7 @@ def fired(schedule: ScheduleRef, leaders: str) -> str:
     return " ".join(time.removesuffix(".000").removesuffix(":00") for time in found)
 
 
-CASES: list[tuple[list[Part], str, str]] = [
+CASES: list[tuple[list[Single], str, str]] = [
     ([DAILY], "new 04T16:30 old 05T20:00", "04T16:00 05T17:00"),
     ([DAILY], "old 04T17:30 new 05T20:00", "04T17:00 05T16:00"),
     ([DAILY], "old 04T16:30 new 05T20:00", "04T16:00 05T16:00"),
@@ -113,7 +113,7 @@ CASES: list[tuple[list[Part], str, str]] = [
 
 
 @pytest.mark.parametrize(("parts", "leaders", "expected"), CASES)
-def test_each_local_time_is_decided_once_whoever_leads(parts: Sequence[Part], leaders: str, expected: str) -> None:
+def test_each_local_time_is_decided_once_whoever_leads(parts: Sequence[Single], leaders: str, expected: str) -> None:
     schedule = schedule_of(*parts)
     found = fired(schedule, leaders)
     # The interval began long before; its times of the day before are beside the point.
@@ -198,7 +198,7 @@ def test_a_time_that_the_data_leave_out_is_late_by_the_misfire_policy() -> None:
 
 
 @pytest.mark.parametrize("part", [Cron("0 9 * * *"), Cron("0 * * * *", ZONE), Interval(HOUR, at("03T20:30"))])
-def test_what_follows_instants_stores_no_offsets(part: Part) -> None:
+def test_what_follows_instants_stores_no_offsets(part: Single) -> None:
     schedule, decided = led(schedule_of(part), "new", at("04T16:30"))
     assert decided
     assert "cursor_offsets" not in encode_schedule_ref(schedule)

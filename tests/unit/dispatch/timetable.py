@@ -11,11 +11,11 @@ from itertools import product
 from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import fire_job_id, is_before_last
-from hascheduler.model.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
-from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Pattern, Times, Trigger, Window
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.schema.calendar import Calendar, Days
+from hascheduler.schema.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
+from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Pattern, Times, Trigger, Window
 from hascheduler.triggers import next_nominal
 from tests.unit.dispatch.chance import Chance
 from tests.unit.dispatch.database import Database

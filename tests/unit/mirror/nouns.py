@@ -11,10 +11,10 @@ from hascheduler.model.documents.trigger import encode_trigger
 from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.job import NewJob
 from hascheduler.model.partition import partition_of
-from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.values.fields import Document
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.schedule import JobTemplate
+from hascheduler.schema.trigger import Interval, Trigger
 
 
 def put(collection: Collection, id: object, fields: Document) -> Change:

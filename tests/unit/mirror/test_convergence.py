@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.job import LIVE, TRANSITIONS, Move
-from hascheduler.schema.lean_fields import LEAN_FIELDS
 from tests.tiers import examples
 from tests.unit.mirror.nouns import delete, job_fields, patch, processor_fields, put, schedule_fields
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, fields, replace
 import pytest
 
 from hascheduler.model.job import JobRef
-from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.frozen import compact
 from hascheduler.model.verdict import FireCounts
+from hascheduler.schema.schedule import ScheduleRef
+from hascheduler.schema.trigger import Trigger
 
 
 @compact("count", "notes")

@@ -18,6 +18,7 @@ from hascheduler.model.documents.hold import decode_hold, encode_hold
 from hascheduler.model.documents.job import decode_job, encode_job_ref, new_job_document
 from hascheduler.model.documents.job_template import decode_template, encode_template
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.documents.lease import decode_lease, encode_lease
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
@@ -30,7 +31,6 @@ from hascheduler.model.documents.schedule import (
     new_schedule_document,
     with_leader_fields,
 )
-from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger, stored_zone
 from hascheduler.model.documents.verdict import decode_verdict, verdict_document, verdict_id
 from hascheduler.model.hold import Hold
@@ -42,15 +42,13 @@ from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
-from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.model.schema_version import (
     SCHEMA_ID,
     SchemaVersion,
     decode_schema_version,
     encode_schema_version,
 )
-from hascheduler.model.token import Role, Token
-from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Times, Trigger, Window
+from hascheduler.model.token import Role
 from hascheduler.model.uniqueness import OnDuplicate
 from hascheduler.model.values.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
 from hascheduler.model.values.instants import WallMs, parse_instant
@@ -58,10 +56,12 @@ from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.schema.calendar import Calendar, read_days
 from hascheduler.schema.definition import ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.schema.lane import PRIORITY_MAX, Lane
-from hascheduler.schema.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.schema.noun import document_of, read_document
 from hascheduler.schema.retry import RetryPolicy
+from hascheduler.schema.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.token import Token
+from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.schema.uniqueness import Uniqueness
 from tests.tiers import examples
 
@@ -157,8 +157,9 @@ TENANTS = st.builds(
 )  # fmt: skip
 PAUSES = st.builds(StandingPause, NAME, INTEGER, COUNT.map(WallMs), NAME, st.none() | NAME, st.booleans())
 TOKENS = st.builds(
-    Token, NAME, NAME, NAME, st.sampled_from(Role), NAME, WALL, NAME, st.none() | WALL, INTEGER, st.none() | NAME
-)
+    Token, digest=NAME, id=NAME, name=NAME, role=st.sampled_from(Role), tenant=NAME, created_at_ms=WALL,
+    created_by=NAME, expires_at_ms=st.none() | WALL, rev=COUNT, session_of=st.none() | NAME,
+)  # fmt: skip
 PROCESSORS = st.builds(
     ProcessorRef, NAME, NAME, NAME, st.frozensets(TEXT), INTEGER, INTEGER, st.booleans(), INTEGER, RESOURCES,
     st.none() | NAME, st.just("") | NAME,
@@ -185,7 +186,7 @@ DECODERS: dict[Collection, Decoder] = {
     Collection.LANES: partial(read_document, Lane),
     Collection.CALENDARS: partial(read_document, Calendar),
     Collection.TENANTS: partial(read_document, Tenant),
-    Collection.TOKENS: decode_token,
+    Collection.TOKENS: partial(read_document, Token),
     Collection.PAUSES: decode_pause,
     Collection.HOLDS: decode_hold,
     Collection.META: decode_schema_version,
@@ -203,7 +204,7 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.TENANTS: (TENANTS, document_of, lambda tenant: tenant.name),
     Collection.PAUSES: (PAUSES, encode_pause, lambda pause: pause.id),
     Collection.HOLDS: (HOLDS, encode_hold, lambda hold: hold.key),
-    Collection.TOKENS: (TOKENS, encode_token, lambda token: token.digest),
+    Collection.TOKENS: (TOKENS, document_of, lambda token: token.digest),
     Collection.META: (SCHEMAS, encode_schema_version, lambda _: SCHEMA_ID),
 }
 OF_CHANGES_ALONE = {Collection.JOBS: {"finished_at_ms", "error"}, Collection.SCHEDULES: {"missed"}}

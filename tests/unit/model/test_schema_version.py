@@ -9,9 +9,9 @@ from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.schema_version import NEWEST_VERSION, SchemaVersion, encode_schema_version, why_unreadable
-from hascheduler.schema.lean_fields import LEAN_FIELDS
 from hascheduler.schema.noun import document_of
 from tests.factories import make_definition, make_job, make_processor, make_schedule
 

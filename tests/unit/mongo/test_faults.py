@@ -8,12 +8,12 @@ import pytest
 
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Settlement
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.schedule import Basis
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.stream.source import MongoChangeSource
+from hascheduler.schema.schedule import Basis
 from tests.integration.mongo.examples import RETENTION_MS
 
 BASIS = Basis(cursor_ms=WallMs(500), since_ms=WallMs(500))

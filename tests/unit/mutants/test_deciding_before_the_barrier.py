@@ -22,10 +22,10 @@ from hascheduler.mirror.changes import Change
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.journal import EntryKind
 from hascheduler.model.message import Message
-from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Batch, ChangeStream, Confirm, JournalEntry
+from hascheduler.schema.schedule import JobTemplate
+from hascheduler.schema.trigger import Interval, Once, Trigger
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import (
     MemoryJournal,

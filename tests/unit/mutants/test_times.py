@@ -7,7 +7,7 @@ import pytest
 
 from hascheduler.dispatch.schedules import time_outcomes, trigger_periods
 from hascheduler.dispatch.schedules.due_times import DueTimes
-from hascheduler.model.trigger import AnyOf, Trigger
+from hascheduler.schema.trigger import AnyOf, Trigger
 from hascheduler.triggers import local_order, nominal
 from tests.tiers import examples, spread
 from tests.unit.dispatch import test_zone_data_differ
@@ -105,7 +105,7 @@ def _the_last_pattern_that_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     sound: Any = nominal._next
 
     def following(pattern: Any, after_ms: int) -> Any:
-        return sound(AnyOf(pattern.parts[:-1]) if isinstance(pattern, AnyOf) else pattern, after_ms)
+        return sound(AnyOf(pattern.of[:-1]) if isinstance(pattern, AnyOf) else pattern, after_ms)
 
     patch.setattr(nominal, "_next", following)
 

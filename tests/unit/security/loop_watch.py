@@ -20,9 +20,10 @@ from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import NewJob
-from hascheduler.model.token import Role, Token, digest_of
+from hascheduler.model.token import Role, digest_of
 from hascheduler.ports import Submission, SubmitAnswer
-from tests.unit.api.doubles import NOW, World
+from tests.factories import make_token
+from tests.unit.api.doubles import World
 
 CHUNK_BYTES = 64 * 1024
 SECRET = "hsk_" + "w" * 43
@@ -113,7 +114,7 @@ def _measured(app: Edge, asked: Asked, world: World, memory: bool) -> Cost:
 
 
 async def _admit(world: World, role: Role) -> None:
-    await world.tokens.create(Token(digest_of(SECRET), "watched", "watched", role, "*", NOW, "test"))
+    await world.tokens.create(make_token("watched", digest=digest_of(SECRET), name="watched", role=role, tenant="*"))
 
 
 async def _asked(app: Edge, asked: Asked) -> tuple[int, bytes, int]:

@@ -11,7 +11,8 @@ from hascheduler.api.middleware import audit_writer
 from hascheduler.api.middleware.audit_writer import SHARE_MAX, TRIM_EVERY, AuditWriter, Sampler
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import MonoMs, WallMs
-from hascheduler.ports import AuditRecord, audit_id
+from hascheduler.ports import audit_id
+from hascheduler.schema.audit import AuditRecord
 from tests.unit.api.doubles import NOW, StandingClock, World
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 
@@ -94,7 +95,10 @@ async def test_a_change_is_stored_although_many_requests_of_its_caller_were_refu
 
 def record(number: int, who: str, at_ms: int = NOW) -> AuditRecord:
     id = audit_id(at_ms, number, "aa")
-    return AuditRecord(id, WallMs(at_ms), who, who, "operator", "*", "", "POST", "/v1/x", None, None, 200, "r")
+    return AuditRecord(
+        id=id, at_ms=WallMs(at_ms), who=who, token_id=who, role="operator", tenant="*", address="", method="POST",
+        path="/v1/x", status=200, request_id="r",
+    )  # fmt: skip
 
 
 async def test_one_party_does_not_push_out_the_records_of_others(world: World) -> None:

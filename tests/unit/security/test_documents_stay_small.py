@@ -25,16 +25,17 @@ from hascheduler.model.documents.schedule import decode_schedule, encode_schedul
 from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
-from hascheduler.model.schedule import PAST_MAX, TriggerPeriod
-from hascheduler.model.trigger import TIMES_MAX, Times, Trigger, Window
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.work import finishes
-from hascheduler.ports import AuditRecord, encode_audit_record
+from hascheduler.schema.audit import AuditRecord
+from hascheduler.schema.job import DEPENDENCIES_MAX
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.schedule import PAST_MAX, TriggerPeriod
+from hascheduler.schema.trigger import TIMES_MAX, Times, Trigger, Window
 from hascheduler.testing.memory import work as memory_work
 from hascheduler.triggers.checks import WINDOWS_MAX
 from hascheduler.wire.fields import LABELS_MAX, TEXT_LENGTH_MAX
-from hascheduler.wire.job import DEPENDENCIES_MAX
 from tests.factories import NOW, make_job, make_processor, make_schedule
 
 MIB = 1024 * 1024
@@ -101,21 +102,21 @@ def test_small_ones() -> None:
     assert size(encode_processor(processor)) < MIB
     path = "\N{PILE OF POO}" * 513
     record = AuditRecord(
-        "i" * 40,
-        NOW,
-        "w" * 256,
-        "t" * 64,
-        "operator",
-        "t" * 128,
-        "a" * 45,
-        "DELETE",
-        path,
-        path,
-        path,
-        200,
-        "r" * 64,
-        9,
+        id="i" * 40,
+        at_ms=NOW,
+        who="w" * 256,
+        token_id="t" * 64,
+        role="operator",
+        tenant="t" * 128,
+        address="a" * 45,
+        method="DELETE",
+        path=path,
+        route=path,
+        target=path,
+        status=200,
+        request_id="r" * 64,
+        left_out=9,
     )
-    assert size(encode_audit_record(record)) < 8 * 1024
+    assert size(document_of(record)) < 8 * 1024
     run = VerdictRun("s" * 128, Verdict.SKIPPED, NOW, NOW, 1, "j" * 320)
     assert size(verdict_document(run, NOW)) < 1024

@@ -224,6 +224,6 @@ def test_a_caller_of_one_tenant_does_not_see_the_key_of_the_job_that_goes_first(
     told = core.explain("waits", wall(1), only="acme")
     assert told is not None
     assert told.position is not None
-    [fairness] = [each for each in told.position.values if each.criterion is Criterion.FAIRNESS]
+    [fairness] = [each for each in told.position.criteria if each.criterion is Criterion.FAIRNESS]
     assert fairness.value == "tenant 'acme': 1 s, key 'b': 1 s"
     assert fairness.first == "another tenant: 1 s, its key: 0 s"

@@ -17,9 +17,9 @@ from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleS
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id
-from hascheduler.model.schedule import JobTemplate, Overlap, SchedulePolicy, ScheduleRef
 from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.model.verdict import FireCounts, Verdict
+from hascheduler.schema.schedule import JobTemplate, Overlap, SchedulePolicy, ScheduleRef
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, get, post
 from tests.unit.api.tokens import Guarded

@@ -13,7 +13,7 @@ from hascheduler.api.middleware.auth import charged, identified
 from hascheduler.api.middleware.session_cookie import NAME, session_secrets
 from hascheduler.model.collection import Collection
 from hascheduler.model.token import digest_of, session_id
-from hascheduler.ports import AuditRecord
+from hascheduler.schema.audit import AuditRecord
 from tests.factories import NOW
 from tests.tiers import spread
 from tests.unit.api.doubles import World, description
@@ -235,7 +235,10 @@ async def test_sessions_are_charged_to_their_token(guarded: Guarded) -> None:
 
 def test_the_records_of_sessions_are_charged_together() -> None:
     def record(token_id: str) -> AuditRecord:
-        return AuditRecord("1", NOW, "ci", token_id, "viewer", "*", "", "POST", "/", None, None, 200, "r")
+        return AuditRecord(
+            id="1", at_ms=NOW, who="ci", token_id=token_id, role="viewer", tenant="*", address="", method="POST",
+            path="/", status=200, request_id="r",
+        )  # fmt: skip
 
     first, second = (session_id("token-1", random) for random in ("aa", "bb"))
     assert party_of(record(first)) == party_of(record(second)) != party_of(record(session_id("token-2", "aa")))

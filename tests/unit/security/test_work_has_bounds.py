@@ -16,10 +16,10 @@ from hascheduler.model.documents import fired_job
 from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker
 from hascheduler.model.job import NewJob
 from hascheduler.model.payload import PLACEHOLDERS_MAX, render
-from hascheduler.model.trigger import CalendarUse, Cron, Interval, Trigger
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.mongo.apply.fired_jobs import FiredJobs
 from hascheduler.schema.calendar import Calendar, read_days
+from hascheduler.schema.trigger import CalendarUse, Cron, Interval, Trigger
 from hascheduler.telemetry.tracing import NO_TRACING
 from hascheduler.triggers import due, next_firing, on_calendars
 from tests.factories import make_fire, make_schedule

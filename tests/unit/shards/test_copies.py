@@ -257,7 +257,7 @@ async def test_a_limit_that_shards_can_not_keep_is_refused_before_anything_is_wr
     store: MongoResourceStore[Definition]
     store = MongoResourceStore(shards[0], DEFINITIONS, partial(encode_keepable, 4))
     definition = Definition(name="log", **fields)
-    for write in (store.create(definition), store.put(definition), store.replace(definition, 2)):
+    for write in (store.create(definition), store.replace(definition, 1)):
         if path is None:
             assert await write is not None
         else:

@@ -548,6 +548,14 @@ async def test_a_schedule_that_has_lost_its_name_meanwhile_is_deleted_again(ring
     assert dict(deleted.scope["headers"]) == {b"authorization": b"Bearer x"}
 
 
+async def test_a_put_reserves_the_name_of_the_schedule_that_it_may_make(ring: Ring) -> None:
+    ring.places[1].answers["/v1/schedules/new"] = lambda _: (201, {"reserved": list(ring.names.reserved)})
+    assert (await ring.ask("PUT /v1/schedules/new", {**TICK, "name": "new"})).json == {"reserved": ["new"]}
+    assert ring.names.reserved == ["new", "new"]
+    assert (await ring.ask("PUT /v1/schedules/new", {"job": {"tenant": TWO}})).status == 422
+    assert ring.asked == ["0001"]
+
+
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "x" * 9_000, 7, None])
 async def test_what_is_no_name_is_never_reserved(ring: Ring, name: object) -> None:
     await ring.ask("POST /v1/schedules", {**TICK, "name": name})

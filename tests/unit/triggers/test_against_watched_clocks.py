@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.calendar import Calendar, CalendarBody
+from hascheduler.schema.noun import named, read_request
 from hascheduler.triggers import count_firing, count_nominal, next_firing, on_calendars, shortest_gap_ms, upcoming
-from hascheduler.wire.calendar import CalendarBody
-from hascheduler.wire.trigger import read_trigger
+from hascheduler.triggers.requests import read_trigger
 from tests.tiers import examples
 from tests.unit.triggers.watched_clock import DAY, MINUTE, watch
 
@@ -89,7 +90,7 @@ def test_what_fires_is_what_watched_clocks_show(seed: int) -> None:
     expected = watch(body, first, last, calendars)
     fires, left_out = [*map(_ms, expected.fires)], [*map(_ms, expected.left_out)]
     first_ms, last_ms = _ms(first), _ms(last)
-    known = {name: CalendarBody.model_validate(each).resource(name) for name, each in calendars.items()}
+    known = {name: named(Calendar, name, read_request(CalendarBody, each)) for name, each in calendars.items()}
     trigger = on_calendars(read_trigger(body, first_ms), known)
 
     found: list[int] = []

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
-from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Part, Times, Trigger
 from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
+from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Single, Times, Trigger
 from hascheduler.triggers import (
     check_trigger,
     clock_changes,
@@ -68,7 +68,7 @@ def around_a_clock_change(draw: st.DrawFn) -> tuple[Trigger, int, int]:
     return trigger, after_ms, after_ms + draw(st.integers(0, 5 * DAY_MS))
 
 
-def times_of(part: Part, trigger: Trigger, after_ms: int, through_ms: int) -> Iterator[int]:
+def times_of(part: Single, trigger: Trigger, after_ms: int, through_ms: int) -> Iterator[int]:
     alone = Trigger(part, start_at_ms=trigger.start_at_ms, end_at_ms=trigger.end_at_ms)
     nominal_ms = next_nominal(alone, after_ms)
     while nominal_ms is not None and nominal_ms <= through_ms:
@@ -202,7 +202,7 @@ DAILY = Cron("0 9 * * *", PARIS)
     ],
 )
 def test_what_makes_no_sense_is_refused_at_its_place(
-    parts: tuple[Part, ...], more: dict[str, Any], path: tuple[str | int, ...]
+    parts: tuple[Single, ...], more: dict[str, Any], path: tuple[str | int, ...]
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_trigger(Trigger(AnyOf(parts), **more))

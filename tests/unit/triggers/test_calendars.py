@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import CalendarUse, Cron, Interval, Pattern, Trigger, Window
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.calendar import Calendar, Days, read_days
+from hascheduler.schema.trigger import CalendarUse, Cron, Interval, Pattern, Trigger, Window
 from hascheduler.triggers import (
     MissingCalendar,
     count_firing,

@@ -3,8 +3,8 @@
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import TIMES_MAX, Cron, Interval, Once, Pattern, Times, Trigger, Window
 from hascheduler.model.values.instants import WallMs, parse_instant
+from hascheduler.schema.trigger import TIMES_MAX, Cron, Interval, Once, Pattern, Times, Trigger, Window
 from hascheduler.triggers import check_trigger, next_nominal
 
 DAY_MS = 86_400_000

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hascheduler.model.trigger import Cron, Trigger
 from hascheduler.model.values.instants import format_instant, parse_instant
+from hascheduler.schema.trigger import Cron, Trigger
 from hascheduler.triggers import clock_changes, count_nominal, latest_nominal, next_nominal
 from hascheduler.triggers.zones import zone_of
 from tests.tiers import examples

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trigger import Cron, Trigger
 from hascheduler.model.values.instants import LATEST_MS, parse_instant
+from hascheduler.schema.trigger import Cron, Trigger
 from hascheduler.triggers import check_trigger, clock_changes, count_nominal, latest_nominal, next_nominal, remarks
 from hascheduler.triggers.cron import _read
 from tests.tiers import spread

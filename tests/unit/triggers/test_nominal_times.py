@@ -8,8 +8,8 @@ from croniter import croniter
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.model.values.instants import LATEST_MS, WallMs, parse_instant
+from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.triggers import (
     count_nominal,
     due_ms,

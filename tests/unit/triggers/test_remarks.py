@@ -2,8 +2,8 @@
 
 import pytest
 
-from hascheduler.model.trigger import Cron, Interval, Trigger
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.trigger import Cron, Interval, Trigger
 from hascheduler.triggers import check_trigger, read_pattern, remarks
 
 SAID = [

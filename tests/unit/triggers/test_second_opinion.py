@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from cronsim import CronSim
 
-from hascheduler.model.trigger import Cron, Trigger
+from hascheduler.schema.trigger import Cron, Trigger
 from hascheduler.triggers import next_nominal
 from tests.tiers import in_tier
 

@@ -19,7 +19,7 @@ _ASKED = f"""
 from hascheduler.cli.output.instants import instant_text
 from hascheduler.cli.schedules.upcoming import zone_or_default
 from hascheduler.dispatch.schedules.previews import finished, make_preview
-from hascheduler.model.trigger import Cron, Trigger
+from hascheduler.schema.trigger import Cron, Trigger
 from hascheduler.model.values.instants import parse_instant
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.triggers import next_nominal, upcoming

@@ -1,25 +1,25 @@
 // Written by scripts/generate-client from the OpenAPI document.
 
 export interface AnyBody {
-  "jitter": (string | number);
+  "type": "any";
+  "of": (CronPart | IntervalPart | TimesPart | OncePart)[];
+  "jitter": (string | number | null);
   "start_at"?: (string | null);
   "end_at"?: (string | null);
   "max_fires"?: (number | null);
-  "exclude": WindowBody[];
+  "exclude": (WindowBody[] | null);
   "calendars"?: (CalendarUseBody | null);
-  "type": "any";
-  "of": (CronPart | IntervalPart | TimesPart | OncePart)[];
 }
 
 export interface AnyResponse {
+  "type": "any";
+  "of": (CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse)[];
   "jitter": string;
   "start_at": (string | null);
   "end_at": (string | null);
   "max_fires": (number | null);
   "exclude": WindowResponse[];
   "calendars": (CalendarUseResponse | null);
-  "type": "any";
-  "of": (CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse)[];
 }
 
 export interface AttemptName {
@@ -35,7 +35,7 @@ export interface AttemptResponse {
   "finished_at": (string | null);
   "outcome": string;
   "error": (string | null);
-  "traceback"?: (string | null);
+  "traceback": (string | null);
 }
 
 export interface AuditPage {
@@ -84,19 +84,19 @@ export interface BatchBody {
 
 export interface BatchJob {
   "definition": string;
-  "payload"?: JsonValue;
-  "priority": number;
+  "payload"?: (JsonValue | null);
+  "priority": (number | null);
   "tenant"?: (string | null);
   "fairness_key"?: (string | null);
-  "lane": string;
-  "mode": ("queued" | "on_demand");
+  "lane": (string | null);
+  "mode": (("queued" | "on_demand") | null);
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
   "not_before"?: (string | null);
   "expires_at"?: (string | null);
-  "depends_on": string[];
-  "on_dependency_failure": ("fail" | "ignore");
+  "depends_on": (string[] | null);
+  "on_dependency_failure": (("fail" | "ignore") | null);
   "ref"?: (string | null);
   "idempotency_key"?: (string | null);
 }
@@ -143,8 +143,8 @@ export interface CalendarResponse {
 }
 
 export interface CalendarUseBody {
-  "only": string[];
-  "except": string[];
+  "only": (string[] | null);
+  "except": (string[] | null);
   "timezone"?: (string | null);
 }
 
@@ -165,16 +165,16 @@ export type CatchUp = ("none" | "latest" | "all");
 export type Cause = ("first" | "released" | "died" | "stood_still" | "lapsed" | "deleted");
 
 export interface ChangeBody {
-  "dry_run": boolean;
-  "expected"?: (number | null);
   "filter": FilterBody;
+  "dry_run": (boolean | null);
+  "expected"?: (number | null);
   "after"?: (string | null);
 }
 
 export interface ChangeSchedulesBody {
-  "dry_run": boolean;
-  "expected"?: (number | null);
   "filter": ScheduleFilterBody;
+  "dry_run": (boolean | null);
+  "expected"?: (number | null);
   "after"?: (string | null);
 }
 
@@ -233,19 +233,19 @@ export interface CountsResponse {
 
 export interface CreateScheduleBody {
   "trigger": (CronBody | IntervalBody | TimesBody | OnceBody | AnyBody);
-  "misfire": MisfireBody;
-  "overlap": ("allow" | "skip" | "buffer_one" | "cancel_running");
+  "misfire": (MisfireBody | null);
+  "overlap": (Overlap | null);
   "pause_after_failures"?: (number | null);
   "job"?: (TemplateBody | null);
   "jobs"?: (GraphJobBody[] | null);
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
   "name": string;
-  "paused": boolean;
+  "paused": (boolean | null);
 }
 
 export interface CreateTokenBody {
   "name": string;
-  "role": ("viewer" | "submitter" | "operator" | "admin" | "worker");
+  "role": Role;
   "tenant": string;
   "expires_in"?: ((string | number) | null);
 }
@@ -259,21 +259,21 @@ export interface CriterionResponse {
 }
 
 export interface CronBody {
-  "jitter": (string | number);
+  "type": "cron";
+  "expression": string;
+  "timezone": (string | null);
+  "jitter": (string | number | null);
   "start_at"?: (string | null);
   "end_at"?: (string | null);
   "max_fires"?: (number | null);
-  "exclude": WindowBody[];
+  "exclude": (WindowBody[] | null);
   "calendars"?: (CalendarUseBody | null);
-  "type": "cron";
-  "expression": string;
-  "timezone": string;
 }
 
 export interface CronPart {
   "type": "cron";
   "expression": string;
-  "timezone": string;
+  "timezone": (string | null);
 }
 
 export interface CronPartResponse {
@@ -283,28 +283,28 @@ export interface CronPartResponse {
 }
 
 export interface CronResponse {
+  "type": "cron";
+  "expression": string;
+  "timezone": string;
   "jitter": string;
   "start_at": (string | null);
   "end_at": (string | null);
   "max_fires": (number | null);
   "exclude": WindowResponse[];
   "calendars": (CalendarUseResponse | null);
-  "type": "cron";
-  "expression": string;
-  "timezone": string;
 }
 
 export interface DefinitionBody {
-  "default_cost": ((string | number) | null);
+  "default_cost": (string | number | null);
   "max_concurrency"?: (number | null);
   "conflict_group"?: (string | null);
-  "conflict_scope"?: (("tenant" | "shared") | null);
+  "conflict_scope"?: (ConflictScope | null);
   "tier"?: (number | null);
   "rate_limit"?: (RateLimitBody | null);
   "key_limits": (KeyLimitBody[] | null);
   "resources": (Record<string, any> | null);
   "unique"?: (UniqueBody | null);
-  "retry": RetryBody;
+  "retry": (RetryBody | null);
   "timeout"?: ((string | number) | null);
   "total_timeout"?: ((string | number) | null);
   "owner"?: (string | null);
@@ -380,13 +380,17 @@ export interface EditPreviewResponse {
 }
 
 export interface ErrorGroupFilter {
-  "state": JobState;
-  "definition": string;
-  "tenant": (string | null);
+  "definition": (string | null);
   "schedule": (string | null);
-  "target": (string | null);
+  "tenant": (string | null);
   "batch": (string | null);
-  "labels": Record<string, string>;
+  "target": (string | null);
+  "id": (string | null);
+  "since": (string | null);
+  "until": (string | null);
+  "labels": Record<string, any>;
+  "state": JobState;
+  "unschedulable": boolean;
 }
 
 export interface ErrorGroupResponse {
@@ -424,9 +428,9 @@ export interface FailoversResponse {
 
 export interface FetchBody {
   "processor": string;
-  "wait": (string | number);
-  "limit": number;
-  "running": AttemptName[];
+  "wait": (string | number | null);
+  "limit": (number | null);
+  "running": (AttemptName[] | null);
 }
 
 export interface FetchResponse {
@@ -442,7 +446,6 @@ export interface FieldProblem {
 }
 
 export interface FilterBody {
-  "state"?: (JobState | null);
   "definition"?: (string | null);
   "schedule"?: (string | null);
   "tenant"?: (string | null);
@@ -451,8 +454,9 @@ export interface FilterBody {
   "id"?: (string | null);
   "since"?: (string | null);
   "until"?: (string | null);
-  "unschedulable": boolean;
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
+  "state"?: (JobState | null);
+  "unschedulable": (boolean | null);
 }
 
 export interface FindingsResponse {
@@ -491,18 +495,18 @@ export interface FireResponse {
 
 export interface GraphJobBody {
   "definition": string;
-  "payload"?: JsonValue;
-  "priority": number;
+  "payload"?: (JsonValue | null);
+  "priority": (number | null);
   "tenant"?: (string | null);
   "fairness_key"?: (string | null);
-  "lane": string;
-  "mode": ("queued" | "on_demand");
+  "lane": (string | null);
+  "mode": (("queued" | "on_demand") | null);
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
   "expires_in"?: ((string | number) | null);
-  "render": boolean;
+  "render": (boolean | null);
   "ref": string;
-  "depends_on": string[];
+  "depends_on": (string[] | null);
 }
 
 export interface GraphJobResponse {
@@ -512,7 +516,7 @@ export interface GraphJobResponse {
   "tenant": string;
   "fairness_key": string;
   "lane": string;
-  "mode": string;
+  "mode": ("queued" | "on_demand");
   "resources": (Record<string, number> | null);
   "target": string;
   "expires_in": (string | null);
@@ -523,8 +527,8 @@ export interface GraphJobResponse {
 
 export interface HeartbeatBody {
   "processor": string;
-  "running": Report[];
-  "draining": boolean;
+  "running": (Report[] | null);
+  "draining": (boolean | null);
 }
 
 export interface HeldAttemptsResponse {
@@ -533,15 +537,15 @@ export interface HeldAttemptsResponse {
 }
 
 export interface IntervalBody {
-  "jitter": (string | number);
-  "start_at"?: (string | null);
-  "end_at"?: (string | null);
-  "max_fires"?: (number | null);
-  "exclude": WindowBody[];
-  "calendars"?: (CalendarUseBody | null);
   "type": "interval";
   "every": (string | number);
   "anchor"?: (string | null);
+  "jitter": (string | number | null);
+  "start_at"?: (string | null);
+  "end_at"?: (string | null);
+  "max_fires"?: (number | null);
+  "exclude": (WindowBody[] | null);
+  "calendars"?: (CalendarUseBody | null);
 }
 
 export interface IntervalPart {
@@ -557,15 +561,15 @@ export interface IntervalPartResponse {
 }
 
 export interface IntervalResponse {
+  "type": "interval";
+  "every": string;
+  "anchor": string;
   "jitter": string;
   "start_at": (string | null);
   "end_at": (string | null);
   "max_fires": (number | null);
   "exclude": WindowResponse[];
   "calendars": (CalendarUseResponse | null);
-  "type": "interval";
-  "every": string;
-  "anchor": string;
 }
 
 export interface JobCountsResponse {
@@ -626,7 +630,7 @@ export interface JobResponse {
   "depends_on": string[];
   "on_dependency_failure": ("fail" | "ignore");
   "batch": (string | null);
-  "overdue_since"?: (string | null);
+  "overdue_since": (string | null);
   "progress": (ProgressResponse | null);
   "error": (string | null);
   "payload": JsonValue;
@@ -635,7 +639,7 @@ export interface JobResponse {
 }
 
 export interface JobRetryBody {
-  "with_dependents": boolean;
+  "with_dependents": (boolean | null);
 }
 
 export interface JobRetryResponse {
@@ -679,7 +683,7 @@ export interface JobSummary {
   "depends_on": string[];
   "on_dependency_failure": ("fail" | "ignore");
   "batch": (string | null);
-  "overdue_since"?: (string | null);
+  "overdue_since": (string | null);
   "progress": (ProgressResponse | null);
   "error": (string | null);
 }
@@ -716,7 +720,7 @@ export interface LaneResponse {
   "rev": number;
   "weight": number;
   "promote_after": (string | string[]);
-  "policy": (Criterion[] | null);
+  "policy": (("lane" | "tier" | "fairness" | "deadline" | "aged_priority" | "score" | "arrival")[] | null);
   "owner": (string | null);
 }
 
@@ -746,9 +750,9 @@ export interface LoadResponse {
 }
 
 export interface MisfireBody {
-  "grace": (string | number);
-  "catch_up": ("none" | "latest" | "all");
-  "limit": number;
+  "grace": (string | number | null);
+  "catch_up": (CatchUp | null);
+  "limit": (number | null);
 }
 
 export interface MisfireResponse {
@@ -770,15 +774,17 @@ export interface NewTokenResponse {
   "token": string;
 }
 
+export type OnDuplicate = ("keep_first" | "replace" | "debounce");
+
 export interface OnceBody {
-  "jitter": (string | number);
+  "type": "once";
+  "at": string;
+  "jitter": (string | number | null);
   "start_at"?: (string | null);
   "end_at"?: (string | null);
   "max_fires"?: (number | null);
-  "exclude": WindowBody[];
+  "exclude": (WindowBody[] | null);
   "calendars"?: (CalendarUseBody | null);
-  "type": "once";
-  "at": string;
 }
 
 export interface OncePart {
@@ -792,14 +798,14 @@ export interface OncePartResponse {
 }
 
 export interface OnceResponse {
+  "type": "once";
+  "at": string;
   "jitter": string;
   "start_at": (string | null);
   "end_at": (string | null);
   "max_fires": (number | null);
   "exclude": WindowResponse[];
   "calendars": (CalendarUseResponse | null);
-  "type": "once";
-  "at": string;
 }
 
 export interface OtherErrorsResponse {
@@ -833,9 +839,9 @@ export interface PauseResponse {
 }
 
 export interface PauseSchedulesBody {
-  "dry_run": boolean;
-  "expected"?: (number | null);
   "filter": ScheduleFilterBody;
+  "dry_run": (boolean | null);
+  "expected"?: (number | null);
   "after"?: (string | null);
   "because"?: (string | null);
 }
@@ -847,8 +853,8 @@ export interface PausedResponse {
 export type Power = ("read" | "submit" | "operate" | "administer" | "work");
 
 export interface PreviewBody {
-  "name"?: (string | null);
   "trigger": (CronBody | IntervalBody | TimesBody | OnceBody | AnyBody);
+  "name"?: (string | null);
 }
 
 export interface PreviewResponse {
@@ -926,8 +932,8 @@ export interface ReadyResponse {
 export interface RegisterBody {
   "name": string;
   "definitions": string[];
-  "slots": number;
-  "resources": Record<string, any>;
+  "slots": (number | null);
+  "resources": (Record<string, any> | null);
 }
 
 export interface RegisteredResponse {
@@ -938,12 +944,12 @@ export interface RegisteredResponse {
 
 export interface ReplaceScheduleBody {
   "trigger": (CronBody | IntervalBody | TimesBody | OnceBody | AnyBody);
-  "misfire": MisfireBody;
-  "overlap": ("allow" | "skip" | "buffer_one" | "cancel_running");
+  "misfire": (MisfireBody | null);
+  "overlap": (Overlap | null);
   "pause_after_failures"?: (number | null);
   "job"?: (TemplateBody | null);
   "jobs"?: (GraphJobBody[] | null);
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
   "name"?: (string | null);
 }
 
@@ -981,9 +987,9 @@ export interface ReprioritizeResponse {
 }
 
 export interface ReprioritizeSomeBody {
-  "dry_run": boolean;
-  "expected"?: (number | null);
   "filter": FilterBody;
+  "dry_run": (boolean | null);
+  "expected"?: (number | null);
   "after"?: (string | null);
   "priority": number;
 }
@@ -1002,28 +1008,28 @@ export interface ResumeBody {
 }
 
 export interface ResumeSchedulesBody {
-  "dry_run": boolean;
-  "expected"?: (number | null);
   "filter": ScheduleFilterBody;
+  "dry_run": (boolean | null);
+  "expected"?: (number | null);
   "after"?: (string | null);
-  "catch_up": boolean;
+  "catch_up": (boolean | null);
 }
 
 export type RetryAnswer = ("ok" | "not_ended" | "not_failed");
 
 export interface RetryBody {
-  "attempts": number;
-  "lost_attempts": number;
-  "backoff": (string | number);
-  "factor": number;
-  "max": (string | number);
+  "attempts": (number | null);
+  "lost_attempts": (number | null);
+  "backoff": (string | number | null);
+  "factor": (number | null);
+  "max": (string | number | null);
 }
 
 export interface RetryResponse {
   "attempts": number;
   "lost_attempts": number;
   "backoff": string;
-  "factor": (number);
+  "factor": number;
   "max": string;
 }
 
@@ -1044,7 +1050,8 @@ export interface ScheduleFilterBody {
   "state"?: (ScheduleState | null);
   "verdict"?: (Verdict | null);
   "tenant"?: (string | null);
-  "labels": Record<string, any>;
+  "ahead": (boolean | null);
+  "labels": (Record<string, any> | null);
 }
 
 export interface SchedulePage {
@@ -1054,15 +1061,15 @@ export interface SchedulePage {
 }
 
 export interface ScheduleResponse {
-  "name": string;
-  "rev": number;
   "trigger": (CronResponse | IntervalResponse | TimesResponse | OnceResponse | AnyResponse);
   "misfire": MisfireResponse;
   "overlap": Overlap;
   "pause_after_failures": (number | null);
   "job": TemplateResponse;
   "jobs": (GraphJobResponse[] | null);
-  "labels": Record<string, string>;
+  "labels": Record<string, any>;
+  "name": string;
+  "rev": number;
   "created_at": string;
   "paused": boolean;
   "paused_at": (string | null);
@@ -1151,33 +1158,33 @@ export interface StartedResponse {
 
 export interface SubmitJobBody {
   "definition": string;
-  "payload"?: JsonValue;
-  "priority": number;
+  "payload"?: (JsonValue | null);
+  "priority": (number | null);
   "tenant"?: (string | null);
   "fairness_key"?: (string | null);
-  "lane": string;
-  "mode": ("queued" | "on_demand");
+  "lane": (string | null);
+  "mode": (("queued" | "on_demand") | null);
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
-  "labels": Record<string, any>;
+  "labels": (Record<string, any> | null);
   "not_before"?: (string | null);
   "expires_at"?: (string | null);
-  "depends_on": string[];
-  "on_dependency_failure": ("fail" | "ignore");
+  "depends_on": (string[] | null);
+  "on_dependency_failure": (("fail" | "ignore") | null);
 }
 
 export interface TemplateBody {
   "definition": string;
-  "payload"?: JsonValue;
-  "priority": number;
+  "payload"?: (JsonValue | null);
+  "priority": (number | null);
   "tenant"?: (string | null);
   "fairness_key"?: (string | null);
-  "lane": string;
-  "mode": ("queued" | "on_demand");
+  "lane": (string | null);
+  "mode": (("queued" | "on_demand") | null);
   "resources"?: (Record<string, any> | null);
   "target"?: (string | null);
   "expires_in"?: ((string | number) | null);
-  "render": boolean;
+  "render": (boolean | null);
 }
 
 export interface TemplateResponse {
@@ -1187,7 +1194,7 @@ export interface TemplateResponse {
   "tenant": string;
   "fairness_key": string;
   "lane": string;
-  "mode": string;
+  "mode": ("queued" | "on_demand");
   "resources": (Record<string, number> | null);
   "target": string;
   "expires_in": (string | null);
@@ -1231,14 +1238,14 @@ export interface TimelineResponse {
 }
 
 export interface TimesBody {
-  "jitter": (string | number);
+  "type": "times";
+  "at": string[];
+  "jitter": (string | number | null);
   "start_at"?: (string | null);
   "end_at"?: (string | null);
   "max_fires"?: (number | null);
-  "exclude": WindowBody[];
+  "exclude": (WindowBody[] | null);
   "calendars"?: (CalendarUseBody | null);
-  "type": "times";
-  "at": string[];
 }
 
 export interface TimesPart {
@@ -1252,14 +1259,14 @@ export interface TimesPartResponse {
 }
 
 export interface TimesResponse {
+  "type": "times";
+  "at": string[];
   "jitter": string;
   "start_at": (string | null);
   "end_at": (string | null);
   "max_fires": (number | null);
   "exclude": WindowResponse[];
   "calendars": (CalendarUseResponse | null);
-  "type": "times";
-  "at": string[];
 }
 
 export interface TokenPage {
@@ -1281,7 +1288,7 @@ export interface TokenResponse {
 }
 
 export interface TriggerNowBody {
-  "overlap"?: (("allow" | "skip" | "buffer_one" | "cancel_running") | null);
+  "overlap"?: (Overlap | null);
   "payload"?: JsonValue;
 }
 
@@ -1293,14 +1300,14 @@ export interface UndecidedResponse {
 
 export interface UniqueBody {
   "by": (string[] | null);
-  "on_duplicate": (("keep_first" | "replace" | "debounce") | null);
+  "on_duplicate": (OnDuplicate | null);
   "period"?: ((string | number) | null);
   "max_wait"?: ((string | number) | null);
 }
 
 export interface UniqueResponse {
   "by": string[];
-  "on_duplicate": ("keep_first" | "replace" | "debounce");
+  "on_duplicate": OnDuplicate;
   "period": (string | null);
   "max_wait": (string | null);
 }
@@ -1346,7 +1353,7 @@ export interface WhyResponse {
   "summary": string;
   "processor": (string | null);
   "finished_at": (string | null);
-  "error"?: (string | null);
+  "error": (string | null);
   "blocks": BlockResponse[];
   "standing": (QueuePositionResponse | null);
 }

@@ -86,8 +86,8 @@ async def test_a_cut_connection_passes_no_exchange_while_others_go_on(
 ) -> None:
     connection.cut()
     with pytest.raises(StoreUnavailable):
-        await backend.definitions.put(make_definition())
-    await other.definitions.put(make_definition())
+        await backend.definitions.create(make_definition())
+    await other.definitions.create(make_definition())
     connection.mend()
     assert await backend.definitions.get("log") is not None
 
@@ -97,7 +97,7 @@ async def test_a_broken_stream_is_resumed_and_nothing_is_lost(connection: Memory
         resume = (await stream.next_batch(0)).resume
         connection.cut()
         connection.mend()
-        await backend.definitions.put(make_definition("1"))
+        await backend.definitions.create(make_definition("1"))
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
                 await stream.next_batch(PATIENCE_MS)
@@ -109,7 +109,7 @@ async def test_a_stream_that_fell_behind_a_forgotten_history_is_lost(
     connection: MemoryConnection, backend: Backend
 ) -> None:
     async with opened(backend.source) as behind:
-        await backend.definitions.put(make_definition("1"))
+        await backend.definitions.create(make_definition("1"))
         connection.database.history.forget()
         with pytest.raises(HistoryLost):
             await behind.next_batch(PATIENCE_MS)
@@ -119,10 +119,10 @@ async def test_a_stream_that_is_up_to_date_outlives_a_forgotten_history(
     connection: MemoryConnection, backend: Backend
 ) -> None:
     async with opened(backend.source) as stream:
-        await backend.definitions.put(make_definition("1"))
+        await backend.definitions.create(make_definition("1"))
         await changes_through(stream, "1")
         connection.database.history.forget()
-        await backend.definitions.put(make_definition("2"))
+        await backend.definitions.create(make_definition("2"))
         assert [change.id for change in await changes_through(stream, "2")] == ["2"]
 
 

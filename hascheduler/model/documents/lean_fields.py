@@ -9,13 +9,13 @@ from hascheduler.model.documents.pause import PAUSE_FIELDS
 from hascheduler.model.documents.processor import PROCESSOR_FIELDS
 from hascheduler.model.documents.replica import REPLICA_FIELDS
 from hascheduler.model.documents.schedule import SCHEDULE_FIELDS
-from hascheduler.model.documents.token import TOKEN_FIELDS
 from hascheduler.model.schema_version import SCHEMA_FIELDS
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.noun import stored_fields
 from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.token import Token
 
 _UNMIRRORED = (
     Collection.VERDICTS, Collection.ACCOUNTS, Collection.AUDIT, Collection.BUCKETS, Collection.FAILOVERS,
@@ -27,7 +27,7 @@ LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.LANES: stored_fields(Lane),
     Collection.CALENDARS: stored_fields(Calendar),
     Collection.TENANTS: stored_fields(Tenant),
-    Collection.TOKENS: TOKEN_FIELDS,
+    Collection.TOKENS: ("v", *(field for field in Token.model_fields if field != Token.id_field)),
     Collection.PAUSES: PAUSE_FIELDS,
     Collection.HOLDS: HOLD_FIELDS,
     Collection.SCHEDULES: SCHEDULE_FIELDS,

@@ -18,11 +18,11 @@ from enum import StrEnum
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.resources import Resources
-from hascheduler.model.trigger import Trigger
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.frozen import compact
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
+from hascheduler.schema.trigger import Trigger
 
 ZoneOffsets = tuple[tuple[str, int], ...]
 """By zone: the seconds to add to an instant to get the last wall time that is decided by then."""

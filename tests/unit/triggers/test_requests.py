@@ -1,4 +1,4 @@
-"""A trigger in a file or in options is read as one in a request, and refused at the same field."""
+"""A trigger in a file or in options is read as one in a request, and refused at the same field, as it was written."""
 
 from contextlib import suppress
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs
-from hascheduler.wire.trigger import TriggerBody, read_trigger, show_trigger, trigger_of
+from hascheduler.schema.noun import read_request
+from hascheduler.schema.trigger_bodies import HasTrigger, show_trigger
+from hascheduler.triggers.requests import checked_trigger, read_trigger, trigger_of
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
-_API: TypeAdapter[Any] = TypeAdapter(TriggerBody)
 _LATER = "2031-01-01T00:00:00Z"
 
 GOOD: list[dict[str, Any]] = [
@@ -64,7 +64,7 @@ BAD: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize("body", GOOD)
 def test_it_reads_what_the_api_reads(body: dict[str, Any]) -> None:
-    assert read_trigger(body, NOW) == trigger_of(_API.validate_python(body), None, NOW)
+    assert read_trigger(body, NOW) == trigger_of(read_request(HasTrigger, {"trigger": body}).trigger, None, NOW)
 
 
 @pytest.mark.parametrize("body", GOOD)
@@ -79,8 +79,8 @@ def test_it_refuses_what_the_api_refuses(body: Any, where: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_trigger(body, NOW)
     assert ".".join(str(part) for part in refused.value.path) == where
-    with pytest.raises(ValidationError):
-        _API.validate_python(body)
+    with pytest.raises(InvalidInput):
+        read_request(HasTrigger, {"trigger": body})
 
 
 _JSON = st.recursive(
@@ -96,3 +96,33 @@ _BODIES = st.dictionaries(st.sampled_from(_KEYS), _JSON | st.sampled_from(["cron
 def test_whatever_it_is_it_is_read_or_refused(body: dict[str, Any]) -> None:
     with suppress(InvalidInput):
         read_trigger(body, NOW)
+
+
+_HOURLY = {"type": "cron", "expression": "0 * * * *"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"type": "interval", "every": "0.05s"}, "every: 0.05s is too short; expected at least 100ms"),
+        ({"type": "interval", "every": 0.05}, "every: 0.05s is too short; expected at least 100ms"),
+        ({"type": "cron", "expression": "@every 0.05s"}, "expression: 0.05s is too short; expected at least 100ms"),
+        ({"type": "interval", "every": "90s", "jitter": "1.5m"},
+         "jitter: 1.5m is as long as the time between two fires, or longer; expected less than 90s"),
+        ({**_HOURLY, "jitter": "90m"},
+         "jitter: 90m is as long as the time between two fires, or longer; expected less than 1h"),
+        ({"type": "once", "at": "2031-01-01T00:00:00Z", "jitter": 100_000}, "jitter: 100000s is too long"),
+        ({"type": "any", "of": [_HOURLY, {"type": "interval", "every": "5000s"}]},
+         "of.1.every: 5000s among other patterns; expected 1m to 1d"),
+        ({"type": "any", "of": [_HOURLY, {**_HOURLY, "expression": "30 * * * *"}], "jitter": "90m"},
+         "jitter: 90m is as long as the time between two fires of one pattern, or longer; expected less than 1h"),
+    ],
+)  # fmt: skip
+def test_a_span_of_a_trigger_is_refused_as_it_was_written(given: Any, said: str) -> None:
+    now = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
+    with pytest.raises(InvalidInput) as of_file:
+        checked_trigger(given, now)
+    with pytest.raises(InvalidInput) as of_request:
+        trigger_of(read_request(HasTrigger, {"trigger": given}).trigger, None, now)
+    assert str(of_file.value).startswith(f"trigger.{said}")
+    assert str(of_request.value) == str(of_file.value)

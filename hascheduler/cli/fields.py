@@ -1,0 +1,208 @@
+"""Options, columns and bodies of commands, made of the classes of the nouns.
+
+    Field                                   option                            cell
+    timeout_ms: Annotated[int, span(…)]     --timeout SPAN                    5m
+    rate_limit: RateLimit | None            --rate-limit N/SPAN               100/1s
+    retry: RetryPolicy                      --retry-attempts N, --retry-…     its attempts
+
+The help of an option is the sentence at the field. ``none`` for a value is null: it puts the default back.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from hascheduler.cli.input.values import (
+    NONE,
+    key_limits_or_none,
+    list_or_none,
+    number_or_none,
+    one_or_several,
+    rate_or_none,
+    resources_or_none,
+    text_or_none,
+    whole_or_none,
+)
+from hascheduler.cli.options import Given, Options, text_option, texts_option
+from hascheduler.model.resources import Resources, format_resources
+from hascheduler.schema.definition import KeyLimit, RateLimit
+from hascheduler.schema.forms import Form, Name
+from hascheduler.schema.noun import Part, parts_in
+from hascheduler.schema.retry import RetryPolicy
+from hascheduler.schema.uniqueness import Uniqueness
+
+_SPELLED = {
+    "key_limits": ("--key-limit",),
+    "unique.by": ("--unique",),
+    "unique.on_duplicate": ("--on-duplicate",),
+    "retry.attempts": ("--retry-attempts", "--attempts"),
+}
+"""Options that are not called as their fields are."""
+_HEADINGS = {
+    "max_concurrency": "max",
+    "conflict_group": "conflicts",
+    "rate_limit": "rate",
+    "default_cost": "cost",
+    "retry": "attempts",
+    "key_limits": "keys",
+    "max_schedules": "schedules",
+}
+"""Columns that are not called as their fields are."""
+_LISTED_MAX = 5
+"""So many values of a list stand in a cell."""
+
+
+class _Kind(NamedTuple):
+    """How values of a type are written as an option, and shown in a cell; of a ``many`` there may be several."""
+
+    metavar: str
+    read: Callable[[str, Any], Any]
+    text: Callable[[Any], str]
+    many: bool = False
+
+
+class _Option(NamedTuple):
+    """One option: where its value belongs in a body; ``none`` for one that ``clears`` is said of the whole part."""
+
+    path: tuple[str, ...]
+    kind: _Kind
+    help: str
+    clears: bool
+
+    @property
+    def name(self) -> str:
+        return "_".join(self.path)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return _SPELLED.get(".".join(self.path), ("--" + "-".join(self.path).replace("_", "-"),))
+
+
+def options_of(body: type[Part]) -> Options:
+    """Return an option for each field, as `hascheduler.cli.options.with_options` takes them."""
+    return {
+        one.name: (texts_option if one.kind.many else text_option)(*one.flags, of=one.kind.metavar, help=one.help)
+        for one in _options(body)
+    }
+
+
+def body_of(body: type[Part], given: Given) -> dict[str, Any]:
+    """Return what the options say that were given, as a merge patch: null stands for the default."""
+    said: dict[str, Any] = {}
+    cleared: dict[str, None] = {}
+    for option in _options(body):
+        if option.name in given:
+            value = option.kind.read(option.flags[0], given[option.name])
+            *outer, last = option.path
+            if value is None and option.clears:
+                cleared[outer[0]] = None
+            else:
+                (said.setdefault(outer[0], {}) if outer else said)[last] = value
+    return said | cleared
+
+
+def columns_of(body: type[Part], order: str) -> dict[str, Callable[[Mapping[str, Any]], str]]:
+    """Return a column for each field: what makes its cell of an answer, by its heading.
+
+    ``order`` names fields; those that it does not name come last.
+    """
+    fields = {field.alias or name: field for name, field in body.model_fields.items()}
+    names = dict.fromkeys((*order.split(), *fields))
+    return {_HEADINGS.get(name, name.replace("_", " ")): _cell_of(name, _kind(fields[name])) for name in names}
+
+
+def _cell_of(name: str, kind: _Kind) -> Callable[[Mapping[str, Any]], str]:
+    return lambda answer: "–" if answer.get(name) in (None, [], {}) else kind.text(answer[name])
+
+
+def _options(body: type[Part], path: tuple[str, ...] = (), cleared_by: str = "") -> Iterator[_Option]:
+    """Yield an option for each field; for a part that has no text form, one for each of its fields.
+
+    ``cleared_by`` says what null means for the part; the option of its first field stands for the part then.
+    """
+    for place, (name, field) in enumerate(body.model_fields.items()):
+        here = (*path, field.alias or name)
+        part = next(parts_in(field.annotation), None)
+        if part in (Uniqueness, RetryPolicy):
+            yield from _options(part, here, (field.description or "").partition("null: ")[2])
+            continue
+        clears = place == 0 and bool(cleared_by)
+        help = _help(name, field, body) + (f"; {NONE}: {cleared_by}" if clears else "")
+        yield _Option(here, _kind(field), f"{help}.", clears)
+
+
+def _help(name: str, field: FieldInfo, body: type[Part]) -> str:
+    """Return the sentence at the field in the words of the command line, with an example and the default."""
+    kind = _kind(field)
+    text = " ".join((field.description or "").split()).replace("null", NONE)
+    if kind.text is not _shown and field.examples:
+        text += f"; such as {kind.text(field.examples[0])}"
+    if kind.many:
+        text += "; again for more"
+    if not field.default or name in body.kept or "default" in text:
+        return text
+    default = body.model_construct().model_dump(mode="json", by_alias=True)[field.alias or name]
+    return f"{text}; default {kind.text(default)}" if default else text
+
+
+def _kind(field: FieldInfo) -> _Kind:
+    part = next(parts_in(field.annotation), None)
+    if part is not None:
+        return _BY_PART[part]
+    found = [*field.metadata, *_inside(field.annotation)]
+    if Resources in found:
+        return _Kind("NAME=N,…", resources_or_none, format_resources)
+    for form in (one for one in found if isinstance(one, Form)):
+        return _Kind(form.metavar, _READERS.get(form.schema.get("type"), one_or_several), _shown)
+    for choices in (one for one in found if isinstance(one, type) and issubclass(one, StrEnum)):
+        return _Kind("|".join(choices), text_or_none, _shown)
+    if get_origin(field.annotation) is tuple:
+        return _Kind("KEY", lambda _, texts: None if texts == [NONE] else texts, _shown, many=True)
+    return _Kind("NAME" if Name in found else "TEXT", text_or_none, _shown)
+
+
+def _inside(annotation: Any) -> Iterator[Any]:
+    """Yield the types that stand in an annotation, and what they are annotated with."""
+    yield annotation
+    for inner in get_args(annotation):
+        yield from _inside(inner)
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, list):
+        return str(value)
+    more = f" and {len(value) - _LISTED_MAX} more" if len(value) > _LISTED_MAX else ""
+    return ", ".join(map(str, value[:_LISTED_MAX])) + more
+
+
+def _rate_text(rate: Mapping[str, Any]) -> str:
+    return f"{rate['count']}/{rate['per']}"
+
+
+def _key_limit_text(limit: Mapping[str, Any]) -> str:
+    """Return ``payload.customer=2,10/1m``."""
+    count, rate = limit.get("max_concurrency"), limit.get("rate_limit")
+    return f"{limit['key']}={','.join([*([str(count)] if count else []), *([_rate_text(rate)] if rate else [])])}"
+
+
+def _unique_text(unique: Mapping[str, Any]) -> str:
+    """Return ``payload.customer keep_first 1h``."""
+    return " ".join(filter(None, (",".join(unique["by"]), unique["on_duplicate"], unique["period"])))
+
+
+_READERS: Mapping[Any, Callable[[str, str], Any]] = {
+    "integer": whole_or_none,
+    "number": number_or_none,
+    "array": list_or_none,
+}
+"""What reads the values of a form, by the type that its JSON schema names."""
+_BY_PART: Mapping[type[Part], _Kind] = {
+    RateLimit: _Kind("N/SPAN", rate_or_none, _rate_text),
+    KeyLimit: _Kind(
+        "KEY=N,N/SPAN", key_limits_or_none, lambda limits: " ".join(map(_key_limit_text, limits)), many=True
+    ),
+    Uniqueness: _Kind("", text_or_none, _unique_text),
+    RetryPolicy: _Kind("", text_or_none, lambda retry: str(retry["attempts"])),
+}

@@ -1,0 +1,50 @@
+"""One record of the audit log, as it is stored and shown."""
+
+from typing import Any
+
+from pydantic import Field
+
+from hascheduler.schema.forms import Instant
+from hascheduler.schema.noun import Part
+
+
+class AuditRecord(Part):
+    """One request that was to change something, whether it did or not. Of its body it has the reason alone, never a
+    secret."""
+
+    id_field = "id"
+
+    id: str = Field(examples=["1893456000000.000001.5f2c9a01"])
+    """Later ones are greater; begins with `at` in milliseconds"""
+    at_ms: Instant = Field(examples=["2030-01-01T00:00:00.000Z"])
+    """When it was answered, by the clock of the replica that did"""
+    who: str = Field(examples=["deployer"])
+    """The token's name; `anonymous` without one"""
+    token_id: str | None = Field(default=None, examples=["token-3f9a0c11d2e4"])
+    """The token's public id"""
+    role: str | None = Field(default=None, examples=["operator"])
+    """The token's role; `admin` without one"""
+    tenant: str | None = Field(default=None, examples=["acme"])
+    """Of the token, not of what it changed; `*`: all tenants"""
+    address: str = Field(examples=["10.0.0.7"])
+    """Where the request came from; behind a proxy, the proxy's"""
+    method: str = Field(examples=["POST"])
+    """POST, PUT, PATCH or DELETE"""
+    path: str = Field(examples=["/v1/schedules/nightly/pause"])
+    """As it was asked for, without the query"""
+    route: str | None = Field(default=None, examples=["/v1/schedules/{name}/pause"])
+    """The pattern that the path matched"""
+    target: str | None = Field(default=None, examples=["nightly"])
+    """What it was about, where that was one thing"""
+    status: int = Field(examples=[200])
+    """Of the answer; 4xx: nothing was changed"""
+    request_id: str = Field(examples=["8c1f0a6be2d94c37"])
+    """The `X-Request-Id` of the answer"""
+    because: str | None = Field(default=None, examples=["the printer is on fire"])
+    """Why, as the caller said, who paused something"""
+    left_out: int = 0
+    """Refusals of the same caller before this one that are not recorded: too many"""
+
+    def to_stored(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Leave out what few records have: there are many of them."""
+        return {name: value for name, value in fields.items() if value or name not in ("because", "left_out")}

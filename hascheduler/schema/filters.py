@@ -1,0 +1,167 @@
+"""Filters: which jobs and schedules a list shows, a count counts, an action changes. All that is given must hold.
+
+query      ?state=failed&state=cancelled&label=team=a               `hascheduler.api.routing.published`
+body       {"filter": {"state": "failed", "labels": {"team": "a"}}}
+command    --state failed --label team=a                            `hascheduler.cli.jobs.options`
+stores     `hascheduler.ports.JobSelection`: the filter, and what the API and the core add to it
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Strict,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from hascheduler.model.job import JobState
+from hascheduler.model.verdict import Verdict
+from hascheduler.schema.forms import REQUEST, Instant, Labels, Listed, Name, Text, whole, wrong
+from hascheduler.schema.noun import Part, together
+from hascheduler.schema.refusals import refusal_of
+from hascheduler.schema.schedule import ScheduleState
+
+NOT_FIRED = tuple(verdict for verdict in Verdict if verdict is not Verdict.FIRED)
+_JOB_ID_LENGTH_MAX = 320
+_NAME_TEXT_LENGTH_MAX = 128
+
+
+@dataclass(frozen=True, slots=True)
+class _AnyOf:
+    """Annotates a tuple of which any one is meant.
+
+    A body says one alone, or null; a query, which may say several, is read from a tuple.
+    """
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def write(values: tuple[Any, ...], info: core_schema.SerializationInfo) -> Any:
+            return list(values) if len(values) > 1 or not info.by_alias else next(iter(values), None)
+
+        once = core_schema.no_info_after_validator_function(
+            lambda values: tuple(dict.fromkeys(values)), handler(source)
+        )
+        return core_schema.with_info_wrap_validator_function(
+            _read_any_of, once, serialization=core_schema.plain_serializer_function_ser_schema(write, info_arg=True)
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        one: dict[str, Any] = handler(schema)["items"]
+        return one
+
+
+def _read_any_of(given: Any, read: core_schema.ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    if info.context is REQUEST and isinstance(given, list):
+        raise wrong(f"a list of {len(given)}", "one of them alone")
+    if not isinstance(given, str):
+        return read(given)
+    try:
+        return read([given])
+    except ValidationError as error:
+        refusal = refusal_of(error.errors(include_url=False)[0], [given])
+        raise wrong(refusal.problem, refusal.expected) from None
+
+
+def not_fired(verdict: Verdict) -> Verdict:
+    """Return ``verdict``; raise an error if it is that of times which have a job."""
+    if verdict is Verdict.FIRED:
+        raise wrong("a time that fired has a job, and is in /v1/jobs", " or ".join(NOT_FIRED))
+    return verdict
+
+
+NameText = Annotated[str, Field(min_length=1, max_length=_NAME_TEXT_LENGTH_MAX)]
+JobStates = Annotated[tuple[Annotated[JobState, Strict(False)], ...], Listed, _AnyOf()]
+ScheduleStates = Annotated[tuple[Annotated[ScheduleState, Strict(False)], ...], Listed, _AnyOf()]
+NotFired = Annotated[Verdict, Strict(False), AfterValidator(not_fired)]
+NotFiredVerdicts = Annotated[tuple[NotFired, ...], Listed, _AnyOf()]
+
+
+class JobAttributes(Part):
+    """What a job has from its submission on."""
+
+    definition: Name | None = Field(default=None, examples=["resize"])
+    """Only jobs of this definition"""
+    schedule: Name | None = None
+    """Only jobs that this schedule made"""
+    tenant: Name | None = None
+    """Only jobs of this tenant"""
+    batch: Text | None = None
+    """Only jobs of this batch"""
+    target: Text | None = None
+    """Only jobs that work on this"""
+    id_prefix: Annotated[str, Field(min_length=1, max_length=_JOB_ID_LENGTH_MAX)] | None = None
+    """Only jobs whose id begins with this text, taken as it is: `job:`, or `fire:`, `backfill:` or `trigger:` with the
+    name of the schedule"""
+    since_ms: Instant | None = None
+    """Only jobs submitted at this instant or later"""
+    until_ms: Instant | None = None
+    """Only jobs submitted before this instant"""
+    labels: Labels = Field(default={}, examples=[{"team": "a"}])
+    """Only jobs with all of these labels"""
+
+
+class JobFilter(JobAttributes):
+    """Which jobs are meant; all that is given must hold."""
+
+    states: JobStates = Field(default=(), max_length=len(JobState), examples=["failed"])
+    """Only jobs in this state; of several, in any one. `failed`: the dead letters"""
+    unschedulable: bool = False
+    """Only jobs that wait and that no processor which lives could ever run"""
+
+
+class ScheduleFilter(Part):
+    """Which schedules are meant; all that is given must hold."""
+
+    text: NameText | None = Field(default=None, examples=["nightly"])
+    """Only schedules whose name contains this text, taken as it is; upper and lower case do not differ"""
+    states: ScheduleStates = Field(default=(), max_length=len(ScheduleState))
+    """Only schedules in this state; of several, in any one. `active`: times are to come; `paused`; `ended`: its trigger
+    names no more times"""
+    verdicts: NotFiredVerdicts = Field(default=(), max_length=len(NOT_FIRED))
+    """Only schedules whose last decided time got this verdict; of several, any one. It is looked for among the newest
+    5000 decisions with these verdicts"""
+    tenant: Name | None = None
+    """Only schedules of this tenant"""
+    ahead: bool = False
+    """Only schedules whose times were decided too early, by a clock that was wrong: see reset"""
+    labels: Labels = Field(default={}, examples=[{"team": "a"}])
+    """Only schedules with all of these labels"""
+
+
+class VerdictFilter(Part):
+    """Which nominal times of all schedules are meant, of those that did not fire; all that is given must hold."""
+
+    verdicts: NotFiredVerdicts = Field(default=(), max_length=len(NOT_FIRED))
+    """Only these; default: all but `fired`, whose jobs are in /v1/jobs"""
+    since_ms: Instant | None = None
+    """Only what was decided at this instant or later"""
+    until_ms: Instant | None = None
+    """Only what was decided before this instant"""
+    tenant: Name | None = None
+    """Only of schedules of this tenant"""
+    text: NameText | None = Field(default=None, examples=["nightly"])
+    """Only of schedules whose name contains this text, taken as it is; upper and lower case do not differ"""
+    labels: Labels = Field(default={}, examples=[{"team": "a"}])
+    """Only of schedules with all of these labels"""
+
+
+class ChangeOfMany(Part):
+    """What all requests that change many have in common."""
+
+    filter: Part
+    """Which of them; something must be given"""
+    dry_run: bool = Field(default=False, examples=[True])
+    """Only count them"""
+    expected: Annotated[int, whole(0, 1_000_000_000)] | None = None
+    """How many there were when you agreed to it: 409 if now more than 10 % more match"""
+
+    def check_request(self, given: Mapping[str, Any]) -> None:
+        if self.filter == type(self.filter)():
+            names = (field.alias or name for name, field in type(self.filter).model_fields.items())
+            raise together(("filter",), type(self), "names nothing", f"at least one of {', '.join(names)}")

@@ -1,0 +1,108 @@
+"""An access token as it is asked for, stored and shown; `hascheduler.model.token` says what its role may do.
+
+``_id`` of its document is the digest of the secret, so the secret alone finds its token.
+"""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, Strict
+from pydantic import ValidationInfo as Info
+
+from hascheduler.model.token import ALL_TENANTS, Role
+from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.fields import INTEGER_MAX
+from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.schema.forms import NAME, REQUEST, Instant, Name, span, whole, wrong
+from hascheduler.schema.noun import Noun, Part
+
+_LIFE_MS_MIN = 1_000
+_LIFE_MS_MAX = 10 * 366 * 86_400_000
+
+
+def _tenant(text: str, info: Info) -> str:
+    if info.context is REQUEST and text != ALL_TENANTS and not NAME.match(text):
+        raise wrong(f"{quoted(text)} is no tenant", f"a tenant's name, or {ALL_TENANTS} for all of them")
+    return text
+
+
+_Role = Annotated[Role, Strict(False)]
+_Stated = Annotated[str, Field(min_length=1)]
+
+
+class CreateTokenBody(Part):
+    """Who is to have it, what it may do, and for whom."""
+
+    name: Name = Field(examples=["nightly-import"])
+    """Who has it, for people; several may have one name"""
+    role: _Role = Field(examples=["submitter"])
+    """viewer < submitter < operator < admin; worker: `/v1/work`, for all tenants"""
+    tenant: Annotated[str, AfterValidator(_tenant)] = Field(examples=["acme"])
+    """Whose; `*`: of all tenants"""
+    expires_in_ms: Annotated[int, span(_LIFE_MS_MIN, _LIFE_MS_MAX)] | None = Field(default=None, examples=["720h"])
+    """For how long it is good, at most as long as the token that makes it; null: as long as that one"""
+
+    def expires_at_ms(self, now: WallMs) -> WallMs | None:
+        return None if self.expires_in_ms is None else WallMs(min(now + self.expires_in_ms, LATEST_MS))
+
+
+class TokenFields(Part):
+    """What is stored of a token and shown."""
+
+    id: _Stated = Field(examples=["token-3f9a0c11d2e4"])
+    """Public: it opens nothing"""
+    name: _Stated = Field(examples=["nightly-import"])
+    """Who has it, for people"""
+    role: _Role = Field(examples=["submitter"])
+    """What it may do: viewer < submitter < operator < admin; worker: `/v1/work`"""
+    tenant: _Stated = Field(examples=["acme"])
+    """`*`: all tenants"""
+    created_at_ms: Instant = Field(examples=["2030-01-01T00:00:00.000Z"])
+    """When it was made"""
+    created_by: _Stated = Field(examples=["HASCHEDULER_ADMIN_TOKEN"])
+    """The name of the token that made it"""
+    expires_at_ms: Instant | None = Field(default=None, examples=["2030-01-31T00:00:00.000Z"])
+    """Null: never"""
+
+
+class Token(TokenFields, Noun):
+    """``digest`` is what the secret hashes to; ``tenant`` may be `ALL_TENANTS`.
+
+    Names need not be unique: to rotate a secret, create the next token of that name before revoking this one. A role
+    that can't be read never passes for another one: such a token grants nothing.
+    """
+
+    id_field = "digest"
+
+    digest: _Stated
+    rev: Annotated[int, whole(0, INTEGER_MAX, stored_least=-INTEGER_MAX)] = 1
+    session_of: _Stated | None = None
+    """Of a session: the digest of its parent, or of the admin token in the settings. 0.2.0 does not know the field, and
+    takes a session for a token of the same powers, which ends as soon."""
+
+    @property
+    def is_session(self) -> bool:
+        return self.session_of is not None
+
+    def has_expired(self, now: WallMs) -> bool:
+        return self.expires_at_ms is not None and now >= self.expires_at_ms
+
+
+class TokenResponse(TokenFields):
+    """A token without its secret."""
+
+    expired: bool = Field(examples=[False])
+    """Whether it opens nothing any more, its time being over"""
+    session: bool = Field(examples=[False])
+    """Whether it is a session of the dashboard, which opens nothing but there"""
+
+
+class NewTokenResponse(TokenResponse):
+    """A token with its secret."""
+
+    token: str = Field(examples=["hsk_Zk0mV9xQ2rT7uW1yB4nE6pL8sD3fG5hJ0kC-aXvNzMo"])
+    """The secret: shown this once, and stored nowhere"""
+
+
+def show_token(token: Token, now: WallMs) -> TokenResponse:
+    shown = {field: getattr(token, field) for field in TokenFields.model_fields}
+    return TokenResponse(**shown, expired=token.has_expired(now), session=token.is_session)
