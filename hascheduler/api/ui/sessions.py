@@ -108,7 +108,7 @@ async def log_in(
             "forbidden",
             f"a token with the role {parent.role} may not read; expected viewer or more",
         )
-    services.logins.take(parent.id, services.clock.mono_ms())
+    services.logins.require(parent.id, services.clock.mono_ms())
     secret = f"{SECRET_PREFIX}{token_urlsafe(SECRET_BYTES)}"
     now = services.clock.wall_ms()
     session = _session(secret, digest_of(body.token), parent, config.pages, now)
