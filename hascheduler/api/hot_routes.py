@@ -22,8 +22,7 @@ from hascheduler.api.jobs.submit import WaitQuery, submit_job
 from hascheduler.api.jobs.waiting import WaitForJobQuery
 from hascheduler.api.middleware.audit import note_of
 from hascheduler.api.middleware.auth import Caller, RequiredPower
-from hascheduler.api.routing.merge_patch import whole
-from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, json_value, receive_bounded, require_head
+from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, json_value, read_body, receive_bounded, require_head
 from hascheduler.api.services import ApiServices
 from hascheduler.api.work.routes import beat, finish_attempt, start_attempt
 from hascheduler.api.work.schemas import WORK_VALUES_MAX, FinishBody, HeartbeatBody, StartBody
@@ -68,7 +67,7 @@ async def _submit(request: Request) -> Response:
     caller, services = _asked(request, _SUBMIT)
     value = await _value(request)
     key = await key_of(request)
-    body = whole(SubmitJobBody, value)
+    body = read_body(SubmitJobBody, value)
     response = Response(status_code=HTTPStatus.CREATED)
     response.raw_headers.clear()  # the function adds its own, and may set another status
     note = note_of(request.scope)
@@ -91,7 +90,7 @@ def _work_route(model: type[BaseModel], function: Callable[..., Awaitable[BaseMo
     async def answer(request: Request) -> Response:
         caller, services = _asked(request, _WORK)
         value = await _value(request, WORK_VALUES_MAX)
-        return _answer(await function(whole(model, value), services, caller))
+        return _answer(await function(read_body(model, value), services, caller))
 
     return answer
 

@@ -135,16 +135,9 @@ def problem_body(
     return body
 
 
-def invalid(errors: Sequence[FieldError], count: int | None = None) -> Response:
-    """Return the answer of `invalid_fields`."""
-    error = invalid_fields(errors, count)
-    return problem(error.status_code, error.kind, error.detail, errors=errors)
-
-
-def invalid_fields(errors: Sequence[FieldError], count: int | None = None) -> ProblemError:
-    """422: understood, but these fields are wrong; ``count`` is their number where ``errors`` has only some."""
-    others = (len(errors) if count is None else count) - 1
-    more = f" (and {others} more)" if others else ""
+def invalid_fields(errors: Sequence[FieldError], count: int) -> ProblemError:
+    """Return the 422 that these fields are wrong; ``count`` is their number if ``errors`` has only some."""
+    more = f" (and {count - 1} more)" if count > 1 else ""
     return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{errors[0]}{more}", errors=errors)
 
 

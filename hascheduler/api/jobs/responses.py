@@ -6,15 +6,13 @@ from typing import Any
 
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing.route_rules import UnreadableDocument
-from hascheduler.api.routing.wire_format import plain_json, texts
+from hascheduler.api.routing.stored_values import instant, instant_or_none, plain_json, texts
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import JobRef, JobState, tries
 from hascheduler.model.values.fields import integer
-from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import StoredDocument
-from hascheduler.schema.forms import is_calendar_ms
 from hascheduler.schema.job import AttemptResponse, JobResponse, JobSummary, ProgressResponse
 from hascheduler.schema.noun import made_of
 
@@ -82,7 +80,7 @@ def _progress(stored: object) -> ProgressResponse | None:
     shown = {
         "percent": float(percent) if is_number else None,  # type: ignore[arg-type]  # a number: checked above
         "text": str(stored.get("text", "")),
-        "at_ms": _instant(stored.get("at_ms"), "at_ms"),
+        "at_ms": instant(stored, "at_ms"),
     }
     return made_of(ProgressResponse, shown)
 
@@ -101,15 +99,3 @@ def _attempt(record: object, sees_payloads: bool) -> AttemptResponse:
 def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
     value = fields.get(name)
     return None if value is None else str(value)
-
-
-def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
-    """Return the stored instant; raise `InvalidInput` if no calendar has it."""
-    value = fields.get(name)
-    return None if value is None else _instant(value, name)
-
-
-def _instant(value: object, name: str) -> WallMs:
-    if isinstance(value, bool) or not isinstance(value, int) or not is_calendar_ms(value):
-        raise InvalidInput((name,), "not an instant", "milliseconds since 1970")
-    return WallMs(value)

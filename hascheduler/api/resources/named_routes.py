@@ -14,10 +14,10 @@ from fastapi import APIRouter, Body, Response
 from hascheduler.api.http.problems import NOT_MODIFIED, problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.merge_patch import merge_patch, whole
+from hascheduler.api.routing.merge_patch import merge_patch
 from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathName, page_in_slices
 from hascheduler.api.routing.revisions import TAGGED, IfBoth, IfMatch, IfNoneMatch
-from hascheduler.api.routing.route_rules import JsonRoute, UnreadableDocument
+from hascheduler.api.routing.route_rules import JsonRoute, UnreadableDocument, read_body
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.ports import ResourceStore, StoredDocument
@@ -146,7 +146,7 @@ def named_routes(row: Named[N]) -> APIRouter:
         async def write(stored: StoredDocument) -> Response | None:
             known = row.readable(stored)
             shown = {field: value for field, value in answer_of(known).items() if field not in ("name", "rev")}
-            merged = whole(row.body, merge_patch(shown, body))
+            merged = read_body(row.body, merge_patch(shown, body))
             return await _written(row, store, stored, _over(row, known, name, merged))
 
         return await revisions.at_revision(kind, name, store, wanted, write)

@@ -5,18 +5,11 @@ one validation, and a field that a null removes gets its default.
 """
 
 import json
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
-
-from hascheduler.api.routing.route_rules import InvalidBody
-from hascheduler.schema.noun import parse_request
-
-Model = TypeVar("Model", bound=BaseModel)
+from typing import Any
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """``target`` after ``patch``; neither is changed."""
+    """Return ``target`` after ``patch``; neither is changed."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -28,17 +21,8 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def whole(model: type[Model], merged: Any) -> Model:
-    """``merged`` validated as a request's body, with the errors of such a body."""
-    try:
-        return parse_request(model, merged)
-    except ValidationError as error:
-        errors = [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
-        raise InvalidBody(errors, merged, model) from None
-
-
 def is_same_json(one: Any, other: Any) -> bool:
-    """Objects with the same members in another order are the same."""
+    """Return whether they are the same, whatever the order of members."""
     return bool(one == other) and _text(one) == _text(other)
 
 

@@ -17,28 +17,30 @@ from email.message import Message
 from functools import cache
 from http import HTTPStatus
 from inspect import isfunction
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import structlog
 from fastapi import FastAPI, HTTPException, Request, Response, params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match
 from starlette.types import Receive
 
 from hascheduler.api.http.limits import holding_of
-from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemError, invalid, problem
+from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemError, invalid_fields, problem
 from hascheduler.api.http.strict_json import VALUES_MAX, MalformedJson, Oversized, UnstorableJson, read_json
 from hascheduler.api.middleware.auth import RequiredPower
 from hascheduler.api.middleware.cross_site import READING
 from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.errors import CallerError, InvalidInput, NotFound, Overloaded, RevisionMismatch, TooMany, WorldError
 from hascheduler.model.values.error_texts import expected_name, quoted
+from hascheduler.schema.noun import parse_request
 from hascheduler.schema.refusals import refusal_of
 
 log = structlog.get_logger(__name__)
+Model = TypeVar("Model", bound=BaseModel)
 
 BODY_BYTES_MAX = 512 * 1024
 LARGE_BODY_BYTES_MAX = 2 * 1024 * 1024
@@ -286,12 +288,16 @@ class UnreadableDocument(Exception):
         super().__init__(f"the stored {kind} {id!r} can't be read: {reason}{remedy}")
 
 
-class InvalidBody(RequestValidationError):
-    """A body that is wrong for ``model``, if that is not the one that its route declares."""
+def read_body(model: type[Model], given: Any) -> Model:
+    """Return the part that ``given`` says; raise a `ProblemError` with all that is wrong, as of a body of the route."""
+    try:
+        return parse_request(model, given)
+    except ValidationError as error:
+        raise _invalid_fields([{**one, "loc": ("body", *one["loc"])} for one in error.errors()], given, model) from None
 
-    def __init__(self, errors: Sequence[Any], body: Any, model: type[BaseModel]) -> None:
-        super().__init__(errors, body=body)
-        self.model = model
+
+def _invalid_fields(found: Sequence[Any], body: Any, model: Any) -> ProblemError:
+    return invalid_fields([field_error(one, body, model) for one in found[:ERRORS_SHOWN_MAX]], len(found))
 
 
 ANSWERED = (StarletteHTTPException, RequestValidationError, CallerError, WorldError, UnreadableDocument)
@@ -317,11 +323,12 @@ async def answer_to(request: Request, error: Exception) -> Response:
         case HTTPException() | StarletteHTTPException():
             return problem(error.status_code, "refused", str(error.detail), headers=error.headers)
         case RequestValidationError():
-            found = error.errors()
-            model = error.model if isinstance(error, InvalidBody) else _declared_body(request)
-            return invalid([field_error(one, error.body, model) for one in found[:ERRORS_SHOWN_MAX]], len(found))
+            field = request.scope["route"].body_field
+            model = None if field is None else field.field_info.annotation
+            return await answer_to(request, _invalid_fields(error.errors(), error.body, model))
         case InvalidInput():
-            return invalid([FieldError(error.path, error.problem, error.expected)])
+            found = FieldError(error.path, error.problem, error.expected)
+            return await answer_to(request, invalid_fields([found], 1))
         case NotFound():
             return problem(404, "not-found", str(error))
         case RevisionMismatch():
@@ -350,11 +357,6 @@ def _allowed_methods(request: Request) -> list[str]:
     routes = request.app.router.routes
     scopes = {method: {**request.scope, "method": method} for method in _METHODS}
     return [method for method in _METHODS if any(one.matches(scopes[method])[0] is Match.FULL for one in routes)]
-
-
-def _declared_body(request: Request) -> Any:
-    field = request.scope["route"].body_field
-    return None if field is None else field.field_info.annotation
 
 
 def field_error(error: Mapping[str, Any], body: Any, model: Any) -> FieldError:

@@ -14,11 +14,11 @@ from pydantic import JsonValue
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.merge_patch import is_same_json, merge_patch, whole
+from hascheduler.api.routing.merge_patch import is_same_json, merge_patch
 from hascheduler.api.routing.revisions import Precondition
-from hascheduler.api.routing.route_rules import UnreadableDocument
+from hascheduler.api.routing.route_rules import UnreadableDocument, read_body
+from hascheduler.api.routing.stored_values import plain_json
 from hascheduler.api.routing.warnings import require_lane
-from hascheduler.api.routing.wire_format import plain_json
 from hascheduler.api.schedules.tenant_scope import TenantSchedules, read_schedule, show_schedule
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.edits import with_trigger
@@ -326,7 +326,7 @@ def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument, ca
         raise UnreadableDocument("schedule", name, error) from error
     if patch.get("jobs") is not None and "job" not in patch:
         form.pop("job", None)  # several take the place of one
-    body = whole(ReplaceScheduleBody, merge_patch(_with_trigger_of_one_type(form, patch), patch))
+    body = read_body(ReplaceScheduleBody, merge_patch(_with_trigger_of_one_type(form, patch), patch))
     require_consistent(body, name)
     return with_unseen_payloads(name, body, stored, caller)
 

@@ -14,7 +14,7 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.revisions import etag
 from hascheduler.api.routing.route_rules import UnreadableDocument
-from hascheduler.api.routing.wire_format import instant, plain_json, texts
+from hascheduler.api.routing.stored_values import instant, plain_json, texts
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.dispatch.schedules.resets import reset_command

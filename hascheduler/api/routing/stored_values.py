@@ -1,4 +1,4 @@
-"""From stored values to those of an answer: instants as RFC 3339, any BSON value as plain JSON."""
+"""Values of stored documents that an answer shows as they are: instants, texts, any BSON value as plain JSON."""
 
 import math
 from collections.abc import Mapping
@@ -6,24 +6,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.instants import format_instant
+from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.forms import is_calendar_ms
 
 
-def instant(fields: Mapping[str, Any], name: str) -> str:
-    """The stored ``name`` as RFC 3339; `InvalidInput` when it is no instant."""
+def instant(fields: Mapping[str, Any], name: str) -> WallMs:
+    """Return the stored instant; raise `InvalidInput` if no calendar has it."""
     value = fields.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not is_calendar_ms(value):
         raise InvalidInput((name,), "not an instant", "milliseconds since 1970")
-    return format_instant(value)
+    return WallMs(value)
 
 
-def instant_or_none(fields: Mapping[str, Any], name: str) -> str | None:
+def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
     return None if fields.get(name) is None else instant(fields, name)
 
 
 def texts(fields: Mapping[str, Any], name: str) -> dict[str, str]:
-    """A stored mapping of texts, such as labels; `InvalidInput` when it is none."""
+    """Return a stored mapping of texts, such as labels; raise `InvalidInput` if it is none."""
     value = fields.get(name) or {}
     if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
         raise InvalidInput((name,), "not an object of texts")
@@ -31,7 +31,7 @@ def texts(fields: Mapping[str, Any], name: str) -> dict[str, str]:
 
 
 def plain_json(value: Any) -> Any:
-    """``value`` with everything that JSON has no form for replaced by a text: BSON has more types than JSON."""
+    """Return ``value`` with a text for everything that JSON has no form for: BSON has more types."""
     match value:
         case None | bool() | int() | str():
             return value
